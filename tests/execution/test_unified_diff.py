@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.execution.workspaces.folder_changes import MAX_STEPS, ComparisonBudget, unified_hunks
+from agentv.execution.workspaces.workspaces import MAX_STEPS, ComparisonBudget, unified_hunks
 
 texts = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "a\r\n"])).map("".join) | st.text("ab\n", max_size=40)
 

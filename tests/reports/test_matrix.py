@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from tests.reports.rows import REPORT
 
-from agentv.reports.html.summary import matrix_section
+from agentv.reports.html.page import matrix_section
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.matrix import matrix_lines
 from agentv.reports.run.report_json import report_text

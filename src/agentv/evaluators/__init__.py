@@ -151,8 +151,8 @@ EVALUATORS: Registry = make_registry(
         Spec(
             "regex",
             "a regular expression matches the text, or must not match it",
-            settings="agentv.evaluators.rules.text:RegexSettings",
-            factory="agentv.evaluators.rules.text:make_regex",
+            settings="agentv.evaluators.rules.regex:RegexSettings",
+            factory="agentv.evaluators.rules.regex:make_regex",
         ),
         Spec(
             "is_json",

@@ -1,4 +1,4 @@
-"""The files of a project: `.agentv.yaml` (or `.agentv/config.yaml`) and `.agentv/criteria.yaml`."""
+"""The files of a project: `.agentv.yaml` (or `.agentv/config.yaml`, also of AgentV 1.5 to 4.42) and criteria.yaml."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -9,12 +9,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
+from agentv.loading.files.documents import Document
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CONFIG_FILES, CRITERIA_FILE
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import HOME_FOLDER, find_repository_root, upward_in_project
-from agentv.loading.importers.agentv_config import translate_config
-from agentv.loading.models.file_model import Checked, FileModel
+from agentv.loading.importers.translation import Translation
+from agentv.loading.models.file_model import Checked, FileModel, Names
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
 from agentv.loading.suites.gates import Gates
@@ -23,10 +24,32 @@ from agentv.loading.targets.models import PriceModel
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError
+from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError, nearest
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
 from agentv.types.structs import repr_without
+
+_IGNORED = ("$schema", "required_version", "requiredVersion", "execution", "results", "projects", "dashboard")
+_LOST = {"hooks": "AgentV's `hooks` of a project do not run here; a workspace has `setup` and `teardown`"}
+
+
+def translate_config(document: Document, names: Names) -> Translation | None:
+    """Return the translation of a configuration; None for one without any key of AgentV alone.
+
+    `names` are the keys of ours. In a file of AgentV, an unknown key is a warning.
+    """
+    raw = document.value
+    if not isinstance(raw, Mapping) or raw.keys().isdisjoint((*_IGNORED, *_LOST)):
+        return None
+    translation = Translation(document)
+    translation.ignore((), *_IGNORED)
+    translation.lose_any((), _LOST)
+    for key in [key for key in translation.entries(()) if names.of(key) is None]:
+        near = nearest(key, names.spellings)
+        hint = f"did you mean {near!r}?" if near else None
+        translation.lose((key,), f"{key!r} is no key of AgentV's configuration, and has no effect", hint)
+    return translation
+
 
 DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 

@@ -95,7 +95,8 @@ class Location(Struct, frozen=True, gc=False):
 
 _SEQUENCES = ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators", "turns")
 _sequences_of = attrgetter(*_SEQUENCES)
-_values_of = attrgetter("input_messages", "expected_messages", "rubrics", "criteria", "turns")
+_CASE_VALUES = ("input_messages", "expected_messages", "rubrics", "criteria", "turns")
+_values_of = attrgetter(*_CASE_VALUES)
 _ACCEPTED = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentv.cli.evals.convert_others import yaml_of
+from agentv.cli.evals.convert import yaml_of
 from agentv.engine.plugins.loading import load_specs
 from agentv.loading.importers.located import Converted
 from agentv.loading.importers.recognition import find_converter

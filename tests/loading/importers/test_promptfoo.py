@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.loading.importers import promptfoo_schema as schema
 
-from agentv.cli.evals.convert_others import yaml_of
+from agentv.cli.evals.convert import yaml_of
 from agentv.engine.plugins.loading import load_specs
 from agentv.loading.importers.located import Converted
 from agentv.loading.importers.promptfoo.configurations import convert_promptfoo

@@ -104,6 +104,6 @@ def agreement_command(run: str, **options: Any) -> int:
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
-    from agentv.cli.results.label_agreement import AgreementOptions, show_agreement
+    from agentv.cli.results.label_file import AgreementOptions, show_agreement
 
     return show_agreement(run, AgreementOptions(**options))

@@ -1,17 +1,34 @@
-"""Read human scores from a file and match them with the answers of a run."""
+"""Human scores: read from a file and matched with the answers of a run, and the agreement of annotators."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
+from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
 from agentv.engine.running.clock import make_clock
+from agentv.loading.files.places import find_home
+from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
+from agentv.reports.text.printable import one_line, printable_json
+from agentv.scoring.counting.groups import no_tags
+from agentv.scoring.judges.agreement import Metric
 from agentv.scoring.judges.feedback import parse_feedback
 from agentv.scoring.judges.labels import fit_labels, judgeable
-from agentv.storage.run.stored import StoredRun
+from agentv.scoring.judges.report_card import (
+    AnnotatorAgreement,
+    CriterionLabels,
+    annotator_agreement,
+    criterion_labels,
+    label_value,
+)
+from agentv.storage.run.find import find_run
+from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import EvalFileError
+from agentv.types.errors import ConfigError, EvalFileError
+from agentv.types.json_value import JsonValue
+from agentv.types.messages_json import pretty_json
 from agentv.types.problems import Problem
 from agentv.types.records.label import Feedback, Label
 
@@ -57,3 +74,96 @@ def read_feedback(file: str) -> Sequence[Feedback]:
     if found.problems:
         raise EvalFileError(file, found.problems)
     return found.feedback
+
+
+_SHOWN = 10
+"""The most unreadable labels of a run that a message lists."""
+
+
+class AgreementOptions(Struct, frozen=True, kw_only=True):
+    """The options of `agentv label agreement`."""
+
+    labels: str | None = None
+    criterion: str | None = None
+    by: str | None = None
+    metric: Metric | None = None
+    outputs: tuple[str, ...] = ()
+    as_json: bool = False
+
+
+def show_agreement(reference: str, options: AgreementOptions) -> int:
+    """Print the agreement on each criterion with labels; return the exit code."""
+    refuse_unwritable(options.outputs)
+    stored = open_run(find_run(find_home(Path.cwd()), reference))
+    found = _labels(stored, options)
+    if options.by == "tag" and not any(unit.tags for each in found for unit in each.units):
+        raise ConfigError(no_tags("labelled case"))
+    results = [result for each in found for result in _agreements(each, by_tag=options.by == "tag")]
+    sheet = agreement_sheet(stored.run_id, results)
+    write_sheets(options.outputs, [sheet])
+    if options.as_json:
+        rows: list[JsonValue] = [agreement_to_json(each) for each in results]
+        output = {"schema": AGREEMENT_SCHEMA, "run_id": stored.run_id, "agreement": rows}
+        click.echo(printable_json(pretty_json(output)))
+        return 0
+    print_sheets([sheet])
+    for file in options.outputs:
+        click.echo(f"Wrote {one_line(file)}")
+    return 0
+
+
+def _agreements(given: CriterionLabels, *, by_tag: bool) -> list[AnnotatorAgreement]:
+    tags = sorted({tag for unit in given.units for tag in unit.tags}) if by_tag else []
+    return [annotator_agreement(given), *(annotator_agreement(given, tag) for tag in tags)]
+
+
+def _labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabels]:
+    """Return the selected labels by criterion. Raises ConfigError if there are none, or some cannot be read."""
+    labels: Sequence[Label]
+    if options.labels is None:
+        labels = list(stored.labels())
+    else:
+        feedback = read_feedback(options.labels)
+        if options.metric != "nominal":
+            _refuse_unreadable(stored, feedback, options.labels)
+        labels = match_labels(stored, feedback, options.labels, annotator=None)
+    if not labels:
+        raise ConfigError(
+            f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
+            "or give --labels FILE"
+        )
+    if options.criterion is not None:
+        known = ", ".join(repr(one_line(each)) for each in dict.fromkeys(label.criterion for label in labels))
+        labels = [label for label in labels if label.criterion == options.criterion]
+        if not labels:
+            raise ConfigError(f"no label has the criterion {options.criterion!r}; labelled criteria: {known}")
+    slots = {label.slot for label in labels}
+    tags = {row.slot: row.tags for row in stored.results() if row.slot in slots}
+    criteria = criteria_by_case(stored, {slot.eval_id for slot in slots})
+    found, unreadable = criterion_labels(labels, tags, criteria, metric=options.metric)
+    if unreadable:
+        lines = [
+            f"{one_line(each.label.slot.eval_id)}, {one_line(each.label.criterion)}, {one_line(each.label.annotator)}: "
+            f"{each.message}"
+            for each in unreadable[:_SHOWN]
+        ]
+        more = [f"and {len(unreadable) - _SHOWN:,} more"] if len(unreadable) > _SHOWN else []
+        raise ConfigError(
+            "\n".join([*lines, *more, "labels without an order need --metric nominal; --criterion NAME selects others"])
+        )
+    return found
+
+
+def _refuse_unreadable(stored: StoredRun, feedback: Sequence[Feedback], file: str) -> None:
+    """Raise EvalFileError with the line of each score that cannot be read."""
+    criteria = criteria_by_case(stored, {each.eval_id for each in feedback})
+    problems = []
+    for said in feedback:
+        known = next((each for (_, eval_id), each in criteria.items() if eval_id == said.eval_id), ())
+        criterion = next((each for each in known if each.name == said.criterion), None)
+        try:
+            label_value(said.score, criterion)
+        except ValueError as error:
+            problems.append(Problem(said.location.path, str(error), said.location.line, 1))
+    if problems:
+        raise EvalFileError(file, problems)

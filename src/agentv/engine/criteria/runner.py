@@ -19,8 +19,7 @@ from agentv.engine.calling.given_answer import GIVEN_TARGET, context_of_input
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.fit import FittedPlan, fit, judged_criteria, settled_criteria
-from agentv.engine.criteria.plan import all_settings, make_criteria_plan
-from agentv.engine.criteria.snapshot import config_snapshot
+from agentv.engine.criteria.plan import all_settings, config_snapshot, make_criteria_plan
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.judges import judge_targets
 from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS

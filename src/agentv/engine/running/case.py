@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import CallOutcome, OnLogLine, call_with_fallbacks, failed_outcome, make_answer
+from agentv.engine.calling.answer import (
+    CallOutcome,
+    OnLogLine,
+    answers_by_turn,
+    call_with_fallbacks,
+    failed_outcome,
+    hold_conversation,
+    joined_answers,
+    make_answer,
+)
 from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
 from agentv.engine.calling.capture import Cleaner
-from agentv.engine.calling.conversation import answers_by_turn, hold_conversation, joined_answers
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
 from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators, put_bounded
@@ -420,14 +428,15 @@ class CaseRunner(Struct, frozen=True):
         That includes bugs in agentv, which must not end a long run; the message names the line that raised. A task
         waits for the cases that its case depends on.
         """
-        if not self._target_session(task).has_dependencies:
-            return await self._run(task, None)
+        target_session = self._target_session(task)
+        if not target_session.has_dependencies:
+            return await self._run(target_session, task, None)
         self.dependencies.begin(task)
-        row = await self._run(task, await self.dependencies.failed(task))
+        row = await self._run(target_session, task, await self.dependencies.failed(task))
         self.dependencies.end(task, row)
         return row
 
-    async def _run(self, task: CaseTask, dependency: Failure | None) -> CaseResult:
+    async def _run(self, target_session: TargetSession, task: CaseTask, dependency: Failure | None) -> CaseResult:
         case = task.case
         if isinstance(case, BrokenCase):
             return broken_row(self.run_id, task, case, now=self.runtime.clock())
@@ -439,12 +448,11 @@ class CaseRunner(Struct, frozen=True):
             )
         if self.elsewhere is not None:
             if has_attachments(case):  # their bytes are here
-                self._open(self._target_session(task), task, case)
+                self._open(target_session, task, case)
             return await self.elsewhere(task)
-        return await self._with_errors_caught(task, case, self._row_of(task, case))
+        return await self._with_errors_caught(task, case, self._row_of(target_session, task, case))
 
-    async def _row_of(self, task: CaseTask, case: EvalCase) -> CaseResult:
-        target_session = self._target_session(task)
+    async def _row_of(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> CaseResult:
         prepared = self._open(target_session, task, case)
         if task.stored is not None:
             return await self._judge(target_session, prepared, task.stored.answer)
@@ -690,7 +698,7 @@ class CaseRunner(Struct, frozen=True):
             target=prepared.task.target,
             provider=target_session.provider,
             prompt=prepared.prompt,
-            criteria=target_session.scoring(prepared).criteria,
+            criteria=prepared.criteria,
             judge=target_session.judge,
             now=self.runtime.clock(),
             workspace_path=prepared.request.workspace,

@@ -22,6 +22,9 @@ SHOWN_CHARS = 120
 # `json.dumps` makes an encoder on each call.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
+_REASONING_LINES = 5
+_REASONING_CHARS = 1000
+
 MAX_FILE_BYTES = 10 * 2**20
 
 
@@ -34,6 +37,14 @@ class Finding(Struct, frozen=True, gc=False):
 
 
 Check: TypeAlias = Callable[[str], Finding]
+
+
+def reasoning_of(finding: Finding) -> str | None:
+    """Return what a rule found as one line: what was missed, or when it passed what was hit; None without either."""
+    lines = finding.hits if finding.passed else finding.misses
+    more = len(lines) - _REASONING_LINES
+    shown = "; ".join(lines[:_REASONING_LINES]) + (f"; and {more} more" if more > 0 else "")
+    return f"{shown[:_REASONING_CHARS]} …" if len(shown) > _REASONING_CHARS else shown or None
 
 
 _PASSED, _FAILED = EvaluationScore(1.0), EvaluationScore(0.0)

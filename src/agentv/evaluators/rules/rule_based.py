@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from agentv.evaluators.rules.base import Check, Finding, judged_text
+from agentv.evaluators.rules.base import Check, judged_text, reasoning_of
 from agentv.evaluators.rules.json import JsonSettings, json_check
+from agentv.evaluators.rules.regex import RegexSettings, regex_check
 from agentv.evaluators.rules.text import (
     ContainsSettings,
     EdgeSettings,
@@ -17,7 +18,6 @@ from agentv.evaluators.rules.text import (
     LengthSettings,
     NumericSettings,
     OneOfSettings,
-    RegexSettings,
     contains_check,
     ends_with_check,
     equals_check,
@@ -26,7 +26,6 @@ from agentv.evaluators.rules.text import (
     length_check,
     numeric_check,
     one_of_check,
-    regex_check,
     starts_with_check,
 )
 from agentv.scoring.results.criteria import criterion_named, failed_result, result_of
@@ -192,8 +191,6 @@ RULES: Mapping[type[Rule], RuleKind] = {
 
 
 KIND = "rule_based"
-_SHOWN_LINES = 5
-_SHOWN_CHARS = 1000
 
 
 class RuleBasedSettings(Struct, frozen=True, kw_only=True):
@@ -264,14 +261,6 @@ def _judged(rule: _Prepared, context: EvaluationContext) -> EvaluationResult:
         return replace(failed_result(str(error), criterion, kind=KIND), metadata=rule.metadata)
     value = 1.0 if finding.passed else 0.0
     return result_of(value, criterion, kind=KIND, reasoning=reasoning_of(finding), metadata=rule.metadata)
-
-
-def reasoning_of(finding: Finding) -> str | None:
-    """Return what a rule found as one line: what was missed, or when it passed what was hit; None without either."""
-    lines = finding.hits if finding.passed else finding.misses
-    more = len(lines) - _SHOWN_LINES
-    shown = "; ".join(lines[:_SHOWN_LINES]) + (f"; and {more} more" if more > 0 else "")
-    return f"{shown[:_SHOWN_CHARS]} …" if len(shown) > _SHOWN_CHARS else shown or None
 
 
 def make_rule_based(config: EvaluatorConfig, settings: RuleBasedSettings, _tools: EvaluatorTools) -> RuleBasedEvaluator:

@@ -15,7 +15,7 @@ from agentv.scoring.results.sources import parse_source
 from agentv.scoring.text.forms import TextForm, UnicodeForm
 from agentv.scoring.text.similarity import MEASURES, Measure, Prepared, prepared, similarity
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import EvaluatorError
+from agentv.types.errors import EvaluatorError, MissingExtraError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
 
@@ -163,7 +163,24 @@ def make_lexical_similarity(
 
 def _measure(algorithm: Algorithm) -> Measure:
     if algorithm in {"bleu", "chrf"}:
-        from agentv.evaluators.text.translation_measures import make_translation_measure  # noqa: PLC0415 - an extra
-
-        return make_translation_measure(algorithm)
+        return _translation_measure(algorithm)
     return MEASURES[algorithm]
+
+
+def _translation_measure(name: str) -> Measure:
+    """Return sacrebleu's sentence `bleu` or `chrf` (chrF2) on 0..1. Case folding is done before, not by sacrebleu.
+
+    BLEU uses only n-grams that are not longer than the text (`effective_order`), as sacrebleu's own `sentence_bleu`
+    does.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - an extra
+        from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise MissingExtraError("the algorithms bleu and chrf", "text") from error
+    metric = BLEU(effective_order=True) if name == "bleu" else CHRF()
+
+    def compare(candidate: str, reference: str) -> float:
+        return float(metric.sentence_score(candidate, [reference]).score) / 100
+
+    return Measure(compare, is_bounded=True)

@@ -11,9 +11,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agentv.evaluators.named_files import function_files
-from agentv.evaluators.rules.base import Finding
+from agentv.evaluators.rules.base import Finding, reasoning_of
 from agentv.evaluators.rules.json import check_schema, first_problems, make_schema_check, plain_json
-from agentv.evaluators.rules.rule_based import reasoning_of
 from agentv.evaluators.rules.text import check_range
 from agentv.execution.user_code import described, load_callable
 from agentv.scoring.results.criteria import criterion_named, failed_result, result_of

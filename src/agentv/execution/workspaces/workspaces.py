@@ -1,26 +1,385 @@
 """A workspace for one result: a copy of the source to work in, and the changes made there (docs/how-to/workspaces.md).
 
+The agent's repository is not consulted: its commits, ignore rules and configuration have no effect here.
+
 async with open_workspace(config, name="refunds-7", base_dir=…, home=…, shared=…) as workspace:
     …                                    # an agent works in workspace.path
     captured = await workspace.capture() # then the answer is evaluated
     notes = await workspace.finish(failed=False)
 """
 
+import hashlib
+import os
 import re
 import threading
-from collections.abc import AsyncIterator
+from array import array
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from agentv.execution.processes.process import Command, run_process
 from agentv.execution.processes.tree import finish as to_the_end
-from agentv.execution.workspaces.folder_changes import FolderSnapshot, capture, find_changes
-from agentv.execution.workspaces.folder_trees import Entries, copy_file, copy_tree, remove_tree, scan
+from agentv.execution.workspaces.folder_trees import (
+    Entries,
+    Entry,
+    copy_file,
+    copy_tree,
+    open_beneath,
+    read_link,
+    remove_tree,
+    scan,
+)
 from agentv.execution.workspaces.sources import WITHOUT_GIT_VARIABLES, Source, get_source, in_thread, new_folder
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts
-from agentv.types.workspaces import Captured, WorkspaceConfig
+from agentv.types.workspaces import Captured, ChangedFile, WorkspaceConfig
+
+CONTEXT_LINES = 3
+MAX_STEPS = 2_000_000
+"""The maximum number of line comparisons for one pair of texts, about a second."""
+
+
+class ComparisonBudget(Struct):
+    """The remaining number of line comparisons for several pairs of texts together."""
+
+    steps: int = 5 * MAX_STEPS
+
+
+class _Edit(Struct, frozen=True):
+    """Lines `old[old_start:old_end]` became `new[new_start:new_end]`; one of the two may be empty."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
+def unified_hunks(old: str, new: str, budget: ComparisonBudget | None = None) -> str:
+    """Return the hunks that turn `old` into `new`, "" if they are equal; only LF ends a line."""
+    old_lines, new_lines = _lines(old), _lines(new)
+    edits = _edits(old_lines, new_lines, budget or ComparisonBudget())
+    return "".join(_hunk(group, old_lines, new_lines) for group in _grouped(edits))
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines with their line ends; the last one has none if the text does not end with one."""
+    lines = text.split("\n")
+    last = lines.pop()
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
+
+
+def _edits(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget) -> list[_Edit]:
+    """Return the edits in order; common lines at both ends are skipped."""
+    shorter = min(len(old), len(new))
+    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+    tail = next((at for at in range(shorter - head) if old[-1 - at] != new[-1 - at]), shorter - head)
+    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    if not middle_old and not middle_new:
+        return []
+    matches = _matches(middle_old, middle_new, budget)
+    edits, at_old, at_new = [], 0, 0
+    for match_old, match_new, length in [*matches, (len(middle_old), len(middle_new), 0)]:
+        if match_old > at_old or match_new > at_new:
+            edits.append(_Edit(head + at_old, head + match_old, head + at_new, head + match_new))
+        at_old, at_new = match_old + length, match_new + length
+    return edits
+
+
+def _matches(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget) -> list[tuple[int, int, int]]:
+    """Return runs of equal lines as (index in old, index in new, length), in order; none if it takes too long.
+
+    This is Myers' algorithm. Row n of `rows` holds the furthest index in `old` that n edits reach on each diagonal
+    (index in old - index in new) from -n to n, of which only every other is reachable.
+    """
+    rows: list[array[int]] = []
+    least = budget.steps - min(budget.steps, MAX_STEPS)
+    for count in range(len(old) + len(new) + 1):
+        row = array("i")
+        for diagonal in range(-count, count + 1, 2):
+            at, _ = _entered(rows, count, diagonal)
+            begun = at
+            while at < len(old) and at - diagonal < len(new) and old[at] == new[at - diagonal]:
+                at += 1
+            row.append(at)
+            budget.steps -= 1 + at - begun
+            if at >= len(old) and at - diagonal >= len(new):
+                return _walked_back(rows, count, len(old), len(new))
+        rows.append(row)
+        if budget.steps <= least:
+            break
+    return []
+
+
+def _entered(rows: Sequence["array[int]"], count: int, diagonal: int) -> tuple[int, int]:
+    """Return the index at which edit number `count` enters a diagonal, and the diagonal it comes from.
+
+    The edit is an added line (from the diagonal above) or a removed one, whichever gets further.
+    """
+    if count == 0:
+        return 0, 0
+    row, left = rows[count - 1], (diagonal + count) // 2 - 1
+    added = row[left + 1] if left + 1 < count else -1
+    removed = row[left] + 1 if left >= 0 else -1
+    return (added, diagonal + 1) if added >= removed else (removed, diagonal - 1)
+
+
+def _walked_back(rows: Sequence["array[int]"], count: int, at_old: int, at_new: int) -> list[tuple[int, int, int]]:
+    matches = []
+    while True:
+        diagonal = at_old - at_new
+        start, came_from = _entered(rows, count, diagonal)
+        if at_old > start:
+            matches.append((start, start - diagonal, at_old - start))
+        if count == 0:
+            return matches[::-1]
+        at_old = start if came_from > diagonal else start - 1
+        at_new = at_old - came_from
+        count -= 1
+
+
+def _grouped(edits: Sequence[_Edit]) -> Iterator[list[_Edit]]:
+    """Yield groups of edits whose context lines would touch."""
+    group: list[_Edit] = []
+    for edit in edits:
+        if group and edit.old_start - group[-1].old_end > 2 * CONTEXT_LINES:
+            yield group
+            group = []
+        group.append(edit)
+    if group:
+        yield group
+
+
+def _hunk(group: Sequence[_Edit], old: Sequence[str], new: Sequence[str]) -> str:
+    before = min(CONTEXT_LINES, group[0].old_start)
+    after = min(CONTEXT_LINES, len(old) - group[-1].old_end)
+    old_start, old_end = group[0].old_start - before, group[-1].old_end + after
+    new_start, new_end = group[0].new_start - before, group[-1].new_end + after
+    lines = [f"@@ -{_range(old_start, old_end)} +{_range(new_start, new_end)} @@\n"]
+    at = old_start
+    for edit in group:
+        lines += [_line(" ", line) for line in old[at : edit.old_start]]
+        lines += [_line("-", line) for line in old[edit.old_start : edit.old_end]]
+        lines += [_line("+", line) for line in new[edit.new_start : edit.new_end]]
+        at = edit.old_end
+    lines += [_line(" ", line) for line in old[at:old_end]]
+    return "".join(lines)
+
+
+def _range(start: int, end: int) -> str:
+    """Return a range of lines as in a hunk header, from 1; an empty range is placed after the line before it."""
+    count = end - start
+    first = start + 1 if count else start
+    return str(first) if count == 1 else f"{first},{count}"
+
+
+def _line(sign: str, line: str) -> str:
+    return f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
+
+
+MAX_TEXT_BYTES = 2**20
+"""A larger file is only named in the diff."""
+
+MAX_DIFF_CHARS = 2**20
+MAX_CHANGED = 2_000
+_BINARY_CHECK_BYTES = 8_000
+_CHUNK = 2**18
+
+FindRoot = Callable[[str], Path]
+"""Returns the folder that holds the version of a path in this snapshot."""
+
+
+class FolderSnapshot(Struct, frozen=True):
+    """A scanned folder. `root_of` returns the folder from which the bytes of a path can be read."""
+
+    entries: Entries
+    root_of: FindRoot
+
+    def read(self, path: str, max_bytes: int) -> bytes | None:
+        """Return the first bytes of a file, or the target of a link; None if it cannot be read."""
+        root = self.root_of(path)
+        if self.entries[path].is_link:
+            try:
+                return os.fsencode(read_link(root / path))
+            except OSError:
+                return None
+        descriptor = open_beneath(root, path)
+        if descriptor is None:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(max_bytes)
+
+    def digest(self, path: str) -> bytes | None:
+        """Return the SHA-256 of a file's content; None for links and unreadable files."""
+        descriptor = None if self.entries[path].is_link else open_beneath(self.root_of(path), path)
+        if descriptor is None:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+
+
+class Change(Struct, frozen=True):
+    """One changed path: `old` is None if added, `new` is None if deleted, `old_path` differs if renamed."""
+
+    path: str
+    old_path: str
+    old: Entry | None
+    new: Entry | None
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The names of its two versions in a diff."""
+        old = _quoted(f"a/{self.old_path}") if self.old else "/dev/null"
+        return old, _quoted(f"b/{self.path}") if self.new else "/dev/null"
+
+
+def find_changes(before: FolderSnapshot, after: FolderSnapshot) -> list[Change]:
+    """Return the changes in order of paths. A file that was only moved is one change."""
+    changes = []
+    for path in sorted({*before.entries, *after.entries}):
+        old, new = before.entries.get(path), after.entries.get(path)
+        if old and new and old.is_link != new.is_link:
+            changes += [Change(path, path, old, None), Change(path, path, None, new)]
+        elif old is None or new is None or not _is_same(path, before, after):
+            changes.append(Change(path, path, old, new))
+    return _with_renames(changes, before, after)
+
+
+def _is_same(path: str, before: FolderSnapshot, after: FolderSnapshot) -> bool:
+    old, new = before.entries[path], after.entries[path]
+    if old.git_mode != new.git_mode or old.size != new.size:
+        return False
+    if old.stamp == new.stamp and not old.is_racy:
+        return True
+    if old.is_link:
+        return before.read(path, _CHUNK) == after.read(path, _CHUNK)
+    return before.digest(path) == after.digest(path)
+
+
+def _with_renames(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> list[Change]:
+    """Combine each deleted file with an added one of the same content, if there is one."""
+    sizes = {change.new.size for change in changes if change.old is None and change.new is not None}
+    gone: dict[bytes, list[Change]] = {}
+    for change in changes:
+        if change.new is None and change.old is not None and change.old.size in sizes and change.old.size:
+            digest = before.digest(change.path)
+            if digest is not None:
+                gone.setdefault(digest, []).append(change)
+    joined, moved = [], set()
+    for change in changes:
+        same = gone.get(after.digest(change.path) or b"") if gone and change.old is None else None
+        if same:
+            source = same.pop(0)
+            moved.add(source.path)
+            joined.append(replace(change, old_path=source.path, old=source.old))
+        else:
+            joined.append(change)
+    return [change for change in joined if not (change.new is None and change.path in moved)]
+
+
+def capture(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> Captured:
+    """Return changes as they are stored: a list of the first 2,000, and a diff of up to 1 MiB."""
+    diff = _Diff(before, after)
+    changed = tuple(diff.add(change) for change in changes[:MAX_CHANGED])
+    unlisted = len(changes) - len(changed)
+    notes = [f"{unlisted} more changed files are not listed"] if unlisted else []
+    if diff.left_out + unlisted:
+        notes.append(f"the diff is too large: {diff.left_out + unlisted} of {len(changes)} changed files are left out")
+        diff.parts.append(f"# {notes[-1]}\n")
+    return Captured("".join(diff.parts), changed, tuple(notes))
+
+
+class _Diff:
+    """A diff that is built file by file. `left_out` counts the files for which it has no room."""
+
+    def __init__(self, before: FolderSnapshot, after: FolderSnapshot) -> None:
+        self.parts: list[str] = []
+        self.left_out = 0
+        self._before = before
+        self._after = after
+        self._room = MAX_DIFF_CHARS
+        self._budget = ComparisonBudget()
+
+    def add(self, change: Change) -> ChangedFile:
+        """Append one file's diff if there is room, and return its list entry."""
+        max_bytes = MAX_TEXT_BYTES + 1 if self._room else _BINARY_CHECK_BYTES
+        old = self._before.read(change.old_path, max_bytes) if change.old else b""
+        new = self._after.read(change.path, max_bytes) if change.new else b""
+        binary = any(b"\0" in (content or b"")[:_BINARY_CHECK_BYTES] for content in (old, new))
+        if self._room:
+            self._show(change, old, new, binary=binary)
+        else:
+            self.left_out += 1
+        return _listed(change, binary=binary)
+
+    def _show(self, change: Change, old: bytes | None, new: bytes | None, *, binary: bool) -> None:
+        head = _head(change)
+        body = self._body(change, old, new, binary=binary)
+        if len(head) + len(body) > self._room:
+            body = _without_hunks(change, "differ; too large to show")
+        if len(head) + len(body) > self._room:
+            self._room = 0
+            self.left_out += 1
+            return
+        self.parts.append(head + body)
+        self._room -= len(head) + len(body)
+
+    def _body(self, change: Change, old: bytes | None, new: bytes | None, *, binary: bool) -> str:
+        if old is None or new is None:
+            return _without_hunks(change, "differ; they cannot be read")
+        if old == new and len(old) <= MAX_TEXT_BYTES:
+            return ""
+        if binary:
+            return _without_hunks(change, "differ", binary=True)
+        if max(len(old), len(new)) > MAX_TEXT_BYTES:
+            return _without_hunks(change, "differ; too large to show")
+        hunks = unified_hunks(old.decode(errors="replace"), new.decode(errors="replace"), self._budget)
+        return "--- {}\n+++ {}\n".format(*change.sides) + hunks
+
+
+def _listed(change: Change, *, binary: bool) -> ChangedFile:
+    if change.new is None:
+        return ChangedFile(change.path, "deleted", binary=binary)
+    if change.old is None:
+        return ChangedFile(change.path, "added", change.new.size, binary=binary)
+    if change.old_path != change.path:
+        return ChangedFile(
+            path=change.path, status="renamed", bytes=change.new.size, before=change.old_path, binary=binary
+        )
+    return ChangedFile(change.path, "modified", change.new.size, binary=binary)
+
+
+def _head(change: Change) -> str:
+    lines = [f"diff --git {_quoted(f'a/{change.old_path}')} {_quoted(f'b/{change.path}')}"]
+    if change.old is None and change.new is not None:
+        lines.append(f"new file mode {change.new.git_mode}")
+    elif change.new is None and change.old is not None:
+        lines.append(f"deleted file mode {change.old.git_mode}")
+    elif change.old and change.new and change.old.git_mode != change.new.git_mode:
+        lines += [f"old mode {change.old.git_mode}", f"new mode {change.new.git_mode}"]
+    if change.old_path != change.path:
+        lines += ["similarity index 100%", f"rename from {_quoted(change.old_path)}"]
+        lines += [f"rename to {_quoted(change.path)}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _without_hunks(change: Change, what: str, *, binary: bool = False) -> str:
+    return f"{'Binary files' if binary else 'Files'} {' and '.join(change.sides)} {what}\n"
+
+
+def _quoted(path: str) -> str:
+    """Return a path as git writes it: an ambiguous one is quoted, with escapes."""
+    if path.isprintable() and not set(path) & set('"\\'):
+        return path
+    escaped = (
+        char if char.isprintable() and char not in '"\\' else "".join(f"\\{byte:03o}" for byte in os.fsencode(char))
+        for char in path
+    )
+    return f'"{"".join(escaped)}"'
+
 
 COMMAND_TIMEOUT_S = 600.0
 """The timeout of `setup` and of `teardown`."""

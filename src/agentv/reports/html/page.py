@@ -3,33 +3,247 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from agentv.reports.html.parts import asset, page_head
-from agentv.reports.html.row import row_element
-from agentv.reports.html.summary import (
-    baseline_section,
-    corrected_section,
-    evaluator_table,
-    group_section,
-    histogram,
-    matrix_section,
-    target_table,
-    verdict_band,
-)
+from agentv.reports.html.parts import asset, page_head, row_element, scrolled_table
 from agentv.reports.run.chosen_rows import WORST_FIRST, ChosenRows, choose_rows, shortened
+from agentv.reports.run.end_table import rows_of_groups
+from agentv.reports.run.figures import (
+    BASELINE_HEADS,
+    Figure,
+    baseline_cells,
+    corrected_notes,
+    corrected_rows,
+    estimated_note,
+    evaluator_figures,
+    shown_trials,
+    target_figures,
+)
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.matrix import NO_PROMPT
+from agentv.reports.run.matrix import (
+    BEST_MARK,
+    NO_PROMPT,
+    best_text,
+    grid_of,
+    has_prompts,
+    judged_text,
+    mean_cell,
+    rate_cell,
+)
 from agentv.reports.run.row_text import PLAIN_LABELS, row_score
 from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
 from agentv.reports.run.views import RowDetail
-from agentv.reports.text.amounts import count_text
+from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import Html, element, join, verbatim
 from agentv.reports.text.signs import UNICODE
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
+from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
-from agentv.types.summaries import MatrixSummary
+from agentv.types.summaries import BaselineSummary, CellSummary, MatrixSummary, TargetSummary
+
+_BAR_WIDTH = 36
+_BAR_GAP = 4
+_CHART_HEIGHT = 96
+
+
+def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
+    """Return the header with the verdict, its gates and facts about the run."""
+    tone = "good" if report.exit_code == 0 else "bad" if report.exit_code == 1 else "unsure"
+    gates = [
+        element(
+            "li", f"{UNICODE.marks['pass' if gate.passed else 'fail']} {gate.sentence}", class_=_gate_class(gate.passed)
+        )
+        for gate in report.verdict.gates
+    ]
+    return element(
+        "header",
+        element("p", _run_name(report, record), class_="eyebrow"),
+        element("h1", report.verdict.sentence, dir="auto"),
+        element("p", f"Exit code {report.exit_code}", class_="exit"),
+        element("ul", *gates, class_="gates") if len(gates) > 1 else None,
+        element("dl", *_facts(report, record), class_="facts"),
+        class_=f"verdict {tone}",
+    )
+
+
+def _gate_class(passed: bool) -> str:  # noqa: FBT001 - the only input
+    return "good" if passed else "bad"
+
+
+def _run_name(report: RunReport, record: RunRecord | None) -> str:
+    name = f"{record.name} · " if record is not None and record.name else ""
+    return f"agentv · {name}run {report.run_id}"
+
+
+def _facts(report: RunReport, record: RunRecord | None) -> list[Html]:
+    rows = sum(report.counts.values())
+    planned = f" of {report.planned:,} planned" if report.planned is not None and report.planned != rows else ""
+    facts = {"results": f"{rows:,}{planned}", "took": took_text(report.duration_s), "state": report.state}
+    if record is not None:
+        facts["started"] = f"{record.created_at:%Y-%m-%d %H:%M} UTC"
+        facts["commit"] = _commit(record.git)
+        facts["agentv"] = record.agentv_version
+        facts["tags"] = ", ".join(record.tags)
+    return [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]
+
+
+def _commit(git: JsonObject | None) -> str:
+    commit = str((git or {}).get("commit") or "")[:12]
+    return f"{commit} with changes" if commit and (git or {}).get("dirty") else commit
+
+
+def target_table(targets: Sequence[TargetSummary]) -> Html:
+    """Return a table row per target: pass rate, mean, states, cost and latency."""
+    trials = shown_trials(targets)
+    figures_by_name = [{figure.name: figure for figure in target_figures(each, trials)} for each in targets]
+    names = dict.fromkeys(
+        name for figures in figures_by_name for name, figure in figures.items() if figure.value != "-"
+    )
+    rows = [
+        [each.target, *(_figure(figures.get(name)) for name in names)]
+        for each, figures in zip(targets, figures_by_name, strict=True)
+    ]
+    note = estimated_note(targets)
+    table = scrolled_table(["target", *names], rows)
+    return element("section", element("h2", "Targets"), table, element("p", note) if note else None)
+
+
+def matrix_section(matrix: MatrixSummary | None) -> Html | None:
+    """Return the matrix of prompts and targets with the best cell below; None for a run with one of each."""
+    if matrix is None:
+        return None
+    best = element("p", best_text(matrix)) if matrix.best is not None else None
+    if not has_prompts(matrix):
+        return element("section", element("h2", "Best target"), best) if best is not None else None
+    grid = grid_of(matrix)
+    rows = [[name, *(_cell(matrix, each) for each in cells)] for name, cells in zip(grid.rows, grid.cells, strict=True)]
+    return element(
+        "section", element("h2", "Prompts and targets"), scrolled_table([grid.corner, *grid.columns], rows), best
+    )
+
+
+def _cell(matrix: MatrixSummary, cell: CellSummary | None) -> Html | None:
+    """Return the rate of a cell with a bar, its mean, and how many rows were judged."""
+    if cell is None:
+        return None
+    (rate, rate_bounds), (mean, mean_bounds) = rate_cell(cell), mean_cell(cell)
+    is_best = matrix.is_best(cell)
+    return join(
+        (
+            element("b" if is_best else "span", f"{rate} {BEST_MARK}" if is_best else rate),
+            _share_bar(cell.pass_rate),
+            element("small", rate_bounds),
+            element("span", f"mean {mean}"),
+            element("small", mean_bounds),
+            element("small", judged_text(cell)),
+        )
+    )
+
+
+def _figure(figure: Figure | None) -> Html | None:
+    """Return a number with its interval below, and a bar for a rate."""
+    if figure is None:
+        return None
+    interval = element("small", figure.interval) if figure.interval else None
+    return join((element("span", figure.value), _share_bar(figure.share), interval))
+
+
+def _share_bar(share: float | None) -> Html | None:
+    """Return a thin bar filled up to a share.
+
+    It is drawn without style attributes, which the page's Content-Security-Policy forbids.
+    """
+    if share is None:
+        return None
+    filled = element("rect", width=f"{100 * share:.2f}", height="4", class_="filled")
+    empty = element("rect", width="100", height="4", class_="empty")
+    return element(
+        "svg", empty, filled, viewBox="0 0 100 4", preserveAspectRatio="none", class_="share", aria_hidden="true"
+    )
+
+
+def baseline_section(summary: BaselineSummary | None) -> Html | None:
+    """Return the comparison with the baseline; None without one."""
+    if summary is None:
+        return None
+    cells = baseline_cells(summary)
+    finding = element("p", element("b", summary.finding), f", compared with {summary.baseline}")
+    return element(
+        "section", element("h2", "Baseline"), finding, scrolled_table(BASELINE_HEADS, [cells]) if cells else None
+    )
+
+
+def evaluator_table(report: RunReport) -> Html | None:
+    """Return a table row per evaluator; None without evaluators."""
+    if not report.evaluators:
+        return None
+    figures_of = [list(evaluator_figures(each, report.baseline)) for each in report.evaluators]
+    rows = [
+        [each.name, each.type, *map(_figure, figures)]
+        for each, figures in zip(report.evaluators, figures_of, strict=True)
+    ]
+    heads = ("evaluator", "type", *(figure.name for figure in figures_of[0]))
+    return element("section", element("h2", "Evaluators"), scrolled_table(heads, rows))
+
+
+def group_section(report: RunReport) -> Html | None:
+    """Return the tables of groups; None without any."""
+    tables = [scrolled_table(head, rows) for head, *rows in rows_of_groups(report.shown_groups)]
+    return element("section", element("h2", "Groups"), *tables) if tables else None
+
+
+def corrected_section(report: RunReport) -> Html | None:
+    """Return the judges' pass rates corrected for their measured errors; None without any."""
+    rows = corrected_rows(report.corrected)
+    if not rows:
+        return None
+    notes = [element("p", note) for note in corrected_notes(report.corrected)]
+    table = scrolled_table(rows[0], rows[1:])
+    return element("section", element("h2", "Corrected for judge errors"), table, *notes)
+
+
+def histogram(bins: Sequence[int]) -> Html | None:
+    """Return the histogram of the scores as SVG; None without scores."""
+    highest = max(bins, default=0)
+    if not highest:
+        return None
+    step = _BAR_WIDTH + _BAR_GAP
+    bars = [_bar(index, count, len(bins), highest) for index, count in enumerate(bins)]
+    marks = [
+        element("text", f"{index / len(bins):g}", x=str(index * step), y=str(_CHART_HEIGHT + 34), class_="tick")
+        for index in range(len(bins) + 1)
+    ]
+    description = f"Scores of {count_text(sum(bins), 'scored result')} in ten bins: {', '.join(map(str, bins))}"
+    chart = element(
+        "svg",
+        element("title", description),
+        *bars,
+        *marks,
+        viewBox=f"-12 0 {len(bins) * step + 24} {_CHART_HEIGHT + 40}",
+        role="img",
+        class_="histogram",
+    )
+    return element("section", element("h2", "Scores"), chart)
+
+
+def _bar(index: int, count: int, bins: int, highest: int) -> Html:
+    """Return a bar with its count above, in the colour of the verdict for its scores."""
+    height = max(_CHART_HEIGHT * count / highest, 1.5 if count else 0)
+    left, top = index * (_BAR_WIDTH + _BAR_GAP), _CHART_HEIGHT + 18 - height
+    middle = (index + 0.5) / bins
+    band = "pass" if middle > 0.8 else "borderline" if middle > 0.6 else "fail"  # noqa: PLR2004 - the bands of verdicts
+    return join(
+        (
+            element(
+                "rect", x=str(left), y=f"{top:.1f}", width=str(_BAR_WIDTH), height=f"{height:.1f}", rx="2", class_=band
+            ),
+            element("text", f"{count:,}", x=str(left + _BAR_WIDTH / 2), y=f"{top - 5:.1f}", class_="count")
+            if count
+            else None,
+        )
+    )
+
 
 MOST_ROWS = 2_000
 MOST_CHARACTERS = 20_000_000

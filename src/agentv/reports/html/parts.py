@@ -1,12 +1,27 @@
-"""Common parts of HTML pages: the head with a policy that forbids all requests, assets, tables."""
+"""Parts of HTML pages: the head with a policy that forbids all requests, assets, tables, and results that expand."""
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 
-from agentv.reports.text.markup import Child, Html, element, verbatim
+from msgspec.structs import replace
+
+from agentv.reports.run.chosen_rows import shortened
+from agentv.reports.run.figures import usage_text
+from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
+from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
+from agentv.reports.text.markup import Child, Html, element, join, verbatim
+from agentv.reports.text.signs import UNICODE
+from agentv.scoring.results.aggregation import TURN, row_state
+from agentv.scoring.results.turns import turn_name
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message, TraceEvent
+from agentv.types.messages_json import compact_json, content_text, pretty_json
+from agentv.types.records.result import CaseResult
 
 
 @cache
@@ -51,3 +66,244 @@ def scrolled_table(heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Htm
     return element(
         "div", element("table", element("thead", head), element("tbody", *body)), class_="scroll", tabindex="0"
     )
+
+
+_LONGEST_REASON = 400
+_LONGEST_BRIEF = 120
+_MOST_CHARACTERS = 100_000
+
+
+def row_element(
+    detail: RowDetail, *, number: int, run_id: str, with_suite: bool, with_target: bool, is_brief: bool = False
+) -> Html:
+    """Return a result as an expandable element. The script filters and sorts by its `data-` attributes.
+
+    Suite and target are shown if the run has several. A brief element has a command that prints the details.
+    """
+    result, state = detail.result, row_state(detail.result)
+    score = row_score(result)
+    reason = "" if state == "pass" else row_reason(result)
+    suite = element("small", result.slot.suite) if with_suite else None
+    target = element("span", result.slot.target, class_="target", dir="auto") if with_target else None
+    line = element(
+        "summary",
+        element("span", UNICODE.marks[state], class_="mark", title=state),
+        element("span", PLAIN_LABELS.label(result), suite, class_="case", dir="auto"),
+        target,
+        element("span", score or state, class_="score"),
+        element("span", shortened(reason, most=_LONGEST_REASON), class_="reason", dir="auto"),
+    )
+    return element(
+        "details",
+        line,
+        element("div", *([_omitted_note(detail, run_id)] if is_brief else _parts(detail)), class_="inside"),
+        class_=f"row {state}",
+        id=f"row-{number}",
+        data_state=state,
+        data_target=result.slot.target,
+        data_score=str(result.score) if score and result.score is not None else None,
+        data_took=None if result.duration_ms is None else f"{result.duration_ms:.0f}",
+        data_cost=None if result.cost_usd is None else repr(result.cost_usd),
+    )
+
+
+def _omitted_note(detail: RowDetail, run_id: str) -> Html:
+    command = element("code", f"agentv show {run_id} {detail.result.eval_id}")
+    return element("p", "Details omitted to limit the size of the page: ", command, class_="notice")
+
+
+def _parts(detail: RowDetail) -> Iterator[Html | None]:
+    result, case = detail.result, detail.case
+    said = () if detail.answer is None else detail.answer.messages_by_turn
+    yield _error(result)
+    if said:
+        yield _steps("Messages before the first turn", () if case is None else case.input_messages)
+    else:
+        yield _text("Question", "" if case is None else case.question)
+    expected = (
+        None
+        if case is None
+        else join(
+            (_text("Expected outcome", case.expected_outcome), _text("Reference answer", case.reference_answer or ""))
+        )
+    )
+    partial = partial_of(result, detail.answer)
+    if partial is not None:
+        yield _text(_capital(PARTIAL_ANSWER), partial.text)
+    answer = None if said else _text("Answer", result.candidate_answer)
+    yield element("div", answer, element("div", expected), class_="pair")
+    turns = {turn_name(number): messages for number, messages in enumerate(said, start=1)}
+    for each in result.evaluator_results:
+        yield _turn(each, turns.get(each.name, ())) if each.type == TURN else _evaluator(each)
+    yield _labels(detail)
+    yield None if said else _transcript(detail)
+    yield _facts(detail)
+
+
+def _text(title: str, text: str) -> Html | None:
+    return element("section", element("h3", title), _block(text)) if text else None
+
+
+def _capital(title: str) -> str:
+    return title[:1].upper() + title[1:]
+
+
+def _block(text: str, class_: str = "text") -> Html:
+    return element("div", text, class_=class_, dir="auto")
+
+
+def _error(result: CaseResult) -> Html | None:
+    failure = result.error
+    if failure is None:
+        return None
+    status = f", HTTP {failure.http_status}" if failure.http_status is not None else ""
+    return element(
+        "section", element("h3", f"Error ({failure.kind} at {failure.stage}{status})"), _block(failure.message)
+    )
+
+
+def _evaluator(result: EvaluatorResult) -> Html:
+    is_judged = result.status not in ("error", "skipped")
+    facts = [
+        f"weight {result.weight:g}" if result.weight != 1 else "",
+        "required" if result.required else "",
+        result.status if result.status != "scored" else "",
+    ]
+    verdict = result.verdict if is_judged and result.verdict else result.status
+    head = element(
+        "h3",
+        element(
+            "span", f"{score_text(result.score) if is_judged else ''} {verdict}".strip(), class_=f"badge {verdict}"
+        ),
+        f" {result.name} ",
+        element("small", " · ".join([result.type, *filter(None, facts)])),
+    )
+    aspects = [*(("hit", f"✓ {hit}") for hit in result.hits), *(("miss", f"✗ {miss}") for miss in result.misses)]
+    criteria = result.results if len(result.results) > 1 else ()
+    items = [element("li", text, class_=kind, dir="auto") for kind, text in aspects]
+    items += [
+        element(
+            "li",
+            f"{each.criterion_name}: {each.error or each.score}",
+            f" — {each.reasoning}" if each.reasoning else None,
+            dir="auto",
+        )
+        for each in criteria
+    ]
+    return element(
+        "section",
+        head,
+        None if result.error is None else _block(f"error ({result.error.kind}): {result.error.message}"),
+        element("ul", *_as_many_as_fit(items)) if items else None,
+        _block(result.reasoning) if result.reasoning else None,
+        *map(_evaluator, result.evaluator_results),
+        class_="evaluator",
+    )
+
+
+def _turn(result: EvaluatorResult, said: Sequence[Message]) -> Html:
+    """Return what was said in a turn of a conversation, with its evaluators."""
+    bare = replace(result, hits=(), misses=(), reasoning=None, error=None, evaluator_results=())
+    head = _evaluator(bare if result.evaluator_results else result)
+    return element("section", head, _steps("", said), *map(_evaluator, result.evaluator_results), class_="turn")
+
+
+def _labels(detail: RowDetail) -> Html | None:
+    if not detail.labels:
+        return None
+    items = [
+        element(
+            "li",
+            f"{each.annotator}: {each.criterion} = {each.score}",
+            f" — {each.reasoning}" if each.reasoning else None,
+        )
+        for each in detail.labels
+    ]
+    return element("section", element("h3", "Human labels"), element("ul", *items))
+
+
+def _transcript(detail: RowDetail) -> Html | None:
+    source, title = detail.answer or detail.result, "Transcript"
+    partial = partial_of(detail.result, detail.answer)
+    messages, trace = source.output_messages or (), source.trace or ()
+    if partial is not None:
+        messages, trace, title = partial.output_messages or (), partial.trace or (), _capital(PARTIAL_TRANSCRIPT)
+    return _steps(title, messages, trace)
+
+
+def _steps(title: str, messages: Sequence[Message], trace: Sequence[TraceEvent] = ()) -> Html | None:
+    """Return messages and their calls as a list, or else a trace; None if there are none."""
+    steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
+    if not steps:
+        return None
+    shown = list(_as_many_as_fit(steps))
+    left_out = len(steps) - len(shown)
+    more = element("li", f"and {count_text(left_out, 'step')} more") if left_out else None
+    heading = element("h3", title) if title else None
+    return element("section", heading, element("ol", *shown, more, class_="transcript"))
+
+
+def _as_many_as_fit(parts: Sequence[Html]) -> Iterator[Html]:
+    """Yield parts up to the size limit of a result, but at least one."""
+    made = 0
+    for part in parts:
+        made += len(part.markup)
+        if made > _MOST_CHARACTERS and made > len(part.markup):
+            return
+        yield part
+
+
+def _message(message: Message) -> Iterator[Html]:
+    text = content_text(message.content)
+    if text or not message.tool_calls:
+        yield element("li", element("b", message.role), _block(text))
+    yield from (_call(call.tool, call.input, call.output) for call in message.tool_calls)
+
+
+def _event(event: TraceEvent) -> Html:
+    if event.text and event.input is None and event.output is None:
+        return element("li", element("b", f"{event.type} {event.name or ''}".strip()), _block(event.text))
+    return _call(f"{event.type} {event.name or ''}".strip(), event.input, event.output)
+
+
+def _call(name: str, given: JsonValue, got: JsonValue) -> Html:
+    parts: list[Child] = [element("summary", element("code", name), " ", element("small", _brief(given)))]
+    parts += [
+        element("div", element("small", title), _block(_value(value), "code"))
+        for title, value in (("in", given), ("out", got))
+        if value is not None
+    ]
+    return element("li", element("details", *parts, class_="call"))
+
+
+def _brief(value: JsonValue) -> str:
+    shown = "" if value is None else value if isinstance(value, str) else compact_json(value)
+    return shown if len(shown) <= _LONGEST_BRIEF else f"{shown[:_LONGEST_BRIEF]}…"
+
+
+def _value(value: JsonValue) -> str:
+    return value if isinstance(value, str) else pretty_json(value)
+
+
+def _facts(detail: RowDetail) -> Html:
+    result = detail.result
+    tokens = usage_text(result.target_usage).removeprefix("-")
+    estimated = " (estimated)" if result.is_target_estimated else ""
+    facts = {
+        "file": f"{result.file}:{result.line}" if result.file else "",
+        "took": "" if result.duration_ms is None else seconds_text(result.duration_ms / 1000),
+        "cost": "" if result.target_cost_usd is None else f"{money_text(result.target_cost_usd)}{estimated}",
+        "judges' cost": "" if result.judge_cost_usd is None else money_text(result.judge_cost_usd),
+        "tokens": f"{tokens}{estimated}" if tokens else "",
+        "tags": ", ".join(result.tags),
+        "metadata": pretty_json(result.metadata) if result.metadata else "",
+        "calls" if detail.answer and detail.answer.turns else "attempts": _attempts(detail),
+        "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
+    }
+    known = [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]
+    return element("dl", *known, class_="facts")
+
+
+def _attempts(detail: RowDetail) -> str:
+    calls = detail.answer.calls if detail.answer else ()
+    return ", ".join(call.kind for call in calls) if len(calls) > 1 else ""

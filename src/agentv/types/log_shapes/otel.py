@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.fields import Found, LogRecord, decoded, found, milliseconds_between
-from agentv.types.log_shapes.phoenix import nested_attributes, read_phoenix
+from agentv.types.log_shapes.services import nested_attributes, read_phoenix
 from agentv.types.message_shapes.usages import read_usage
 
 _NO_ANSWERS = frozenset({"execute_tool", "embeddings", "tool", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER"})

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject
-from agentv.types.message_shapes.ai_sdk import read_ui_message
-from agentv.types.message_shapes.chat import ADVICE, CONTENT_KEYS, read_chat
+from agentv.types.message_shapes.chat import ADVICE, CONTENT_KEYS, read_chat, read_ui_message
 from agentv.types.message_shapes.fields import REASONING_PARTS
 from agentv.types.message_shapes.google import content_of, read_content
 from agentv.types.message_shapes.langchain import fields_of, read_langchain

@@ -1,0 +1,196 @@
+"""Update the index from the run folders: add lines that were appended, and remove runs whose folders are gone."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from agentv.storage.index import schema as sql
+from agentv.storage.index.file import writing
+from agentv.storage.index.lines import RESULTS_FILE, LineBatch, LineReader, tail_digest
+from agentv.storage.index.schema import COUNT_STATES
+from agentv.storage.run.blobs import BlobFolder
+from agentv.storage.run.run_file import size_of, stamp_of
+from agentv.storage.run.stored import StoredRun
+
+_RESTORE = "UPDATE rows SET current = 1 WHERE run = :run AND current = 2"
+_RETIRE = """
+UPDATE rows SET current = 2
+WHERE run = :run AND current = 1 AND eval_id = :eval_id AND suite = :suite AND target = :target AND trial = :trial
+  AND prompt = :prompt
+"""
+_SET_COUNTS = "UPDATE runs SET counts = :counts WHERE run = :run"
+
+
+def restore_retired(connection: sqlite3.Connection, run: int) -> None:
+    """Undo `mark_retired`, before rows are added."""
+    connection.execute(_RESTORE, {"run": run})
+
+
+def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None:
+    """Mark the rows of retired cases, which are not counted. Does nothing when the events cannot be read."""
+    try:
+        retired = StoredRun(folder).retired()
+    except OSError:
+        return
+    keys = [{"run": run, "prompt": "", **key.to_json()} for key in retired]
+    connection.executemany(_RETIRE, keys)
+    counts = json.dumps(dict(connection.execute(COUNT_STATES, {"run": run}).fetchall()))
+    connection.execute(_SET_COUNTS, {"run": run, "counts": counts})
+
+
+EVENTS_FILE = "events.jsonl"
+
+_CHUNK = 100_000
+"""The most lines added in one transaction; other processes can write between transactions."""
+
+
+class IndexedRun(Struct, frozen=True):
+    """The index's entry for a run: how far its files were read, and the counts.
+
+    `ended` is the final state that the run's events record, or None; `is_readable` is False when an event cannot be
+    read.
+    """
+
+    run: int
+    results_stamp: str
+    events_stamp: str
+    end_offset: int
+    lines: int
+    skipped: int
+    tail: bytes
+    has_generations: bool
+    counts_json: str
+    ended: str | None
+    is_readable: bool
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The numbers of current results by state."""
+        counts: Mapping[str, int] = json.loads(self.counts_json)
+        return counts
+
+
+def find_indexed(connection: sqlite3.Connection, folder: str) -> IndexedRun | None:
+    """Return the entry of the run in the folder of this name, or None."""
+    found: tuple[Any, ...] | None = connection.execute(sql.FIND_RUN, {"folder": folder}).fetchone()
+    if found is None:
+        return None
+    return IndexedRun(*found)
+
+
+def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
+    """Update the entry of one run and return it. Raises OSError when its results cannot be read."""
+    while True:
+        results, events = stamp_of(folder / RESULTS_FILE), stamp_of(folder / EVENTS_FILE)
+        known = find_indexed(connection, folder.name)
+        if known is not None and (known.results_stamp, known.events_stamp) == (results, events):
+            return known
+        with writing(connection):
+            known = _find_or_add(connection, folder)
+            restore_retired(connection, known.run)
+            if known.results_stamp != results:
+                _grow(connection, folder, known, stamp=results)
+            if known.events_stamp != events:
+                _note_events(connection, folder, known, stamp=events)
+            mark_retired(connection, _find_or_add(connection, folder).run, folder)
+        if _has_all(connection, folder, results):
+            # Lines that were appended after the stamps were taken may be added by the next call only.
+            return _find_or_add(connection, folder)
+
+
+def forget_missing(connection: sqlite3.Connection, folders: Iterable[Path]) -> None:
+    """Remove the runs whose folders are gone."""
+    known = {name: run for run, name in connection.execute("SELECT run, folder FROM runs")}
+    gone = [run for name, run in known.items() if name not in {folder.name for folder in folders}]
+    if gone:
+        with writing(connection):
+            for run in gone:
+                _forget(connection, run)
+
+
+def _has_all(connection: sqlite3.Connection, folder: Path, stamp: str) -> bool:
+    found = find_indexed(connection, folder.name)
+    return found is not None and found.results_stamp == stamp
+
+
+def _find_or_add(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
+    found = find_indexed(connection, folder.name)
+    if found is None:
+        connection.execute(sql.ADD_RUN, {"folder": folder.name})
+        found = find_indexed(connection, folder.name)
+    if found is None:
+        raise sqlite3.DataError("a run that was added is missing")
+    return found
+
+
+def _forget(connection: sqlite3.Connection, run: int) -> None:
+    for table in sql.TABLES_OF_RUN:
+        connection.execute(f"DELETE FROM {table} WHERE run = :run", {"run": run})  # noqa: S608 - constant table names
+
+
+def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
+    """Add new lines, up to `_CHUNK` at once; set the stamp when no line is left."""
+    path = folder / RESULTS_FILE
+    if known.end_offset and not _was_appended_to(path, known):
+        _forget(connection, known.run)
+        _grow(connection, folder, _find_or_add(connection, folder), stamp=stamp)
+        return
+    reader = LineReader(known.run, path, resolve=BlobFolder(folder / "blobs").resolve)
+    skipped, has_generations = known.skipped, known.has_generations
+    end_offset, lines, done = known.end_offset, known.lines, True
+    for batch in reader.batches(end_offset=end_offset, lines=lines):
+        _add(connection, batch)
+        skipped += batch.skipped
+        has_generations |= batch.has_generations
+        end_offset, lines = batch.end_offset, batch.lines
+        if lines - known.lines >= _CHUNK:
+            done = False
+            break
+    if has_generations:
+        _mark_current(connection, known)
+    mark = {
+        "run": known.run,
+        "stamp": stamp if done else "",
+        "end_offset": end_offset,
+        "lines": lines,
+        "skipped": skipped,
+        "tail": tail_digest(path, end_offset),
+        "has_generations": has_generations,
+        "counts": json.dumps(dict(connection.execute(sql.COUNT_STATES, {"run": known.run}).fetchall())),
+    }
+    connection.execute(sql.MARK_RESULTS, mark)
+
+
+def _was_appended_to(path: Path, known: IndexedRun) -> bool:
+    try:
+        return size_of(path) >= known.end_offset and tail_digest(path, known.end_offset) == known.tail
+    except FileNotFoundError:
+        return False
+
+
+def _add(connection: sqlite3.Connection, batch: LineBatch) -> None:
+    connection.executemany(sql.ADD_ROW, batch.rows)
+    connection.executemany(sql.ADD_TAG_SET, batch.tag_sets)
+    connection.executemany(sql.ADD_TAG, batch.tags)
+    connection.executemany(sql.ADD_METADATA, batch.metadata)
+
+
+def _mark_current(connection: sqlite3.Connection, known: IndexedRun) -> None:
+    connection.execute(sql.HIGHEST_GENERATIONS, {"run": known.run, "after": known.lines})
+    connection.execute(sql.INDEX_HIGHEST)
+    connection.execute(sql.MARK_CURRENT, {"run": known.run})
+    connection.execute(sql.FORGET_HIGHEST)
+
+
+def _note_events(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
+    """Store the state in which the run ended, or that its events cannot be read."""
+    try:
+        ended, is_readable = StoredRun(folder).ended(), True
+    except OSError:
+        ended, is_readable = None, False
+    mark = {"run": known.run, "stamp": stamp, "ended": ended, "is_readable": is_readable}
+    connection.execute(sql.MARK_EVENTS, mark)

@@ -1,0 +1,270 @@
+"""Langfuse, LangSmith, OpenAI and Phoenix: what these services export, and their clients write."""
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.log_shapes.fields import Found, LogRecord, at_path, found, milliseconds_between
+
+_TYPES = frozenset(
+    "SPAN GENERATION EVENT AGENT TOOL CHAIN RETRIEVER EVALUATOR EMBEDDING GUARDRAIL".split()  # noqa: SIM905 - a list of words
+)
+_MARKS = ("htmlPath", "bookmarked", "public", "projectId", "project_id")
+
+
+def is_langfuse(value: JsonObject) -> bool:
+    """Return True for an observation, a trace, or a trace with its observations as one object."""
+    trace = value.get("trace")
+    if isinstance(trace, Mapping) and isinstance(value.get("observations"), list):
+        return True
+    if "input" not in value or "output" not in value:
+        return False
+    return _is_observation(value) or any(mark in value for mark in _MARKS)
+
+
+def _is_observation(value: JsonObject) -> bool:
+    return str(value.get("type")).upper() in _TYPES and ("traceId" in value or "trace_id" in value)
+
+
+def read_langfuse(value: JsonObject) -> LogRecord:
+    """Return the fields of a trace or of an observation; one with a parent is a step of its trace."""
+    root = "trace." if isinstance(value.get("trace"), Mapping) else ""
+    fields = found(
+        value,
+        {
+            "id": f"{root}id",
+            "prompt": f"{root}input",
+            "response": f"{root}output",
+            "session_id": (f"{root}sessionId", f"{root}session_id"),
+            "timestamp": (f"{root}timestamp", "startTime", "start_time"),
+            "model": ("providedModelName", "provided_model_name", "model"),
+            "usage": ("usageDetails", "usage_details", "usage"),
+            "cost_usd": (f"{root}totalCost", "total_cost", "totalCost", "calculatedTotalCost"),
+            "metadata": f"{root}metadata",
+            "metadata.name": f"{root}name",
+            "metadata.user_id": (f"{root}userId", f"{root}user_id"),
+            "tags": f"{root}tags",
+            "metadata.environment": f"{root}environment",
+        },
+    )
+    if _is_observation(value) and (latency := _latency(value)) is not None:
+        fields["duration_ms"] = latency
+    level, said = value.get("level"), value.get("statusMessage", value.get("status_message"))
+    return LogRecord(
+        "Langfuse",
+        fields,
+        step=_step(value),
+        failure=str(said or "level ERROR") if level == "ERROR" else None,
+    )
+
+
+def _latency(value: JsonObject) -> Found | None:
+    """Return the latency of an observation from its times, since exports differ in the unit of `latency`."""
+    names = ("startTime", "endTime") if "startTime" in value else ("start_time", "end_time")
+    start, end = (value.get(name) for name in names)
+    latency = milliseconds_between(start, end)
+    return None if latency is None else Found(latency, f"$.{names[1]}")
+
+
+def _step(value: JsonObject) -> str | None:
+    if not _is_observation(value):
+        return None
+    parent: JsonValue = value.get("parentObservationId", value.get("parent_observation_id"))
+    is_root = value.get("isRootObservation", value.get("is_root_observation"))
+    return f"{str(value['type']).lower()} observation" if parent and not is_root else None
+
+
+_THREADS = ("session_id", "thread_id", "conversation_id")
+"""The keys of a run's metadata that group runs into a conversation; a run's own `session_id` is its project."""
+
+
+def is_langsmith(value: JsonObject) -> bool:
+    """Return True for a run."""
+    return "run_type" in value and ("inputs" in value or "outputs" in value)
+
+
+def read_langsmith(value: JsonObject) -> LogRecord:
+    """Return the fields of a run; one with a parent is a step of its trace."""
+    held = ("extra.metadata", "custom_metadata", "metadata")
+    fields = found(
+        value,
+        {
+            "id": ("id", "run_id"),
+            "prompt": "inputs",
+            "response": "outputs",
+            "session_id": ("thread_id", *(f"{place}.{key}" for place in held for key in _THREADS)),
+            "timestamp": "start_time",
+            "model": tuple(f"{place}.ls_model_name" for place in held),
+            "usage": ("outputs.usage_metadata", "usage_metadata", "token_usage"),
+            "cost_usd": ("total_cost", "outputs.usage_metadata.total_cost", "costs.total_cost"),
+            "metadata": held,
+            "metadata.name": "name",
+            "tags": "tags",
+        },
+    )
+    counts = {key: value[key] for key in ("prompt_tokens", "completion_tokens", "total_tokens") if value.get(key)}
+    if counts:
+        fields["usage"] = Found(counts, "$.total_tokens")
+    latency = milliseconds_between(value.get("start_time"), value.get("end_time"))
+    if latency is not None:
+        fields["duration_ms"] = Found(latency, "$.end_time")
+    parent = at_path(value, "parent_run_id")
+    error = value.get("error")
+    step = f"{value['run_type']} run" if parent and value.get("is_root") is not True else None
+    return LogRecord("LangSmith", fields, step=step, failure=str(error) if error else None)
+
+
+_ADVICE = (
+    "stored completions come without their question; add `messages`, the result of "
+    "client.chat.completions.messages.list(id), to give it to judges"
+)
+
+
+def is_openai(value: JsonObject) -> bool:
+    """Return True for a completion, a response, or an object `{request, response}` with one of them."""
+    return _is_reply(value) or _is_reply(value.get("response"))
+
+
+def _is_reply(value: JsonValue) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    kind = value.get("object")
+    is_response = kind == "response" and isinstance(value.get("output"), list)
+    return is_response or (kind in ("chat.completion", None) and isinstance(value.get("choices"), list))
+
+
+def read_openai(value: JsonObject) -> LogRecord:
+    """Return the fields of a completion or response."""
+    inner = value.get("response")
+    is_pair = not _is_reply(value) and isinstance(inner, Mapping)
+    at, reply = ("response.", inner) if is_pair and isinstance(inner, Mapping) else ("", value)
+    is_response = reply.get("object") == "response"
+    places = ("request.messages", "request.input", "messages", "input") if is_pair else ("messages", "input")
+    fields = found(
+        value,
+        {
+            "id": (f"{at}id", "id"),
+            "prompt": places,
+            "session_id": (f"{at}conversation.id", f"{at}metadata.session_id", "session_id"),
+            "timestamp": (f"{at}created", f"{at}created_at"),
+            "model": f"{at}model",
+            "usage": f"{at}usage",
+            "metadata": (f"{at}metadata", "metadata"),
+            "duration_ms": "latency_ms",
+        },
+    )
+    answer = reply.get("output") if is_response else reply
+    if answer:
+        fields["response"] = Found(answer, f"$.{at}output" if is_response else f"$.{at}"[:-1], "recorded")
+    error = reply.get("error")
+    failure = str(error.get("message") or error) if isinstance(error, Mapping) else None
+    return LogRecord("OpenAI", fields, failure=failure, notes=() if "prompt" in fields else (_ADVICE,))
+
+
+_COLUMN = "attributes."
+
+
+def is_phoenix(value: JsonObject) -> bool:
+    """Return True for a span, nested or as a row of a data frame."""
+    context = value.get("context")
+    is_span = isinstance(context, Mapping) and "span_id" in context and isinstance(value.get("attributes"), Mapping)
+    return is_span or ("span_kind" in value and any(key.startswith(_COLUMN) for key in value))
+
+
+def read_phoenix(value: JsonObject) -> LogRecord:
+    """Return the fields of a span; one with a parent is a step of its trace."""
+    columns = {key.removeprefix(_COLUMN): item for key, item in value.items() if key.startswith(_COLUMN)}
+    given = value.get("attributes")
+    attributes = nested_attributes(given if isinstance(given, Mapping) else columns)
+    rest = {key: item for key, item in value.items() if not key.startswith(_COLUMN)}
+    line: dict[str, JsonValue] = {**rest, "attributes": attributes}
+    fields = found(
+        line,
+        {
+            "id": ("context.span_id", "context.trace_id", "id"),
+            "prompt": ("attributes.llm.input_messages", "attributes.input.value"),
+            "response": ("attributes.llm.output_messages", "attributes.output.value"),
+            "session_id": "attributes.session.id",
+            "timestamp": "start_time",
+            "model": "attributes.llm.model_name",
+            "usage": "attributes.llm.token_count",
+            "cost_usd": "attributes.llm.cost.total",
+            "metadata": "attributes.metadata",
+            "metadata.name": "name",
+            "metadata.user_id": "attributes.user.id",
+            "tags": "attributes.tag.tags",
+        },
+    )
+    for name in ("prompt", "response"):
+        if name in fields and fields[name].at.endswith("_messages"):
+            fields[name] = Found(_messages(fields[name].value), fields[name].at, "recorded")
+    if "usage" in fields and isinstance(counts := fields["usage"].value, Mapping):
+        tokens = {f"{key}_tokens": item for key, item in counts.items() if key in ("prompt", "completion", "total")}
+        fields["usage"] = Found(tokens, fields["usage"].at, "recorded")
+    latency = milliseconds_between(value.get("start_time"), value.get("end_time"))
+    if latency is not None:
+        fields["duration_ms"] = Found(latency, "$.end_time")
+    failed = str(value.get("status_code")).upper() == "ERROR"
+    return LogRecord(
+        "Phoenix",
+        fields,
+        step=f"{str(value.get('span_kind', '')).lower()} span".strip() if value.get("parent_id") else None,
+        failure=str(value.get("status_message") or "status ERROR") if failed else None,
+    )
+
+
+def _messages(value: JsonValue) -> JsonValue:
+    """Return messages of OpenInference, in which each level is wrapped in an object, as those of OpenAI's chat API."""
+    items = value if isinstance(value, list | tuple) else []
+    return [_message(inner) for item in items for inner in [_unwrapped(item, "message")] if isinstance(inner, Mapping)]
+
+
+def _message(message: JsonObject) -> JsonObject:
+    read = {key: item for key, item in message.items() if key in ("role", "content", "name", "tool_call_id") and item}
+    parts, calls = message.get("contents"), message.get("tool_calls")
+    if isinstance(parts, list) and "content" not in read:
+        read["content"] = [_unwrapped(part, "message_content") for part in parts]
+    if isinstance(calls, list) and calls:
+        read["tool_calls"] = [_unwrapped(call, "tool_call") for call in calls]
+    return read if "content" in read or "tool_calls" in read else {**read, "content": None}
+
+
+def _unwrapped(value: JsonValue, key: str) -> JsonValue:
+    return value.get(key, value) if isinstance(value, Mapping) else value
+
+
+_INDEX = re.compile(r"\d+")
+
+
+def nested_attributes(value: JsonValue) -> JsonValue:
+    """Return attributes with their dotted keys as nested objects and lists, however much of them is nested already."""
+    if isinstance(value, list | tuple):
+        return [nested_attributes(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    tree: dict[str, JsonValue] = {}
+    for key, item in value.items():
+        if item is None:  # an empty cell of a data frame
+            continue
+        branch = tree
+        *parents, last = key.split(".")
+        for parent in parents:
+            inner = branch.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                break
+            branch = inner
+        else:
+            new = nested_attributes(item)
+            old = branch.get(last)
+            branch[last] = {**old, **new} if isinstance(old, Mapping) and isinstance(new, Mapping) else new
+    return _with_lists(tree)
+
+
+def _with_lists(value: JsonValue) -> JsonValue:
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _with_lists(item) for key, item in value.items()}
+    if inner and all(map(_INDEX.fullmatch, inner)):
+        return [inner[key] for key in sorted(inner, key=int)]
+    return cast(JsonObject, inner)
