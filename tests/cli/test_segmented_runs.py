@@ -149,3 +149,11 @@ def test_a_place_that_cannot_be_written_ends_the_run_before_its_first_call(ten: 
     assert (code, ten.calls()) == (4, [])
     assert "Protocol not known" in said
     assert ten.call("runs", "list")[1].startswith("no runs in ")
+
+
+def test_replaying_a_run_with_segments_is_refused(ten: Project) -> None:
+    run_cases(ten, "--segments", "place")
+    (ten.folder / "targets.yaml").write_text(f"targets: [{{name: t, provider: replay, run: {ten.run.name}}}]")
+    code, said = run_cases(ten)
+    assert code in (3, 4)
+    assert "are in segments; replay reads none" in said + ten.call("show", "latest", "c1")[1]

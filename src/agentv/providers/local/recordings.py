@@ -64,6 +64,10 @@ class _Head(msgspec.Struct):
         return self.target, self.eval_id, self.trial, str(self.prompt) if is_id else None
 
 
+SEGMENTS = "segments.jsonl"
+"""The file that a run has if its answers were moved elsewhere (docs/reference/run-folder.md)."""
+
+
 class RowRecording(Struct, frozen=True):
     """The recorded answers of a table. `places` maps case id, trial (None: any trial) and prompt to its rows."""
 
@@ -159,6 +163,9 @@ def index_recording(path: Path, target: str, suite: str | None = None, paths: Lo
     `target` are used. `paths` are those of fields in a log. Raises ProviderError for an invalid line, and for one
     without an id; an incomplete last line is skipped.
     """
+    if (path.parent / SEGMENTS).is_file():
+        message = f"the answers of the run {path.parent} are in segments, which cannot be read here"
+        raise ProviderError(Failure("config_error", message))
     heads = msgspec.json.Decoder(_Head)
     index = _Index(suite, paths)
     offset = 0

@@ -14,6 +14,7 @@ from agentv.providers.agents.json import object_of, parse_object
 from agentv.providers.agents.steps import Transcript
 from agentv.providers.local.execution_traces import TracedAnswer, find_traced, load_execution_traces
 from agentv.providers.local.recordings import (
+    SEGMENTS,
     Recording,
     RowRecording,
     index_recording,
@@ -95,6 +96,11 @@ class ReplayProvider:
             self._path = Path(target.base_dir, settings.file or settings.execution_traces or "")
         else:
             self._path = _run_folder(settings.run or "", Path(target.base_dir), tools) / ANSWERS
+            if (self._path.parent / SEGMENTS).is_file():
+                run = self._path.parent.name
+                raise TargetError(
+                    f"target {target.name!r}: the answers of run {run} are in segments; replay reads none"
+                )
         if not self._path.is_file():
             raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
         self._target = settings.recorded_target or target.name

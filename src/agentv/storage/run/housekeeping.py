@@ -18,9 +18,9 @@ def remove_run(folder: Path) -> None:
     """Delete a run, all its files and its segments. Raises StorageError while a process writes it."""
     lock = RunLock(folder)
     try:
+        remove_segments(folder)  # if their place cannot be reached, the run stays, to be deleted later
         # Without run.json a folder is not a run: the rest of an interrupted deletion is never listed as one.
         (folder / RUN_FILE).unlink(missing_ok=True)
-        remove_segments(folder)
         shutil.rmtree(folder)
     except StorageError:
         raise
