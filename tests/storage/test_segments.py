@@ -271,6 +271,19 @@ def test_deleting_a_run_deletes_its_segments(tmp_path: Path) -> None:
     assert [path.name for path in kept.parent.iterdir()] == ["notes.txt"]
 
 
+def test_a_run_whose_segments_cannot_be_deleted_stays(tmp_path: Path) -> None:
+    run, _ = moved_run(tmp_path)
+    (tmp_path / "place").rename(tmp_path / "elsewhere")
+    (tmp_path / "place").write_text("a file")
+    with pytest.raises(StorageError, match=r"cannot delete .*-000000\.jsonl"):
+        remove_run(run.folder)
+    (tmp_path / "place").unlink()
+    (tmp_path / "elsewhere").rename(tmp_path / "place")
+    assert len(rows(open_run(run.folder))) == 9
+    remove_run(run.folder)
+    assert not (tmp_path / "place" / "r").exists()
+
+
 def test_a_url_of_fsspec_works_as_a_folder_does(tmp_path: Path) -> None:
     memory = pytest.importorskip("fsspec.implementations.memory", reason="fsspec is not installed: agentv[segments]")
     texts = [f"row {number}" for number in range(9)]
