@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.support.carrying import Project
 
+from agentv.storage.files.line_file import part_path
+from agentv.storage.files.run_file import append_to
+from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, place_segments
 from agentv.storage.run.folder import LINE_FILES
-from agentv.storage.run.line_file import part_path
-from agentv.storage.run.run_file import append_to
-from agentv.storage.run.segment_writer import SegmentRules, SegmentWriter, place_segments
 from agentv.storage.run.stored import open_run
 
 FORMATS = ("json", "jsonl", "csv", "md", "junit.xml", "html", "yaml", "sarif")
@@ -149,3 +149,11 @@ def test_a_place_that_cannot_be_written_ends_the_run_before_its_first_call(ten: 
     assert (code, ten.calls()) == (4, [])
     assert "Protocol not known" in said
     assert ten.call("runs", "list")[1].startswith("no runs in ")
+
+
+def test_replaying_a_run_with_segments_is_refused(ten: Project) -> None:
+    run_cases(ten, "--segments", "place")
+    (ten.folder / "targets.yaml").write_text(f"targets: [{{name: t, provider: replay, run: {ten.run.name}}}]")
+    code, said = run_cases(ten)
+    assert code in (3, 4)
+    assert "are in segments; replay reads none" in said + ten.call("show", "latest", "c1")[1]

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.stored import SLOT, at_noon, make_answer, make_case, make_result, make_run
 
+from agentv.storage.files.object_store import check_url
+from agentv.storage.files.run_file import open_file, size_of, whole_lines
+from agentv.storage.files.segment_writer import SegmentRules
 from agentv.storage.run.checksums import changed_files, load_checksums
 from agentv.storage.run.folder import LINE_FILES, RunFolder
 from agentv.storage.run.housekeeping import remove_run
-from agentv.storage.run.object_store import check_url
-from agentv.storage.run.run_file import open_file, size_of, whole_lines
-from agentv.storage.run.segment_writer import SegmentRules
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.answer import AnswerRef, ResultKey
@@ -107,7 +107,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from agentv.storage.run.folder import RunFolder
-from agentv.storage.run.segment_writer import SegmentRules
+from agentv.storage.files.segment_writer import SegmentRules
 from tests.storage.test_segments import add
 from tests.support.stored import at_noon, make_run
 runs, step, file, times = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
@@ -269,6 +269,19 @@ def test_deleting_a_run_deletes_its_segments(tmp_path: Path) -> None:
     remove_run(run.folder)
     assert not run.folder.exists()
     assert [path.name for path in kept.parent.iterdir()] == ["notes.txt"]
+
+
+def test_a_run_whose_segments_cannot_be_deleted_stays(tmp_path: Path) -> None:
+    run, _ = moved_run(tmp_path)
+    (tmp_path / "place").rename(tmp_path / "elsewhere")
+    (tmp_path / "place").write_text("a file")
+    with pytest.raises(StorageError, match=r"cannot delete .*-000000\.jsonl"):
+        remove_run(run.folder)
+    (tmp_path / "place").unlink()
+    (tmp_path / "elsewhere").rename(tmp_path / "place")
+    assert len(rows(open_run(run.folder))) == 9
+    remove_run(run.folder)
+    assert not (tmp_path / "place" / "r").exists()
 
 
 def test_a_url_of_fsspec_works_as_a_folder_does(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from tests.storage.test_segments import add, cut_at, rows, write
 from tests.support.ports import free_port, running
 from tests.support.stored import at_noon, make_run
 
+from agentv.storage.files.run_file import open_file, whole_lines
 from agentv.storage.run.checksums import changed_files, load_checksums
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.housekeeping import remove_run
-from agentv.storage.run.run_file import open_file, whole_lines
 from agentv.types.errors import StorageError
 
 s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed: uv sync --group s3")

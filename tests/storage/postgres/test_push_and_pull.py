@@ -14,6 +14,7 @@ from tests.support.postgres_server import upgraded_database
 from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 from tests.support.strategies import answers, case_results
 
+from agentv.storage.files.segment_writer import SegmentRules
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPuller, RunPusher
 from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs
@@ -32,8 +33,17 @@ def url() -> StoreUrl:
     return parse_store_url(upgraded_database())
 
 
-def write_run(runs: Path, run_id: str = RUN.run_id, *, rows: int = 3, close: bool = True, **changes: Any) -> Path:
-    store = RunFolder(runs, run_id, clock=at_noon)
+def write_run(
+    runs: Path,
+    run_id: str = RUN.run_id,
+    *,
+    rows: int = 3,
+    close: bool = True,
+    segments: Path | None = None,
+    **changes: Any,
+) -> Path:
+    place, rules = (None if segments is None else str(segments)), SegmentRules(most_bytes=1000)
+    store = RunFolder(runs, run_id, clock=at_noon, segments=place, segment_rules=rules)
     store.begin(make_run(run_id=run_id, **changes))
     store.append_case(make_case())
     for number in range(rows):
@@ -86,6 +96,18 @@ def test_a_pulled_run_is_the_pushed_one_byte_for_byte(tmp_path: Path, url: Store
     pulled = pull(url, tmp_path / "there")
     assert pulled.lines == 11
     assert contents(pulled.folder) == contents(ours)
+
+
+def test_a_run_with_segments_is_pushed_whole_and_pulled_without_them(tmp_path: Path, url: StoreUrl) -> None:
+    ours = write_run(tmp_path / "here", segments=tmp_path / "place")
+    assert push(ours, url) == 2 + 1 + 3 + 3
+    pulled = pull(url, tmp_path / "there")
+    assert list(open_run(pulled.folder).all_results()) == list(open_run(ours).all_results())
+    write_run(tmp_path / "here", segments=tmp_path / "place")
+    assert push(ours, url) == 2 + 3 + 3
+    shutil.rmtree(tmp_path / "place")
+    with pytest.raises(StorageError, match=r"segments\.jsonl:\d+: cannot read"):
+        push(ours, url)
 
 
 def test_large_values_and_binaries_travel_with_the_run(tmp_path: Path, url: StoreUrl) -> None:

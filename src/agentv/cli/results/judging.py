@@ -64,10 +64,10 @@ from agentv.scoring.judges.labels import (
     label_answers,
 )
 from agentv.scoring.judges.report_card import ReportCard, disagreements, report_card
+from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.judgements.calibrations import save_calibration
 from agentv.storage.records.json_line import pretty
 from agentv.storage.run.find import find_run
-from agentv.storage.run.line_file import write_by_rename
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import AgentvError, ConfigError, StorageError, UnknownNameError

@@ -20,11 +20,11 @@ from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
 from agentv.engine.stored.team_store import STORE_KEY, kept_name, named_store
 from agentv.loading.files.places import find_home
+from agentv.storage.files.object_store import check_url
+from agentv.storage.files.segment_writer import remove_segments
 from agentv.storage.run.find import find_run, runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.merge import find_owners, merge_into
-from agentv.storage.run.object_store import check_url
-from agentv.storage.run.segment_writer import remove_segments
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import AgentvError, ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue

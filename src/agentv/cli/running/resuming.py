@@ -32,8 +32,8 @@ from agentv.engine.stored.resume import (
 from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, with_evaluators_of, working_folder
 from agentv.engine.stored.team_store import quota_of_run, secrets_of_store, store_of_run
 from agentv.loading.files.places import find_home
+from agentv.storage.files.run_file import whole_lines
 from agentv.storage.run.find import find_run, list_run_folders
-from agentv.storage.run.run_file import whole_lines
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject

@@ -9,10 +9,10 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.stored.team_store import NamedQuota
 from agentv.execution.user_code import raised_at
 from agentv.registry import Specs, load_reference
+from agentv.storage.files.object_store import check_url
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.lock import RunLock
-from agentv.storage.run.object_store import check_url
 from agentv.storage.shared_runs import RunStore
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import AgentvError, ConfigError, PluginError

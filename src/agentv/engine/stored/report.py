@@ -23,6 +23,7 @@ from agentv.scoring.gates.run_verdict import (
     run_verdict,
     summary_for,
 )
+from agentv.storage.files.run_file import size_of
 from agentv.storage.run.checksums import (
     CHECKSUMS,
     RecordedChecksums,
@@ -31,7 +32,6 @@ from agentv.storage.run.checksums import (
     load_checksums,
     read_checksum,
 )
-from agentv.storage.run.run_file import size_of
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue

@@ -68,6 +68,9 @@ class _Head(msgspec.Struct):
 _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_table_head = msgspec.json.Decoder(_Head, strict=False).decode  # numbers in a table are texts
 
+SEGMENTS = "segments.jsonl"
+"""The file that a run has if its answers were moved elsewhere (docs/reference/run-folder.md)."""
+
 
 class RowRecording(Struct, frozen=True):
     """The recorded answers of a table. `places` maps case id, trial (None: any trial) and prompt to its rows."""
@@ -163,6 +166,9 @@ def index_recording(path: Path, target: str, suite: str | None = None, paths: Lo
     `target` are used. `paths` are those of fields in a log. Raises ProviderError for an invalid line, and for one
     without an id; an incomplete last line is skipped.
     """
+    if (path.parent / SEGMENTS).is_file():
+        message = f"the answers of the run {path.parent} are in segments, which cannot be read here"
+        raise ProviderError(Failure("config_error", message))
     index = _Index(suite, paths)
     offset = 0
     with path.open("rb") as file:

@@ -14,6 +14,7 @@ from agentv.providers.agents.copilot import read_copilot, read_usage
 from agentv.providers.agents.steps import Transcript, count_of, object_of, objects_of, parse_object, text_of
 from agentv.providers.apis.replies import last_answer
 from agentv.providers.local.recordings import (
+    SEGMENTS,
     Recording,
     RowRecording,
     index_recording,
@@ -258,6 +259,11 @@ class ReplayProvider:
             self._path = Path(target.base_dir, settings.file or settings.execution_traces or "")
         else:
             self._path = _run_folder(settings.run or "", Path(target.base_dir), tools) / ANSWERS
+            if (self._path.parent / SEGMENTS).is_file():
+                run = self._path.parent.name
+                raise TargetError(
+                    f"target {target.name!r}: the answers of run {run} are in segments; replay reads none"
+                )
         if not self._path.is_file():
             raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
         self._target = settings.recorded_target or target.name

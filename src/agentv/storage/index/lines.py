@@ -9,11 +9,11 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
+from agentv.storage.files.run_file import open_file
 from agentv.storage.index.row_query import findable
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.json_line import decode, decode_value
 from agentv.storage.records.narrow import Subset
-from agentv.storage.run.run_file import open_file
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA

@@ -8,12 +8,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from agentv.storage.files.run_file import size_of, stamp_of
 from agentv.storage.index import schema as sql
 from agentv.storage.index.file import writing
 from agentv.storage.index.lines import RESULTS_FILE, LineBatch, LineReader, tail_digest
 from agentv.storage.index.schema import COUNT_STATES
 from agentv.storage.run.blobs import BlobFolder
-from agentv.storage.run.run_file import size_of, stamp_of
 from agentv.storage.run.stored import StoredRun
 
 _RESTORE = "UPDATE rows SET current = 1 WHERE run = :run AND current = 2"

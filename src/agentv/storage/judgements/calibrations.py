@@ -4,10 +4,10 @@ import math
 from pathlib import Path
 
 from agentv.scoring.keys.identity import digest, slug
+from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.json_line import decode, pretty, time_text
 from agentv.storage.records.narrow import read_integer, read_number, read_object, read_text, read_time
-from agentv.storage.run.line_file import write_by_rename
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.summaries import Calibration, Confusion, MeasuredRate

@@ -10,9 +10,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from agentv.execution.threads import call_in_thread
+from agentv.storage.files.line_file import plain_lines
 from agentv.storage.judgements.configurations import by_reference, with_configuration
 from agentv.storage.records.json_line import decode, encode
-from agentv.storage.run.line_file import plain_lines
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from agentv.storage.files.run_file import append_to, open_file, size_of, whole_lines
 from agentv.storage.postgres.connection import store_errors
 from agentv.storage.postgres.line_columns import EVENTS, TABLES, Column, LineTable, fitting_text
 from agentv.storage.postgres.run_rows import same_run
 from agentv.storage.records.json_line import decode
 from agentv.storage.run.folder import RUN_FILE, make_run_folder
 from agentv.storage.run.lock import RunLock
-from agentv.storage.run.run_file import append_to, open_file, size_of, whole_lines
 from agentv.storage.run.stored import StoredRun
 from agentv.storage.shared_runs import Pulled
 from agentv.types.errors import StorageError

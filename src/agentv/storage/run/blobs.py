@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.records.json_line import BLOB_KEY, BlobReference, decode_value, encode
-from agentv.storage.run.line_file import write_by_rename
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 

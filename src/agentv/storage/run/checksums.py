@@ -10,10 +10,10 @@ from zlib import crc32
 
 from msgspec import Struct
 
+from agentv.storage.files.run_file import open_file, size_of
 from agentv.storage.records.json_line import decode
 from agentv.storage.run.folder import LINE_FILES, RUN_FILE, record_crc32
 from agentv.storage.run.labels import LABELS_FILE
-from agentv.storage.run.run_file import open_file, size_of
 from agentv.storage.run.stored import StoredRun
 from agentv.types.json_value import JsonValue
 

@@ -15,14 +15,14 @@ import msgspec
 from msgspec import Struct
 
 from agentv.scoring.keys.identity import DigestSet, files_of
+from agentv.storage.files.line_file import LineFile, write_by_rename
+from agentv.storage.files.run_file import append_to, whole_lines
+from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, has_segments, place_segments
 from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, numbered, result_line, run_line
 from agentv.storage.records.json_line import decode, encode, fitted, pretty, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
-from agentv.storage.run.line_file import LineFile, write_by_rename
 from agentv.storage.run.lock import LOCK_NAME, RunLock, read_holder
-from agentv.storage.run.run_file import append_to, whole_lines
-from agentv.storage.run.segment_writer import SegmentRules, SegmentWriter, has_segments, place_segments
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart

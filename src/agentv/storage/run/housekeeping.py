@@ -4,12 +4,12 @@ import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from agentv.storage.files.line_file import write_by_rename
+from agentv.storage.files.segment_writer import remove_segments
 from agentv.storage.records.json_line import decode, pretty
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.folder import RUN_FILE
-from agentv.storage.run.line_file import write_by_rename
 from agentv.storage.run.lock import RunLock, is_being_written
-from agentv.storage.run.segment_writer import remove_segments
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 
@@ -18,9 +18,9 @@ def remove_run(folder: Path) -> None:
     """Delete a run, all its files and its segments. Raises StorageError while a process writes it."""
     lock = RunLock(folder)
     try:
+        remove_segments(folder)  # if their place cannot be reached, the run stays, to be deleted later
         # Without run.json a folder is not a run: the rest of an interrupted deletion is never listed as one.
         (folder / RUN_FILE).unlink(missing_ok=True)
-        remove_segments(folder)
         shutil.rmtree(folder)
     except StorageError:
         raise

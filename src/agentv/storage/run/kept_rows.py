@@ -9,12 +9,12 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from agentv.scoring.keys.identity import DigestSet, digest_of
+from agentv.storage.files.line_file import open_lines
+from agentv.storage.files.run_file import open_file, size_of, whole_lines
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS, LineDecoder
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
-from agentv.storage.run.line_file import open_lines
-from agentv.storage.run.run_file import open_file, size_of, whole_lines
 from agentv.storage.run.stored import Generations, StoredRun, slot_name
 from agentv.types.errors import StorageError
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from agentv.storage.files.line_file import LineFile
 from agentv.storage.records.encode import label_line
 from agentv.storage.records.json_line import encode, fitted
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
-from agentv.storage.run.line_file import LineFile
 from agentv.storage.run.lock import RunLock
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue

@@ -6,8 +6,8 @@ import socket
 from pathlib import Path
 
 from agentv.execution.processes.live_trees import PROCESS_MARK
+from agentv.storage.files.line_file import open_lines, open_own
 from agentv.storage.records.json_line import decode, encode
-from agentv.storage.run.line_file import open_lines, open_own
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 

@@ -21,12 +21,12 @@ from agentv.scoring.comparison.sides import (
     judged_measures,
 )
 from agentv.scoring.counting.row_kinds import RowKind
+from agentv.storage.files.run_file import whole_lines
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.find import LOG_SUFFIX, find_run, find_tagged, runs_folder
-from agentv.storage.run.run_file import whole_lines
 from agentv.storage.run.score_file import load_score_file
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError

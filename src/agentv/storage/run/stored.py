@@ -8,13 +8,13 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from agentv.scoring.keys.identity import DigestMap
+from agentv.storage.files.run_file import open_file, whole_lines
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.labels import LABELS_FILE, current_labels
 from agentv.storage.run.lock import is_being_written
-from agentv.storage.run.run_file import open_file, whole_lines
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import Answer, ResultKey

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from agentv.storage.files.line_file import FileEnd, plain_lines, write_by_rename
+from agentv.storage.files.object_store import joined
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.json_line import encode, reason
-from agentv.storage.run.line_file import FileEnd, plain_lines, write_by_rename
-from agentv.storage.run.object_store import joined
 from agentv.types.errors import StorageError
 from agentv.types.records.fields import SEGMENT_SCHEMA, SEGMENTS_SCHEMA
 from agentv.types.records.segment import SegmentRecord, SegmentsRecord

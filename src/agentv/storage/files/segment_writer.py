@@ -14,15 +14,15 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from agentv.storage.records.json_line import encode
-from agentv.storage.run.line_file import LineFile, part_path
-from agentv.storage.run.object_store import joined, put, remove, remove_folder, stored_form
-from agentv.storage.run.segments import (
+from agentv.storage.files.line_file import LineFile, part_path
+from agentv.storage.files.object_store import joined, put, remove, remove_folder, stored_form
+from agentv.storage.files.segments import (
     SEGMENTS_FILE,
     begin_segments,
     load_segments,
     segment_name,
 )
+from agentv.storage.records.json_line import encode
 from agentv.types.errors import AgentvError, StorageError
 from agentv.types.records.segment import LinesTotal, SegmentRecord
 

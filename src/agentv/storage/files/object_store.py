@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from agentv.storage.run.line_file import open_lines
+from agentv.storage.files.line_file import open_lines
 from agentv.types.errors import ConfigError, StorageError
 
 _FILE = "file://"

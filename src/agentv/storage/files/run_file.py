@@ -10,9 +10,9 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from agentv.storage.run.line_file import FileEnd, LineFile, open_lines, part_path
-from agentv.storage.run.object_store import open_stored
-from agentv.storage.run.segments import SEGMENTS_FILE, Segment, load_segments
+from agentv.storage.files.line_file import FileEnd, LineFile, open_lines, part_path
+from agentv.storage.files.object_store import open_stored
+from agentv.storage.files.segments import SEGMENTS_FILE, Segment, load_segments
 from agentv.types.errors import StorageError
 
 _CHUNK = 1 << 20
