@@ -20,6 +20,7 @@ from agentv.engine.cluster.lines import (
     Lines,
     LogText,
     NoteText,
+    NotStored,
     QuotaLine,
     RetryLine,
     StoredLine,
@@ -37,7 +38,7 @@ from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import files_of
 from agentv.storage.records.encode import answer_line, case_line, result_line
 from agentv.storage.records.json_line import encode
-from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.errors import AgentvError, ConfigError, StorageError
 from agentv.types.events import LogLine
 from agentv.types.protocols import Clock
 from agentv.types.provider import CallRecord
@@ -286,6 +287,8 @@ class NodeWork:
             result = await self._runner.run(task)
             line = encode(result_line(result, with_trace=result.answer_ref is None))
             self._outbox.put(StoredLine("result", key, line))
+        except StorageError as error:
+            self._outbox.put(NotStored(str(error)))
         except Exception as error:  # noqa: BLE001 - a bug must reach the driver, which waits for the row
             self._outbox.put(Crash(key, described(error)))
         finally:

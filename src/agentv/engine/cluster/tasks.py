@@ -77,17 +77,10 @@ def make_spec(
     budget: SharedBudget | None = None,
 ) -> RunSpec:
     """Return the spec of a run. Raises ConfigError for a plan that was not read from files."""
-    if plan.folder is None:
-        raise ConfigError("a run on several machines needs eval files: objects from Python cannot be sent to them")
-    paths = [each.suite.path for each in plan.suites]
-    if repeated := sorted({path for path in paths if paths.count(path) > 1}):
-        raise ConfigError(
-            f"several eval files are stored under the name {repeated[0]!r}, so that their results cannot be told apart "
-            "on several machines; run them from one repository, or one after the other"
-        )
+    check_sendable(plan)
     return RunSpec(
         run_id=run_id,
-        folder=plan.folder,
+        folder=plan.folder or "",
         paths=plan.paths,
         # A node gives no verdict and reads no earlier run to compare with.
         options=replace(plan.options, baseline=None, gates=()),
@@ -97,6 +90,22 @@ def make_spec(
         shows_log_lines=shows_log_lines,
         budget=budget,
     )
+
+
+def check_sendable(plan: RunPlan) -> None:
+    """Raise ConfigError for a plan that nodes cannot read: they need its eval files, each under a name of its own."""
+    if plan.folder is None:
+        raise ConfigError(
+            "a run on several machines needs an eval file, which its nodes read: cases, functions, judges and "
+            "evaluators given in Python cannot be sent. Write them into files and name the target, or use "
+            "backend='local'"
+        )
+    paths = [each.suite.path for each in plan.suites]
+    if repeated := sorted({path for path in paths if paths.count(path) > 1}):
+        raise ConfigError(
+            f"several eval files are stored under the name {repeated[0]!r}, so that their results cannot be told apart "
+            "on several machines; run them from one repository, or one after the other"
+        )
 
 
 def contents_of(plan: RunPlan) -> dict[str, str]:

@@ -266,6 +266,11 @@ def failed_row(run_id: str, task: CaseTask, failure: Failure, *, now: datetime) 
     return replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
 
 
+def not_begun_row(run_id: str, task: CaseTask, *, now: datetime) -> CaseResult:
+    """Return the row of a case that waited when the run was stopped: it is not stored, and left for a resume."""
+    return failed_row(run_id, task, Failure("budget", "the run was stopped before this case began"), now=now)
+
+
 def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -> CaseResult:
     """Return the row of a case whose target was not called, because no selected evaluator would score the answer."""
     return CaseResult(
