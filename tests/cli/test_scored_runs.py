@@ -416,4 +416,8 @@ def test_a_scored_run_refuses_a_cluster(folder: Path, agentv: Call, words: tuple
     log(folder / "v1.jsonl", *LINES)
     score(agentv, "v1")
     code, out, said = agentv(*words, "--backend", "ray")
-    assert (code, out, said) == (4, "", "error: stored answers are scored on this machine; a scored run takes no --backend ray\n")
+    assert (code, out, said) == (
+        4,
+        "",
+        "error: stored answers are scored on this machine; a scored run takes no --backend ray\n",
+    )

@@ -62,7 +62,9 @@ def test_nothing_is_lost_or_doubled_when_a_part_is_killed(
     write_project(tmp_path, cases)
     at = random.Random(seed).randrange(50, 350)
     driver = subprocess.Popen(
-        cluster.agentv("run", ".", "--backend", "ray", "--ray-address", cluster.address),
+        cluster.agentv(
+            "run", ".", "--backend", "ray", "--ray-address", cluster.address, "--shared-path", str(tmp_path)
+        ),
         cwd=tmp_path,
         env=cluster.env,
         stdout=subprocess.PIPE,

@@ -170,6 +170,11 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Run the cases here, or on the machines of a Ray cluster.",
 )
 @click.option("--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: one on this machine).")
+@click.option(
+    "--shared-path",
+    metavar="DIR",
+    help="Folder with the project that all machines share (default: they get a copy).",
+)
 @click.option("--trials", type=click.IntRange(min=1), help="Run every case N times.", metavar="N")
 @click.option("--workers", type=click.IntRange(min=1), help="Concurrent calls per target.", metavar="N")
 @click.option(

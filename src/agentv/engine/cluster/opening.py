@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget, BudgetStop
 from agentv.engine.cluster.driver import Cluster, Machines
+from agentv.engine.cluster.packing import check_packable, is_packed, pack
 from agentv.engine.cluster.tasks import RunSpec, SharedBudget, check_sendable, make_spec
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
@@ -46,6 +47,8 @@ async def reached(plan: RunPlan) -> AsyncIterator[None]:
     Raises MissingExtraError, ConfigError for a plan that cannot be sent, and ClusterError.
     """
     check_sendable(plan)
+    if is_packed(plan):
+        check_packable(plan)
     _check_extra()
     from agentv.engine.cluster.ray_nodes import connect, leave  # noqa: PLC0415 - of an extra
 
@@ -77,6 +80,7 @@ def cluster_of(
         budget=None
         if budget is None
         else SharedBudget(budget.name or "", budget.limit_usd - budget.spent_usd, dict(budget.max_call_cost_by_target)),
+        packed=pack(plan) if plan.options.backend == "ray" and is_packed(plan) else None,
     )
     return Cluster(
         open_machines(spec, plan.options),

@@ -43,7 +43,11 @@ class NodeActor:
 
     def __init__(self, spec: bytes) -> None:
         # The driver is gone, or has given up this node: whatever still runs here must not call anything.
-        self._work = NodeWork(pickle.loads(spec), on_lost=lambda: os._exit(1))  # noqa: S301 - written by the driver
+        self._work = NodeWork(
+            pickle.loads(spec),  # noqa: S301 - written by the driver
+            machine=socket.gethostname(),
+            on_lost=lambda: os._exit(1),
+        )
 
     async def begin(self) -> str | AgentvError | None:
         """Read the run's files and check targets; return why rows cannot be run."""
@@ -72,7 +76,7 @@ class NodeActor:
 class RayNode:
     """A node of a Ray cluster, seen from the driver."""
 
-    def __init__(self, about: Mapping[str, Any], spec: bytes) -> None:
+    def __init__(self, about: Mapping[str, Any], spec: "ray.ObjectRef[bytes]") -> None:
         self.name: str = about["NodeManagerHostname"]
         self.resources: Mapping[str, float] = about["Resources"]
         self.is_over = False
@@ -128,6 +132,7 @@ class RayMachines:
 
     def __init__(self, spec: RunSpec, address: str | None) -> None:
         self._spec = pickle.dumps(spec)
+        self._sent: ray.ObjectRef[bytes] | None = None
         self._address = address
         self._is_ours = False
         self._started: dict[str, list[RayNode]] = {}
@@ -140,6 +145,8 @@ class RayMachines:
             about = await asyncio.to_thread(ray.nodes)
         except _UNREACHED as error:
             raise _unreached(self._address, error) from error
+        if self._sent is None:
+            self._sent = ray.put(self._spec)  # once for all nodes: it may hold a project
         # A head that is not to run anything is started without CPUs.
         usable = [each for each in about if each["Alive"] and each["Resources"].get("CPU")]
         new: list[Node] = []
@@ -147,7 +154,7 @@ class RayMachines:
             started = self._started.setdefault(each["NodeID"], [])
             # A machine whose process was lost gets another one.
             if len(started) < MOST_PROCESSES and all(node.is_over for node in started):
-                started.append(RayNode(each, self._spec))
+                started.append(RayNode(each, self._sent))
                 new.append(started[-1])
         return new
 

@@ -30,7 +30,8 @@ class RunOptions(Struct, frozen=True):
     tag, or a file of `agentv baseline save`. `allow_paths` are folders outside of the project that eval files may
     name files in. `limit` selects the first cases of each eval file. `variables` are values, each as `name=value`,
     that win over those of the eval files. `backend` "ray" runs the cases on the machines of the Ray cluster at
-    `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone.
+    `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone. They get a copy of the project, unless
+    it is under `shared_path`, a folder that all of them share.
     """
 
     targets: tuple[str, ...] = ()
@@ -61,6 +62,7 @@ class RunOptions(Struct, frozen=True):
     variables: tuple[str, ...] = ()
     backend: Literal["local", "ray"] = "local"
     ray_address: str | None = None
+    shared_path: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an invalid value; a single text becomes a list of one."""
@@ -102,6 +104,8 @@ class RunOptions(Struct, frozen=True):
             raise ConfigError(f"backend must be 'local' or 'ray', not {self.backend!r}")
         if self.ray_address is not None and self.backend != "ray":
             raise ConfigError("ray_address is only for backend 'ray'")
+        if self.shared_path is not None and self.backend != "ray":
+            raise ConfigError("shared_path is only for backend 'ray'")
         if self.only not in (None, "free"):
             raise ConfigError(f"only must be 'free', not {self.only!r}")
         if self.sample is not None and self.limit is not None:
@@ -149,6 +153,7 @@ class RunKeywords(TypedDict, total=False):
     variables: Mapping[str, str] | Sequence[str]
     backend: Literal["local", "ray"]
     ray_address: str | None
+    shared_path: str | None
 
 
 _VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)

@@ -93,7 +93,12 @@ def open_wanted(wanted: WantedWorkspace, name: str, runtime: Runtime) -> "Abstra
     from agentv.execution.workspaces.workspaces import open_workspace  # noqa: PLC0415 - 30 ms that few runs need
 
     return open_workspace(
-        wanted.config, name=name, base_dir=wanted.base_dir, home=Path(runtime.home), shared=runtime.shared
+        wanted.config,
+        name=name,
+        base_dir=wanted.base_dir,
+        home=Path(runtime.home),
+        shared=runtime.shared,
+        machine=runtime.machine,
     )
 
 
@@ -110,7 +115,7 @@ def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) 
         "changed": [changed.to_json() for changed in captured.changed],
     }
     if keep == "always":
-        fields["path"] = str(workspace.saved_path)
+        fields["path"] = workspace.saved_at
     return fields
 
 
