@@ -32,14 +32,14 @@ JUDGE_S, CALL_S, IN_FLIGHT = 0.1, 0.2, 200
 KILLS, KILL_CASES, KILL_WORKERS = 50, 5_000, 20
 
 TARGETS = """
-import asyncio, pathlib, time
+import asyncio, time
 async def echo(request):
     return request.question
 async def sleep(request):
     await asyncio.sleep(CALL_S)
     return request.question
 async def note(request):
-    with open(pathlib.Path(__file__).with_name("called.txt"), "a") as file:
+    with open("CALLED", "a") as file:
         file.write(f"{time.time()}\\n")
     return request.question
 """
@@ -69,7 +69,9 @@ def project(*, cases: int, function: str = "echo", workers: int = 50, evaluator:
         (folder / ".git").mkdir()
         target = {"name": "t", "provider": "python", "callable": f"functions.py:{function}", "workers": workers}
         (folder / "targets.yaml").write_text(json.dumps({"targets": [target]}), encoding="utf-8")
-        (folder / "functions.py").write_text(TARGETS.replace("CALL_S", str(CALL_S)), encoding="utf-8")
+        (folder / "functions.py").write_text(
+            TARGETS.replace("CALL_S", str(CALL_S)).replace("CALLED", f"{folder}/called.txt"), encoding="utf-8"
+        )
         (folder / "judge.py").write_text(JUDGE.replace("JUDGE_S", str(JUDGE_S)), encoding="utf-8")
         side = {"execution": {"target": "t", "evaluators": [{"name": "judged", **dict(evaluator)}]}}  # type: ignore[call-overload]
         (folder / "cases.yaml").write_text(json.dumps(side), encoding="utf-8")
@@ -96,9 +98,9 @@ def run(cluster: RayCluster, folder: Path, *options: str) -> Used:
     return Used(time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def on_ray(cluster: RayCluster) -> tuple[str, ...]:
-    """Return the options of a run on a cluster."""
-    return ("--backend", "ray", "--ray-address", cluster.address)
+def on_ray(cluster: RayCluster, folder: Path) -> tuple[str, ...]:
+    """Return the options of a run on a cluster whose nodes read the project where it is."""
+    return ("--backend", "ray", "--ray-address", cluster.address, "--shared-path", str(folder))
 
 
 def times_of_rows(folder: Path) -> list[float]:
@@ -129,11 +131,11 @@ def _descendants(process: int) -> Iterator[int]:
 def driver() -> Iterator[str]:
     """Yield the CPU time of the driver for each row, and that of the whole run on this machine, less start-up."""
     with pinned_nodes(2) as cluster:
-        for name, options in (("driver", on_ray(cluster)), ("one machine", ())):
+        for name in ("driver", "one machine"):
             used = []
             for rows in (FEW_ROWS, ROWS):
                 with project(cases=rows) as folder:
-                    used.append(run(cluster, folder, *options))
+                    used.append(run(cluster, folder, *(on_ray(cluster, folder) if name == "driver" else ())))
             few, many = used
             each = (many.cpu_s - few.cpu_s) / (ROWS - FEW_ROWS)
             start = f"with start-up {few.cpu_s:.1f} s for {FEW_ROWS:,} rows"
@@ -146,7 +148,7 @@ def nodes() -> Iterator[str]:
     for count in (1, 2):
         evaluator = {"type": "code_judge", "script": [sys.executable, "judge.py"]}
         with pinned_nodes(count) as cluster, project(cases=JUDGED_ROWS, workers=2, evaluator=evaluator) as folder:
-            run(cluster, folder, *on_ray(cluster))
+            run(cluster, folder, *on_ray(cluster, folder))
             rates.append(_rate(times_of_rows(folder)))
     one, two = rates
     rows = f"{one:.2f} rows a second on one node, {two:.2f} on two"
@@ -163,7 +165,7 @@ def in_flight() -> Iterator[str]:
     """Yield the rows per second with two nodes of 200 sleeping calls each, as a share of what is possible."""
     ideal = 2 * IN_FLIGHT / CALL_S
     with pinned_nodes(2) as cluster, project(cases=SLEEPING_ROWS, function="sleep", workers=IN_FLIGHT) as folder:
-        run(cluster, folder, *on_ray(cluster))
+        run(cluster, folder, *on_ray(cluster, folder))
         rate = _rate(times_of_rows(folder))
     share = f"{rate:,.0f} rows a second, {rate / ideal:.1%} of ideal"
     yield f"calls of {1000 * CALL_S:.0f} ms, 2 times {IN_FLIGHT} in flight: {share}"
@@ -172,11 +174,12 @@ def in_flight() -> Iterator[str]:
 def first() -> Iterator[str]:
     """Yield the time from the start of the command to the first call, on a cluster that stands."""
     with pinned_nodes(2) as cluster:
-        for name in ("first run on the cluster", "second run"):
+        for name in ("a shared folder", "a shared folder, again", "a copy of the project", "a copy, again"):
             with project(cases=4, function="note") as folder:
+                options = on_ray(cluster, folder)
                 begin = time.time()
-                run(cluster, folder, *on_ray(cluster))
-                called = min(map(float, (folder / "called.txt").read_text(encoding="utf-8").split()))
+                run(cluster, folder, *(options if "shared" in name else options[:-2]))
+                called = min(map(float, Path(folder, "called.txt").read_text(encoding="utf-8").split()))
             yield f"first request, {name}: {called - begin:.1f} s after the start of the command"
 
 
@@ -185,7 +188,7 @@ def memory() -> Iterator[str]:
     with pinned_nodes(2) as cluster:
         for rows in (ROWS, MILLION):
             with project(cases=rows) as folder:
-                used = run(cluster, folder, *on_ray(cluster))
+                used = run(cluster, folder, *on_ray(cluster, folder))
                 size = sum(path.stat().st_size for path in folder.glob(".agentv/runs/*/*")) / 1e9
             yield f"{rows:,} rows: driver at most {used.peak_mb:.0f} MB, {used.wall_s:.0f} s, run folder {size:.2f} GB"
 

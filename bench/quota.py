@@ -118,7 +118,7 @@ def main() -> None:
         runs = [*shards(SHARDS), *[()] * OTHERS]
         if cluster is not None:
             os.environ |= cluster.env
-            runs = [("--backend", "ray", "--ray-address", cluster.address), *shards(2)]
+            runs = [("--backend", "ray", "--ray-address", cluster.address, "--shared-path", "/"), *shards(2)]
         found = share(runs, seconds=options.seconds, per_minute=options.rpm, kills=options.kill)
     most = most_in_a_window(found.times)
     # The runs start within a few seconds, and end with the block that the last one has.

@@ -5,7 +5,7 @@ import os
 import random
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
@@ -20,7 +20,7 @@ from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.run import run_plan
+from agentv.engine.running.run import cluster_reached, run_plan
 from agentv.engine.running.run_stores import make_store, open_quota
 from agentv.engine.stored.report_tools import SavedReports
 from agentv.engine.stored.team_store import kept_name, named_quota, named_store, secrets_of_store
@@ -147,16 +147,19 @@ async def _evaluate(
     inputs, options = load_given(source, given, options, secrets)
     home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+    if isinstance(source, str | os.PathLike) and given.is_in_files:
+        plan = replace(plan, paths=(os.fspath(source),), folder=str(cwd))
     plan = replace(plan, store=kept_name(destination.store, store_url), quota=shared.kept)
     quota = open_quota(shared, plan)
     clock = make_clock()
     is_stored = destination.folder is not None or store_url is not None or isinstance(source, str | os.PathLike)
-    store = make_store(plan, clock=clock, on_disk=is_stored, store_url=store_url)
     rows = _Rows()
     rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
-    with ExitStack() as watching:
+    async with AsyncExitStack() as watching:
         for observer in observers:
             watching.callback(observer.close)
+        await watching.enter_async_context(cluster_reached(plan))
+        store = make_store(plan, clock=clock, on_disk=is_stored, store_url=store_url)
         report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng, quota=quota)
     return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports))
 

@@ -409,3 +409,15 @@ def test_a_judge_of_a_scored_run_is_calibrated_and_checked(folder: Path, agentv:
     code, said, _ = agentv("judge", "check", "v1", "--repeats", "2", "--yes", "--json")
     assert code == 0
     assert '"answers": 4' in said
+
+
+@pytest.mark.parametrize("words", [("rescore", "v1"), ("retry", "v1", "--case", "*"), ("resume", "v1")])
+def test_a_scored_run_refuses_a_cluster(folder: Path, agentv: Call, words: tuple[str, ...]) -> None:
+    log(folder / "v1.jsonl", *LINES)
+    score(agentv, "v1")
+    code, out, said = agentv(*words, "--backend", "ray")
+    assert (code, out, said) == (
+        4,
+        "",
+        "error: stored answers are scored on this machine; a scored run takes no --backend ray\n",
+    )

@@ -12,6 +12,7 @@ from tests.support.cluster import QUICK, Calls, ProcessMachines, ProcessNode, pl
 from tests.support.fake_server import serving_fake
 
 from agentv.engine.cluster.driver import MOST_LOSSES, Node
+from agentv.engine.cluster.lines import Lines, NotStored, encode_lines
 from agentv.engine.running.recorder import StopSignal
 from agentv.storage.records.decode import ANSWERS
 from agentv.types.errors import ConfigError
@@ -398,6 +399,88 @@ def test_what_was_said_before_an_interrupt_is_stored(folder: Path) -> None:
     answers = Path(report.folder, "answers.jsonl").read_text().splitlines()
     assert len(answers) >= len(set(calls(folder))) - 4  # at most those in flight have no answer
     assert len(stored_rows(report)) <= len(answers)
+
+
+def test_a_row_that_waits_when_the_run_is_stopped_does_not_begin(folder: Path) -> None:
+    """Two targets need the one device of the node; after the first result that does not pass, no other case begins."""
+    (folder / "upper.py").write_text(TARGET.replace("request.question.upper()", "'nothing'"))
+    (folder / ".agentv" / "targets.yaml").write_text(
+        "targets:\n"
+        '  - {name: upper, provider: python, callable: "../upper.py:answer", resources: {device: 1}}\n'
+        '  - {name: other, provider: python, callable: "../upper.py:answer", resources: {device: 1}}\n'
+    )
+    machines = ProcessMachines(1, about=[({"device": 1.0}, {})])
+    report = asyncio.run(run_on(folder, machines, targets=("upper", "other"), fail_fast=1))
+    assert len(calls(folder)) == 1
+    assert [row.status for row in stored_rows(report)] == ["fail"]
+
+
+def test_a_row_whose_dependency_was_left_is_left_as_well(folder: Path) -> None:
+    (folder / "upper.py").write_text(TARGET.replace("request.question.upper()", "'nothing'"))
+    (folder / "words.yaml").write_text(
+        SUITE
+        + "  - {id: one, input: a, expected_outcome: A}\n"
+        + "  - {id: two, input: a, expected_outcome: A}\n"
+        + "  - {id: after, input: a, expected_outcome: A, execution: {depends_on: [two]}}\n"
+    )
+    with_target_keys(folder, "resources: {device: 1}")
+    machines = ProcessMachines(3, about=[({"device": 1.0}, {})] * 3)
+
+    def lose_two(_event: RowBegun) -> None:
+        if len(machines.nodes) == 3:
+            machines.nodes[1].lose()
+            machines.nodes[2].lose()
+
+    begun = Calls(RowBegun, lose_two)
+    report = asyncio.run(run_on(folder, machines, fail_fast=1, observers=(begun,)))
+    assert [(row.eval_id, row.status) for row in stored_rows(report)] == [("one", "fail")]
+
+
+def test_a_node_that_cannot_write_ends_the_run(folder: Path) -> None:
+    class FullDisk(ProcessNode):
+        async def take(self, wait_s: float) -> bytes:
+            await super().take(wait_s)
+            return encode_lines(Lines([NotStored("no space left on its disk")]))
+
+    report = asyncio.run(run_on(folder, ProcessMachines(1, node=FullDisk)))
+    assert report.state == "failed"
+    assert "store_error: node node-0: no space left on its disk" in str(report.verdict)
+
+
+BATCHES = """
+import json, pathlib, sys
+with open(pathlib.Path(__file__).with_name("batches.txt"), "a") as batches:
+    print("batch", file=batches)
+for line in open(sys.argv[1]):
+    case = json.loads(line)
+    print(json.dumps({"id": case["id"], "text": "ANSWER"}))
+"""
+
+
+def with_batches(folder: Path, keys: str = "") -> None:
+    (folder / "batches.py").write_text(BATCHES)
+    (folder / ".agentv" / "targets.yaml").write_text(
+        "targets:\n  - {name: upper, provider: cli, provider_batching: true, "
+        f"command_template: 'python3 batches.py {{CASES_FILE}}'{keys}}}\n"
+    )
+
+
+def test_the_answers_of_a_batch_are_scored_by_nodes(folder: Path) -> None:
+    with_batches(folder)
+    machines = ProcessMachines(2)
+    report = asyncio.run(run_on(folder, machines))
+    assert report.verdict.exit_code == 0, report.notes
+    assert (folder / "batches.txt").read_text() == "batch\n"
+    assert sum(node.given for node in machines.nodes) == 12
+    assert all(row.answer_seq is not None for row in stored_rows(report))
+
+
+def test_a_target_with_batches_is_checked_where_they_are_called_from(folder: Path) -> None:
+    """The check succeeds once, on the node, and not on the machine of the driver."""
+    with_batches(folder, ", healthcheck: {command_template: 'mkdir checked'}")
+    report = asyncio.run(run_on(folder, ProcessMachines(1)))
+    assert report.state == "failed"
+    assert not (folder / "batches.txt").exists()
 
 
 def test_two_eval_files_of_one_name_are_refused(folder: Path) -> None:

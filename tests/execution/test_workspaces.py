@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -109,7 +109,7 @@ def test_every_case_starts_from_the_same_files_if_the_template_changes(template:
     async def run() -> tuple[str, str]:
         config = WorkspaceConfig(template="template")
         async with SharedResources() as shared:
-            places = {"base_dir": template.parent, "home": template.parent}
+            places: Any = {"base_dir": template.parent, "home": template.parent}
             async with open_workspace(config, name="a", shared=shared, **places) as first:
                 (first.path / "README.md").write_text("An agent was here.\n")
                 (template / "README.md").write_text("Edited by its owner.\n")

@@ -85,7 +85,6 @@ def write_project(folder: Path, url: str) -> None:
     )
     files = {
         ".agentv/targets.yaml": TARGETS.replace("URL", url),
-        ".env": "MODEL_KEY=a-key-of-this-test\n",
         "template/given.txt": "given\n",
         "evals/answers.yaml": ANSWERS + cases,
         "evals/agents.yaml": AGENTS + cases,
@@ -134,8 +133,13 @@ def check_same(cluster: RayCluster, project: Path, name: str) -> None:
 
 
 def test_a_run_on_three_nodes_has_the_rows_of_a_run_here(cluster: RayCluster, project: Path) -> None:
-    run(cluster, project, "three", "--backend", "ray", "--ray-address", cluster.address)
+    run(cluster, project, "three", "--backend", "ray", "--ray-address", cluster.address, "--shared-path", str(project))
     check_same(cluster, project, "three")
+
+
+def test_nodes_with_a_copy_of_the_project_have_the_rows_of_a_run_here(cluster: RayCluster, project: Path) -> None:
+    run(cluster, project, "copies", "--backend", "ray", "--ray-address", cluster.address)
+    check_same(cluster, project, "copies")
 
 
 def test_a_run_on_one_node_has_the_rows_of_a_run_here(cluster: RayCluster, project: Path) -> None:

@@ -46,7 +46,9 @@ class ProcessNode:
         self._env = env
         self._lost = asyncio.Event()
         self.has_stopped_itself = asyncio.Event()
-        self.work = NodeWork(pickle.loads(spec), on_lost=self.has_stopped_itself.set, lease_s=QUICK.lease_s)
+        self.work = NodeWork(
+            pickle.loads(spec), machine=name, on_lost=self.has_stopped_itself.set, lease_s=QUICK.lease_s
+        )
 
     def lose(self) -> None:
         """Let every call from now on, and those that wait, find nobody."""
@@ -114,7 +116,7 @@ class ProcessMachines:
         self.nodes: list[ProcessNode] = []
 
     def __call__(self, spec: RunSpec, _options: RunOptions) -> "ProcessMachines":
-        self._spec = pickle.dumps(spec)
+        self._spec = self.sent = pickle.dumps(spec)
         return self
 
     def add(self) -> None:

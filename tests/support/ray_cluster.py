@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 
 ROOT = Path(__file__).parents[2]
+MODEL_KEY = "MODEL_KEY"
+"""A variable of every node and of the driver."""
 
 
 def why_not() -> str | None:
@@ -44,7 +46,12 @@ class RayCluster:
         self._nodes = nodes
         self._is_inside = is_inside
         self.folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: sockets have paths of 107 bytes
-        self.env = {**os.environ, "RAY_TMPDIR": str(self.folder), "RAY_USAGE_STATS_ENABLED": "0"}
+        own = {
+            "RAY_TMPDIR": str(self.folder),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "XDG_CACHE_HOME": f"{self.folder}/caches",
+        }
+        self.env = {**os.environ, **own, MODEL_KEY: "a-key-of-this-test"}
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -83,8 +90,8 @@ class RayCluster:
         return self.command(sys.executable, "-m", "agentv", *words)
 
     def run(self, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run agentv on the cluster to its end."""
-        address = ("--backend", "ray", "--ray-address", self.address)
+        """Run agentv on the cluster to its end; its nodes read the project itself, no copy."""
+        address = ("--backend", "ray", "--ray-address", self.address, "--shared-path", str(folder))
         return subprocess.run(
             self.agentv(*words, *(address if words[0] == "run" else ())),
             cwd=folder,

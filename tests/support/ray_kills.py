@@ -58,7 +58,7 @@ class Ended(NamedTuple):
 def run_and_kill(cluster: RayCluster, folder: Path, part: Part, *, number: int = 0, after_calls: int) -> Ended:
     """Run the project, kill a part of node `number` after so many calls, and resume if the run could not end."""
     driver = subprocess.Popen(
-        cluster.agentv("run", ".", "--backend", "ray", "--ray-address", cluster.address),
+        cluster.agentv("run", ".", "--backend", "ray", "--ray-address", cluster.address, "--shared-path", str(folder)),
         cwd=folder,
         env=cluster.env,
         stdout=subprocess.PIPE,

@@ -20,6 +20,7 @@ class ContinueOptions(Struct, frozen=True):
     judge_failures: int | None = None
     backend: Literal["local", "ray"] | None = None
     ray_address: str | None = None
+    shared_path: str | None = None
 
 
 STORE_OPTION: Callable[..., Any] = click.option(
@@ -50,6 +51,9 @@ BACKEND_OPTION: Callable[..., Any] = click.option(
 RAY_ADDRESS_OPTION: Callable[..., Any] = click.option(
     "--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: the run's own)."
 )
+SHARED_PATH_OPTION: Callable[..., Any] = click.option(
+    "--shared-path", metavar="DIR", help="Folder that all machines share (default: the run's own)."
+)
 
 
 def resume_options(function: Callable[..., Any]) -> Any:
@@ -61,6 +65,7 @@ def resume_options(function: Callable[..., Any]) -> Any:
         JUDGE_FAILURES_OPTION,
         BACKEND_OPTION,
         RAY_ADDRESS_OPTION,
+        SHARED_PATH_OPTION,
         ALLOW_PATH_OPTION,
     )
     for option in reversed(options):
@@ -80,4 +85,5 @@ def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
         judge_failures=given.pop("judge_failures", None),
         backend=given.pop("backend", None),
         ray_address=given.pop("ray_address", None),
+        shared_path=given.pop("shared_path", None),
     )

@@ -180,6 +180,7 @@ def continue_run(
             judge_failures=continuing.judge_failures,
             backend=continuing.backend,
             ray_address=continuing.ray_address,
+            shared_path=continuing.shared_path,
             secrets=(*secrets_of_store(store_url, os.environ), *secrets_of_store(shared.url, os.environ)),
             allow_paths=continuing.allow_paths,
         )

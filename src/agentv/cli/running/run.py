@@ -171,6 +171,11 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 )
 @click.option("--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: one on this machine).")
 @click.option("--segments", metavar="URL", help="Move the rows to this folder or object store (s3://…) as they grow.")
+@click.option(
+    "--shared-path",
+    metavar="DIR",
+    help="Folder with the project that all machines share (default: they get a copy).",
+)
 @click.option("--trials", type=click.IntRange(min=1), help="Run every case N times.", metavar="N")
 @click.option("--workers", type=click.IntRange(min=1), help="Concurrent calls per target.", metavar="N")
 @click.option(

@@ -21,7 +21,7 @@ from agentv.cli.terminal import broken_pipe_error, for_commands
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
-from agentv.engine.running.run import run_plan
+from agentv.engine.running.run import cluster_reached, run_plan
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.progress.json_lines import JsonLines, ToRecord
@@ -179,7 +179,7 @@ def run_and_report(
         report = asyncio.run(
             _run_with_signals(
                 plan,
-                opened=open_store(clock),
+                open_store=open_store,
                 observers=observers,
                 clock=clock,
                 rng=rng,
@@ -209,7 +209,7 @@ def _terminal_cleanup(stdout: TextIO) -> Callable[[], None]:
 
 async def _run_with_signals(
     plan: RunPlan,
-    opened: "tuple[ResultStore, ResumePlan | None]",
+    open_store: OpenStore,
     observers: Sequence[Observer],
     clock: Clock,
     rng: random.Random,
@@ -219,15 +219,16 @@ async def _run_with_signals(
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or SIGHUP stops cleanly, the second kills all children and exits at once."""
     stop = StopSignal()
-    store, resume_plan = opened
-    with stopping_on_signals(stop, cleanup=cleanup):
-        return await run_plan(
-            plan,
-            store=store,
-            observers=observers,
-            clock=clock,
-            rng=rng,
-            stop=stop,
-            resume_plan=resume_plan,
-            quota=quota,
-        )
+    async with cluster_reached(plan):
+        store, resume_plan = open_store(clock)
+        with stopping_on_signals(stop, cleanup=cleanup):
+            return await run_plan(
+                plan,
+                store=store,
+                observers=observers,
+                clock=clock,
+                rng=rng,
+                stop=stop,
+                resume_plan=resume_plan,
+                quota=quota,
+            )

@@ -122,6 +122,8 @@ def _continue(
     generation: RequestedGeneration | None = None,
     configuration: Path | None = None,
 ) -> int:
+    if continuing.backend == "ray" or continuing.ray_address or continuing.shared_path:
+        raise ConfigError("stored answers are scored on this machine; a scored run takes no --backend ray")
     refuse_changed_results(stored, may_lack_results=True)
     folder = stored.folder.resolve()
     home, clock = folder.parent.parent, make_clock()

@@ -7,10 +7,11 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.engine.calling.answer import CallOutcome
 from agentv.engine.calling.resilience import ResilientProvider
-from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import PreparedCase, result_key_of
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.recorder import RunRecorder
@@ -95,7 +96,11 @@ async def run_batch(
 
     async def finish(task: CaseTask) -> CaseResult:
         found = answered.get(result_key_of(task))
-        return await (runner.run(task) if found is None else runner.finish(*found))
+        if found is None:
+            return await runner.run(task)
+        if runner.elsewhere is not None:
+            return await runner.run(replace(task, stored=Stored(found[1])))
+        return await runner.finish(*found)
 
     was_stopped = recorder.stop.state == "stopped"
 

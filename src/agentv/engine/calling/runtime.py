@@ -76,11 +76,11 @@ ADDRESS_SETTINGS = ("base_url", "endpoint", "resource", "resourceName", "url", "
 class Runtime:
     """The live objects of one process, made from configs on first use.
 
-    Use it as an async context manager, which closes them at the end. `overrides` are evaluators given as objects by
-    type name (seed REQ-EVAL-006). `note` reports a message to the user; `workers` returns the number of concurrent
-    rows of a target. `cache` holds cached answers, `budget` the money of the run. The targets in `uncalled` will not be
-    called, and need no price for the budget. `quota` leads to
-    a quota that other processes share; without it the limits of accounts are those of this process alone.
+    Use it as an async context manager, which closes them at the end. `machine` is the name of a node of a cluster.
+    `overrides` are evaluators given as objects by type name (seed REQ-EVAL-006). `note` reports a message to the user;
+    `workers` returns the number of concurrent rows of a target. `cache` holds cached answers, `budget` the money of the
+    run. The targets in `uncalled` will not be called, and need no price for the budget. `quota` leads to a quota that
+    other processes share; without it the limits of accounts are those of this process alone.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class Runtime:
         clock: Clock,
         rng: random.Random,
         home: str,
+        machine: str = "",
         run_id: str | None = None,
         prices: Mapping[str, JsonObject] | None = None,
         overrides: Mapping[str, Evaluator] | None = None,
@@ -104,6 +105,7 @@ class Runtime:
         self.clock = clock
         self.rng = rng
         self.home = home
+        self.machine = machine
         self.run_id = run_id
         self.note = note
         self._workers = workers

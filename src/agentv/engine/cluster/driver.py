@@ -17,6 +17,7 @@ from agentv.engine.cluster.lines import (
     Line,
     LogText,
     NoteText,
+    NotStored,
     QuotaLine,
     RetryLine,
     StoredLine,
@@ -26,11 +27,11 @@ from agentv.engine.cluster.lines import (
 from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import result_key_of
-from agentv.engine.running.case import crashed_row, failed_row, wanted_workspace
+from agentv.engine.running.case import crashed_row, failed_row, not_begun_row, wanted_workspace
 from agentv.engine.running.recorder import RunRecorder
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS
 from agentv.types.cases import EvalCase
-from agentv.types.errors import AgentvError, ClusterError, ConfigError, QuotaError
+from agentv.types.errors import AgentvError, ClusterError, ConfigError, QuotaError, StorageError
 from agentv.types.events import LogLine
 from agentv.types.failures import Failure
 from agentv.types.protocols import NODE_LEASE_S, Clock, QuotaLease
@@ -262,6 +263,8 @@ class Cluster:
         losses = 0
         while True:
             session = await self._free_session(task.target)
+            if self._recorder.stop.reason is not None:  # while the row waited
+                return not_begun_row(self._recorder.store.run_id, task, now=self._clock())
             row = self._lease(session, task)
             try:
                 return await row.result
@@ -454,21 +457,29 @@ class Cluster:
                 if not row.result.done() and isinstance(row.task.case, EvalCase):
                     failed = crashed_row(recorder.store.run_id, row.task, row.task.case, message, now=self._clock())
                     row.result.set_result(failed)
+            case NotStored(message=message):
+                self._fail(StorageError(f"node {session.node.name}: {message}"))
             case QuotaLine():
                 self._begin_call(self._grant(session, line))
             case BudgetLine(stop=stop):
                 self._on_budget_stop(stop)
+            case RetryLine() | LogText() | NoteText():
+                self._report(line)
+
+    def _report(self, line: RetryLine | LogText | NoteText) -> None:
+        match line:
             case RetryLine(row=key, kind=kind, error=error, wait_s=wait_s):
-                recorder.retry(key, kind, error, wait_s)
+                self._recorder.retry(key, kind, error, wait_s)
             case LogText(row=key, target=target, text=text):
-                recorder.emit(LogLine(key, target, text))
+                self._recorder.emit(LogLine(key, target, text))
             case NoteText(text=text):
-                recorder.note(text)
+                self._recorder.note(text)
 
     def _end(self, session: NodeSession, key: ResultKey) -> LeasedRow:
         row = session.end(key)
-        if self._is_awaited:
-            self._wake()
+        if self._is_awaited:  # after the result is counted, since it may stop the run
+            self._is_awaited = False
+            asyncio.get_running_loop().call_soon(self._wake)
         return row
 
     async def _close(self) -> None:

@@ -67,7 +67,13 @@ class Crash(Struct, frozen=True, tag="crash", array_like=True):
     message: str
 
 
-Line = StoredLine | RetryLine | LogText | NoteText | QuotaLine | BudgetLine | Crash
+class NotStored(Struct, frozen=True, tag="not_stored", array_like=True):
+    """A node could not write to its disk, which ends the run."""
+
+    message: str
+
+
+Line = StoredLine | RetryLine | LogText | NoteText | QuotaLine | BudgetLine | Crash | NotStored
 
 
 class Lines(Struct, frozen=True, array_like=True):

@@ -5,6 +5,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 
 from msgspec.structs import replace
@@ -20,11 +21,13 @@ from agentv.engine.cluster.lines import (
     Lines,
     LogText,
     NoteText,
+    NotStored,
     QuotaLine,
     RetryLine,
     StoredLine,
 )
-from agentv.engine.cluster.tasks import RunSpec, TaskData, TaskReader, load_plan
+from agentv.engine.cluster.packing import discard, unpack
+from agentv.engine.cluster.tasks import RunSpec, TaskData, TaskReader, load_plan, moved_path
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import result_key_of
@@ -37,7 +40,7 @@ from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import files_of
 from agentv.storage.records.encode import answer_line, case_line, result_line
 from agentv.storage.records.json_line import encode
-from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.errors import AgentvError, ConfigError, StorageError
 from agentv.types.events import LogLine
 from agentv.types.protocols import NODE_LEASE_S, Amounts, Clock, QuotaGrant, QuotaRequest
 from agentv.types.provider import CallRecord
@@ -146,13 +149,21 @@ class DriverQuota:
 class NodeWork:
     """The rows of a run on one node, with its own live objects. The driver calls `take` again and again.
 
-    `on_lost` is called when the driver has not called for `lease_s` seconds, after all calls were cancelled.
+    `on_lost` is called when the driver has not called for `lease_s` seconds, after all calls were cancelled. `machine`
+    is the name of the machine in the paths of folders that are left on it.
     """
 
     def __init__(
-        self, spec: RunSpec, *, on_lost: Callable[[], object] = lambda: None, lease_s: float = NODE_LEASE_S
+        self,
+        spec: RunSpec,
+        *,
+        machine: str,
+        on_lost: Callable[[], object] = lambda: None,
+        lease_s: float = NODE_LEASE_S,
     ) -> None:
         self._spec = spec
+        self._machine = machine
+        self._copy: Path | None = None
         self._on_lost = on_lost
         self._lease_s = lease_s
         self._outbox = Outbox()
@@ -169,11 +180,16 @@ class NodeWork:
         Raises ConfigError if the files cannot be read or differ.
         """
         spec, clock = self._spec, make_clock()
+        moved: tuple[str, str] | None = None
+        if spec.packed is not None:
+            self._copy = await asyncio.to_thread(unpack, spec.packed)
+            moved = (spec.packed.root, str(self._copy))
+            spec = replace(spec, folder=moved_path(spec.folder, *moved))
         try:
             plan = load_plan(spec, env=env)
         except AgentvError as error:
             raise ConfigError(str(error)) from error  # other classes cannot be sent
-        self._reader = TaskReader(plan)
+        self._reader = TaskReader(plan, moved=moved)
         runtime = self._runtime = self._make_runtime(plan, clock=clock)
         self._runner = CaseRunner(
             run_id=spec.run_id,
@@ -194,6 +210,7 @@ class NodeWork:
             clock=clock,
             rng=random.SystemRandom(),
             home=plan.home,
+            machine=self._machine,
             run_id=self._spec.run_id,
             prices=plan.prices,
             note=lambda text: self._outbox.put(NoteText(text)),
@@ -247,6 +264,9 @@ class NodeWork:
             self._quota.close()
             await self._runtime.__aexit__(None, None, None)
             self._runtime = None
+        if self._copy is not None and self._spec.packed is not None:
+            await asyncio.to_thread(discard, self._copy, self._spec.packed)
+            self._copy = None
         lines: list[Line] = []
         while taken := await self._outbox.take(0):
             lines += taken
@@ -285,6 +305,8 @@ class NodeWork:
             result = await self._runner.run(task)
             line = encode(result_line(result, with_trace=result.answer_ref is None))
             self._outbox.put(StoredLine("result", key, line))
+        except StorageError as error:
+            self._outbox.put(NotStored(str(error)))
         except Exception as error:  # noqa: BLE001 - a bug must reach the driver, which waits for the row
             self._outbox.put(Crash(key, described(error)))
         finally:

@@ -1,13 +1,16 @@
 """The cluster of a run, opened on the engine that its options name."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget, BudgetStop
 from agentv.engine.cluster.driver import Cluster, Machines
-from agentv.engine.cluster.tasks import RunSpec, SharedBudget, make_spec
+from agentv.engine.cluster.packing import check_packable, is_packed, pack
+from agentv.engine.cluster.tasks import RunSpec, SharedBudget, check_sendable, make_spec
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.recorder import RunRecorder
@@ -23,11 +26,37 @@ OpenMachines: TypeAlias = Callable[[RunSpec, RunOptions], Machines]
 
 def ray_machines(spec: RunSpec, options: RunOptions) -> Machines:
     """Return the machines of the Ray cluster that the options name. Raises MissingExtraError."""
+    _check_extra()
+    from agentv.engine.cluster.ray_nodes import RayMachines  # noqa: PLC0415 - of an extra
+
+    return RayMachines(spec, options.ray_address)
+
+
+def _check_extra() -> None:
     try:
-        from agentv.engine.cluster.ray_nodes import RayMachines  # noqa: PLC0415 - of an extra
+        import ray  # noqa: F401, PLC0415 - of an extra
     except ImportError as error:
         raise MissingExtraError("--backend ray", "ray") from error
-    return RayMachines(spec, options.ray_address)
+
+
+@asynccontextmanager
+async def reached(plan: RunPlan) -> AsyncIterator[None]:
+    """Connect to the Ray cluster of a run, before anything of the run is stored, and leave it at the end.
+
+    Raises MissingExtraError, ConfigError for a plan that cannot be sent, and ClusterError.
+    """
+    check_sendable(plan)
+    if is_packed(plan):
+        check_packable(plan)
+    _check_extra()
+    from agentv.engine.cluster.ray_nodes import connect, leave  # noqa: PLC0415 - of an extra
+
+    is_ours = await asyncio.to_thread(connect, plan.options.ray_address)
+    try:
+        yield
+    finally:
+        if is_ours:
+            await asyncio.to_thread(leave)
 
 
 def cluster_of(
@@ -50,6 +79,7 @@ def cluster_of(
         budget=None
         if budget is None
         else SharedBudget(budget.name or "", budget.limit_usd - budget.spent_usd, dict(budget.max_call_cost_by_target)),
+        packed=pack(plan) if plan.options.backend == "ray" and is_packed(plan) else None,
     )
     return Cluster(
         open_machines(spec, plan.options),

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import pickle
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,15 @@ from agentv.types.errors import AgentvError, ClusterError
 MOST_PROCESSES = 3
 """The most processes that are started on one machine, one after the other was lost."""
 
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray would warn that this becomes the default
+}
+"""Settings of Ray, where its user has not set others: it reports nothing and writes no warnings of its own."""
+
+CONNECT_S = 10.0
+"""How long a connection to the address of a cluster may take."""
+
 _ACTOR_OPTIONS: dict[str, Any] = {
     "num_cpus": 0,
     "max_restarts": 0,
@@ -33,7 +43,11 @@ class NodeActor:
 
     def __init__(self, spec: bytes) -> None:
         # The driver is gone, or has given up this node: whatever still runs here must not call anything.
-        self._work = NodeWork(pickle.loads(spec), on_lost=lambda: os._exit(1))  # noqa: S301 - written by the driver
+        self._work = NodeWork(
+            pickle.loads(spec),  # noqa: S301 - written by the driver
+            machine=socket.gethostname(),
+            on_lost=lambda: os._exit(1),
+        )
 
     async def begin(self) -> str | AgentvError | None:
         """Read the run's files and check targets; return why rows cannot be run."""
@@ -62,7 +76,7 @@ class NodeActor:
 class RayNode:
     """A node of a Ray cluster, seen from the driver."""
 
-    def __init__(self, about: Mapping[str, Any], spec: bytes) -> None:
+    def __init__(self, about: Mapping[str, Any], spec: "ray.ObjectRef[bytes]") -> None:
         self.name: str = about["NodeManagerHostname"]
         self.resources: Mapping[str, float] = about["Resources"]
         self.is_over = False
@@ -118,17 +132,21 @@ class RayMachines:
 
     def __init__(self, spec: RunSpec, address: str | None) -> None:
         self._spec = pickle.dumps(spec)
-        self._address = address or os.environ.get("RAY_ADDRESS") or "local"
+        self._sent: ray.ObjectRef[bytes] | None = None
+        self._address = address
+        self._is_ours = False
         self._started: dict[str, list[RayNode]] = {}
 
     async def find(self) -> list[Node]:
         """Start a process on each machine that has none, and return the new ones. Raises ClusterError."""
+        if not ray.is_initialized():
+            self._is_ours = await asyncio.to_thread(connect, self._address)
         try:
-            if not ray.is_initialized():
-                await asyncio.to_thread(self._connect)
             about = await asyncio.to_thread(ray.nodes)
-        except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise ClusterError(f"the Ray cluster {self._address} cannot be used: {error}") from error
+        except _UNREACHED as error:
+            raise _unreached(self._address, error) from error
+        if self._sent is None:
+            self._sent = ray.put(self._spec)  # once for all nodes: it may hold a project
         # A head that is not to run anything is started without CPUs.
         usable = [each for each in about if each["Alive"] and each["Resources"].get("CPU")]
         new: list[Node] = []
@@ -136,15 +154,51 @@ class RayMachines:
             started = self._started.setdefault(each["NodeID"], [])
             # A machine whose process was lost gets another one.
             if len(started) < MOST_PROCESSES and all(node.is_over for node in started):
-                started.append(RayNode(each, self._spec))
+                started.append(RayNode(each, self._sent))
                 new.append(started[-1])
         return new
 
-    def _connect(self) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        options: dict[str, Any] = {"include_dashboard": False} if self._address == "local" else {}
-        ray.init(address=self._address, log_to_driver=False, logging_level=logging.ERROR, **options)
-
     async def aclose(self) -> None:
-        """Leave the cluster; one that was started for the run ends."""
-        await asyncio.to_thread(ray.shutdown)
+        """Leave the cluster if this has connected to it; one that was started for the run ends."""
+        if self._is_ours:
+            await asyncio.to_thread(leave)
+
+
+_UNREACHED = (RayError, ConnectionError, RuntimeError, ValueError, OSError)
+
+
+def _unreached(address: str | None, error: Exception) -> ClusterError:
+    return ClusterError(f"the Ray cluster {_named(address)} cannot be used: {error}")
+
+
+def _named(address: str | None) -> str:
+    return address or os.environ.get("RAY_ADDRESS") or "local"
+
+
+def connect(address: str | None) -> bool:
+    """Connect this process to a cluster, unless it is connected to one; return True if it was not. Raises ClusterError.
+
+    `address` None is that of the variable RAY_ADDRESS, else a cluster of this machine alone, which is started.
+    """
+    if ray.is_initialized():
+        return False
+    os.environ.update({name: value for name, value in _SETTINGS.items() if name not in os.environ})
+    options: dict[str, Any] = {"include_dashboard": False} if _named(address) == "local" else {}
+    try:
+        _check_listens(_named(address))
+        ray.init(address=_named(address), log_to_driver=False, logging_level=logging.ERROR, **options)
+    except _UNREACHED as error:
+        raise _unreached(address, error) from error
+    return True
+
+
+def _check_listens(address: str) -> None:
+    """Raise OSError if nothing listens at `HOST:PORT`: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+
+
+def leave() -> None:
+    """Leave the cluster; one that was started for the run ends."""
+    ray.shutdown()

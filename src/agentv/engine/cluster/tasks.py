@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,11 +37,23 @@ class SharedBudget(Struct, frozen=True):
     max_call_cost_by_target: Mapping[str, float]
 
 
+class Packed(Struct, frozen=True):
+    """The files of a project under `root` as a tar archive; `has_git` is True for a git repository.
+
+    `home` is the path of its `.agentv` folder under `root`.
+    """
+
+    tar: bytes
+    root: str
+    home: str
+    has_git: bool
+
+
 class RunSpec(Struct, frozen=True):
     """A run as its nodes read it: from the same files, with the variables of their own environment.
 
-    `paths` are eval files relative to `folder`. `contents` holds a digest for each suite, target, judge and script by
-    name: a node on which one differs takes no rows.
+    `paths` are eval files relative to `folder`, which is in a copy of `packed` if that is given. `contents` holds a
+    digest for each suite, target, judge and script by name: a node on which one differs takes no rows.
     """
 
     run_id: str
@@ -53,6 +66,7 @@ class RunSpec(Struct, frozen=True):
     calls_judges: bool = True
     shows_log_lines: bool = False
     budget: SharedBudget | None = None
+    packed: Packed | None = None
 
 
 class TaskData(Struct, frozen=True):
@@ -75,19 +89,13 @@ def make_spec(
     calls_judges: bool = True,
     shows_log_lines: bool = False,
     budget: SharedBudget | None = None,
+    packed: Packed | None = None,
 ) -> RunSpec:
     """Return the spec of a run. Raises ConfigError for a plan that was not read from files."""
-    if plan.folder is None:
-        raise ConfigError("a run on several machines needs eval files: objects from Python cannot be sent to them")
-    paths = [each.suite.path for each in plan.suites]
-    if repeated := sorted({path for path in paths if paths.count(path) > 1}):
-        raise ConfigError(
-            f"several eval files are stored under the name {repeated[0]!r}, so that their results cannot be told apart "
-            "on several machines; run them from one repository, or one after the other"
-        )
+    check_sendable(plan)
     return RunSpec(
         run_id=run_id,
-        folder=plan.folder,
+        folder=plan.folder or "",
         paths=plan.paths,
         # A node gives no verdict and reads no earlier run to compare with.
         options=replace(plan.options, baseline=None, gates=()),
@@ -96,7 +104,24 @@ def make_spec(
         calls_judges=calls_judges,
         shows_log_lines=shows_log_lines,
         budget=budget,
+        packed=packed,
     )
+
+
+def check_sendable(plan: RunPlan) -> None:
+    """Raise ConfigError for a plan that nodes cannot read: they need its eval files, each under a name of its own."""
+    if plan.folder is None:
+        raise ConfigError(
+            "a run on several machines needs an eval file, which its nodes read: cases, functions, judges and "
+            "evaluators given in Python cannot be sent. Write them into files and name the target, or use "
+            "backend='local'"
+        )
+    paths = [each.suite.path for each in plan.suites]
+    if repeated := sorted({path for path in paths if paths.count(path) > 1}):
+        raise ConfigError(
+            f"several eval files are stored under the name {repeated[0]!r}, so that their results cannot be told apart "
+            "on several machines; run them from one repository, or one after the other"
+        )
 
 
 def contents_of(plan: RunPlan) -> dict[str, str]:
@@ -108,10 +133,9 @@ def contents_of(plan: RunPlan) -> dict[str, str]:
         for name, sha256 in load_scripts(target, folders).items():
             contents[f"script {name} of target {target.name!r} of {of}"] = str(sha256)
     for suite in plan.suites:
-        folder = template_of(suite)
-        if folder is not None:
-            contents[f"workspace template {folder.name}"] = tree_digest(folder)
-        for path in sorted(set(_files_of_evaluators(suite, plan))):
+        for folder in templates_of(suite):
+            contents[f"workspace template {os.path.relpath(folder, plan.folder)}"] = tree_digest(folder)
+        for path in sorted(set(files_of_evaluators(suite, plan))):
             contents[f"file {os.path.relpath(path, plan.folder)}"] = file_digest(Path(path))
     return contents
 
@@ -125,13 +149,16 @@ def _targets_of(plan: RunPlan) -> Iterator[tuple[ResolvedTarget, str]]:
         yield judge, "the judges"
 
 
-def _files_of_evaluators(suite: SuitePlan, plan: RunPlan) -> Iterator[str]:
+def files_of_evaluators(suite: SuitePlan, plan: RunPlan) -> Iterator[str]:
     """Yield the files that evaluators of a suite and of its first cases name."""
-    listed = suite.suite.cases if suite.suite.cases.count is not None else ()
-    cases = (case for case in islice(listed, MOST_CASES_CHECKED) if isinstance(case, EvalCase))
-    for evaluator in chain(suite.suite.evaluators or (), *(case.evaluators or () for case in cases)):
+    for evaluator in chain(suite.suite.evaluators or (), *(case.evaluators or () for case in _first_cases(suite))):
         if isinstance(evaluator, EvaluatorConfig):
             yield from _files_of(evaluator, plan)
+
+
+def _first_cases(suite: SuitePlan) -> Iterator[EvalCase]:
+    listed = suite.suite.cases if suite.suite.cases.count is not None else ()
+    return (case for case in islice(listed, MOST_CASES_CHECKED) if isinstance(case, EvalCase))
 
 
 def _files_of(config: EvaluatorConfig, plan: RunPlan) -> Iterator[str]:
@@ -141,10 +168,13 @@ def _files_of(config: EvaluatorConfig, plan: RunPlan) -> Iterator[str]:
         yield from _files_of(member, plan)
 
 
-def template_of(suite: SuitePlan) -> Path | None:
-    """Return the folder that the workspaces of a suite are copied from; None without one."""
-    template = (suite.suite.workspace or {}).get("template")
-    return Path(suite.suite.base_dir, template) if isinstance(template, str) else None
+def templates_of(suite: SuitePlan) -> list[Path]:
+    """Return the folders that the workspaces of a suite, of its first cases and of its targets are copied from."""
+    base_dir = suite.suite.base_dir
+    written = [(suite.suite.workspace, base_dir), *((case.workspace, base_dir) for case in _first_cases(suite))]
+    written += [(target.workspace, target.base_dir) for target in suite.targets]
+    named = ((folder, (workspace or {}).get("template")) for workspace, folder in written)
+    return sorted({Path(os.path.normpath(Path(folder, name))) for folder, name in named if isinstance(name, str)})
 
 
 def tree_digest(folder: Path) -> str:
@@ -173,7 +203,12 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str]) -> RunPlan:
     for name, expected in spec.contents.items():
         if found.get(name) != expected:
             what = "is missing" if name not in found else "differs"
-            raise ConfigError(f"{name} {what} on the node; every node needs the same files in the same folder")
+            why = (
+                "every node needs the same files in the same folder"
+                if spec.packed is None
+                else "a copy of the project has no .env file, and nothing that git ignores"
+            )
+            raise ConfigError(f"{name} {what} on the node; {why}")
     return plan
 
 
@@ -183,9 +218,13 @@ def to_data(task: CaseTask) -> TaskData:
 
 
 class TaskReader:
-    """Turns data back into tasks, with the suites and targets of one plan."""
+    """Turns data back into tasks, with the suites and targets of one plan.
 
-    def __init__(self, plan: RunPlan) -> None:
+    `moved` is the folder of the project on the driver, and that of the copy here.
+    """
+
+    def __init__(self, plan: RunPlan, *, moved: tuple[str, str] | None = None) -> None:
+        self._moved = moved
         self._suites = {each.suite.path: each for each in plan.suites}
         self._targets = {(each.suite.path, target.name): target for each in plan.suites for target in each.targets}
 
@@ -193,7 +232,7 @@ class TaskReader:
         """Return the task."""
         suite = self._suites[data.suite]
         return CaseTask(
-            case=data.case,
+            case=data.case if self._moved is None else moved_paths(data.case, *self._moved),
             suite=suite.suite,
             target=self._targets[data.suite, data.target],
             known=suite.known,
@@ -204,6 +243,32 @@ class TaskReader:
             stored=data.stored,
             trials=data.trials,
         )
+
+
+_PATHS = ("real_path", "base_dir")
+"""The fields of a case's parts that hold absolute paths."""
+
+T = TypeVar("T")
+
+
+def moved_paths(value: T, root: str, place: str) -> T:
+    """Return a case, or a part of one, whose absolute paths under `root` are under `place` instead."""
+    if isinstance(value, tuple):
+        return cast(T, tuple(moved_paths(each, root, place) for each in value))
+    if not isinstance(value, Struct):
+        return value
+    changes: dict[str, object] = {}
+    for name in value.__struct_fields__:
+        old: object = getattr(value, name)
+        new = moved_path(str(old), root, place) if name in _PATHS else moved_paths(old, root, place)
+        if new != old:
+            changes[name] = new
+    return cast(T, replace(value, **changes)) if changes else value
+
+
+def moved_path(path: str, root: str, place: str) -> str:
+    """Return an absolute path, under `place` instead if it is under `root`."""
+    return place + path.removeprefix(root) if path == root or path.startswith(f"{root}{os.sep}") else path
 
 
 def encode_tasks(tasks: list[TaskData]) -> bytes:

@@ -179,6 +179,11 @@ class Given(Struct, frozen=True):
         if self.target is not None and self.task is not None:
             raise ConfigError("give either target= or task=, not both")
 
+    @property
+    def is_in_files(self) -> bool:
+        """True if another process finds the same in the files: at most the name of a target is given."""
+        return isinstance(self.target, str | None) and (self.task, self.judge, self.evaluators) == (None, None, None)
+
 
 def load_given(
     source: Source, given: Given, options: RunOptions, secrets: tuple[str, ...] = ()

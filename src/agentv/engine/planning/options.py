@@ -30,8 +30,9 @@ class RunOptions(Struct, frozen=True):
     tag, or a file of `agentv baseline save`. `allow_paths` are folders outside of the project that eval files may
     name files in. `limit` selects the first cases of each eval file. `variables` are values, each as `name=value`,
     that win over those of the eval files. `backend` "ray" runs the cases on the machines of the Ray cluster at
-    `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone. `segments` is the folder or URL of an
-    object store (`s3://…`) that the rows are moved to as they grow.
+    `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone. They get a copy of the project, unless
+    it is under `shared_path`, a folder that all of them share. `segments` is the folder or URL of an object store
+    (`s3://…`) that the rows are moved to as they grow.
     """
 
     targets: tuple[str, ...] = ()
@@ -63,6 +64,7 @@ class RunOptions(Struct, frozen=True):
     backend: Literal["local", "ray"] = "local"
     ray_address: str | None = None
     segments: str | None = None
+    shared_path: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an invalid value; a single text becomes a list of one."""
@@ -104,6 +106,8 @@ class RunOptions(Struct, frozen=True):
             raise ConfigError(f"backend must be 'local' or 'ray', not {self.backend!r}")
         if self.ray_address is not None and self.backend != "ray":
             raise ConfigError("ray_address is only for backend 'ray'")
+        if self.shared_path is not None and self.backend != "ray":
+            raise ConfigError("shared_path is only for backend 'ray'")
         if self.only not in (None, "free"):
             raise ConfigError(f"only must be 'free', not {self.only!r}")
         if self.sample is not None and self.limit is not None:
@@ -152,6 +156,7 @@ class RunKeywords(TypedDict, total=False):
     backend: Literal["local", "ray"]
     ray_address: str | None
     segments: str | None
+    shared_path: str | None
 
 
 _VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)

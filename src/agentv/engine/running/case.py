@@ -101,7 +101,12 @@ def open_wanted(wanted: WantedWorkspace, name: str, runtime: Runtime) -> "Abstra
     from agentv.execution.workspaces.workspaces import open_workspace  # noqa: PLC0415 - 30 ms that few runs need
 
     return open_workspace(
-        wanted.config, name=name, base_dir=wanted.base_dir, home=Path(runtime.home), shared=runtime.shared
+        wanted.config,
+        name=name,
+        base_dir=wanted.base_dir,
+        home=Path(runtime.home),
+        shared=runtime.shared,
+        machine=runtime.machine,
     )
 
 
@@ -118,7 +123,7 @@ def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) 
         "changed": [changed.to_json() for changed in captured.changed],
     }
     if keep == "always":
-        fields["path"] = str(workspace.saved_path)
+        fields["path"] = workspace.saved_at
     return fields
 
 
@@ -272,6 +277,11 @@ def failed_row(run_id: str, task: CaseTask, failure: Failure, *, now: datetime) 
     if isinstance(case, BrokenCase):
         return broken_row(run_id, task, case, now=now)
     return replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
+
+
+def not_begun_row(run_id: str, task: CaseTask, *, now: datetime) -> CaseResult:
+    """Return the row of a case that waited when the run was stopped: it is not stored, and left for a resume."""
+    return failed_row(run_id, task, Failure("budget", "the run was stopped before this case began"), now=now)
 
 
 def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -> CaseResult:

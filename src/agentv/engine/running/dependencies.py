@@ -21,7 +21,7 @@ class Dependencies(Struct):
     waited for has begun.
     """
 
-    _ended: dict[ResultKey, asyncio.Future[bool]] = field(default_factory=dict)
+    _ended: dict[ResultKey, asyncio.Future[Failure | None]] = field(default_factory=dict)
     _needed: dict[int, frozenset[str]] = field(default_factory=dict)
     _suites: list[EvalSuite] = field(default_factory=list)  # so that no other suite gets the id of one
 
@@ -34,7 +34,7 @@ class Dependencies(Struct):
         """Note how a row ended: with an error or without."""
         waited_for = self._ended.get(result_key_of(task))
         if waited_for is not None and not waited_for.done():
-            waited_for.set_result(row.status == "error")
+            waited_for.set_result(row.error if row.status == "error" else None)
 
     def split(self, batch: Sequence[CaseTask]) -> Iterator[list[CaseTask]]:
         """Yield the parts of a batch to call one after another: no case depends on another one of its part."""
@@ -55,16 +55,22 @@ class Dependencies(Struct):
         if not isinstance(case, EvalCase) or not case.depends_on:
             return None
         key = result_key_of(task)
-        failed = [name for name in case.depends_on if await self._has_failed(replace(key, eval_id=name))]
+        failed: list[str] = []
+        for name in case.depends_on:
+            failure = await self._failure_of(replace(key, eval_id=name))
+            if failure is not None and failure.kind == "budget":  # it is left for a resume, and so is this case
+                return failure
+            if failure is not None:
+                failed.append(name)
         if not failed or case.on_dependency_failure == "run":
             return None
         said = "skipped" if case.on_dependency_failure == "skip" else "failed"
         names = ", ".join(map(repr, failed))
         return Failure("dependency", f"{said}: {names} ended with an error, and this case depends on it")
 
-    async def _has_failed(self, key: ResultKey) -> bool:
+    async def _failure_of(self, key: ResultKey) -> Failure | None:
         waited_for = self._ended.get(key) or self._ended.get(replace(key, trial=0))
-        return waited_for is not None and await waited_for
+        return None if waited_for is None else await waited_for
 
     def needed_in(self, suite: EvalSuite) -> frozenset[str]:
         """Return the ids of the cases of a suite that others wait for."""

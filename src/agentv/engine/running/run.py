@@ -112,6 +112,18 @@ async def run_plan(
     return report
 
 
+def cluster_reached(plan: RunPlan) -> AbstractAsyncContextManager[None]:
+    """Return a connection to the machines of a run, to be opened before its store; it is nothing for a run here.
+
+    Entering it raises AgentvError for a plan that cannot run on them, and if they cannot be reached.
+    """
+    if plan.options.backend == "local":
+        return nullcontext()
+    from agentv.engine.cluster.opening import reached  # noqa: PLC0415 - few runs use them
+
+    return reached(plan)
+
+
 async def _work(
     plan: RunPlan,
     *,
@@ -256,7 +268,7 @@ async def _run_targets(
     requested: "RequestedRows | None",
     cluster: "Cluster | None",
 ) -> None:
-    if cluster is None and (problem := await _failed_check(plan, runtime, resume_plan)) is not None:
+    if (problem := await _failed_check(plan, runtime, resume_plan, runs_here=cluster is None)) is not None:
         recorder.stop.fail(problem)
         return
     runner = CaseRunner(
@@ -287,11 +299,17 @@ async def _run_targets(
         resume_plan.finish(recorder)
 
 
-async def _failed_check(plan: RunPlan, runtime: Runtime, resume_plan: "ResumePlan | None") -> str | None:
-    """Return what the first failing healthcheck of a target or judge that may be called says, None if none fails."""
+async def _failed_check(
+    plan: RunPlan, runtime: Runtime, resume_plan: "ResumePlan | None", *, runs_here: bool
+) -> str | None:
+    """Return what the first failing healthcheck of a target or judge that may be called says, None if none fails.
+
+    If rows run on nodes, which check themselves what they call, only batches are called from here.
+    """
     targets = plan.targets if resume_plan is None or resume_plan.calls_targets else ()
     judges = plan.judges if resume_plan is None or resume_plan.calls_judges else ()
-    return await failed_check((*targets, *judges), plan, runtime)
+    called = (*targets, *judges) if runs_here else filter(sends_batches, targets)
+    return await failed_check(called, plan, runtime)
 
 
 async def _run_target(

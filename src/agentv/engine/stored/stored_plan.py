@@ -91,14 +91,15 @@ def load_stored_plan(
     judge_failures: int | None = None,
     backend: Literal["local", "ray"] | None = None,
     ray_address: str | None = None,
+    shared_path: str | None = None,
     secrets: tuple[str, ...] = (),
     allow_paths: tuple[str, ...] = (),
 ) -> RunPlan:
     """Read a run's eval files and targets again, with its own paths and options. `change` modifies the suites.
 
-    `ignores_cache` disables the cache, so that calls are repeated. `budget_usd`, `judge_failures`, `backend` and
-    `ray_address` replace those of the run; `secrets` are redacted in the responses of targets, and `allow_paths` are
-    added to those of the run.
+    `ignores_cache` disables the cache, so that calls are repeated. `budget_usd`, `judge_failures`, `backend`,
+    `ray_address` and `shared_path` replace those of the run; `secrets` are redacted in the responses of
+    targets, and `allow_paths` are added to those of the run.
     """
     given = run.plan.get("paths")
     paths = tuple(str(path) for path in given) if isinstance(given, list) else ()
@@ -115,7 +116,8 @@ def load_stored_plan(
     if change is not None and backend == "ray":
         raise ConfigError("other evaluators than those of the eval files cannot run on a cluster; add --backend local")
     address = None if backend == "local" else ray_address or options.ray_address
-    options = replace(options, backend=backend, ray_address=address)
+    shared = None if backend == "local" else shared_path or options.shared_path
+    options = replace(options, backend=backend, ray_address=address, shared_path=shared)
     options, gone = without_lost_baseline(options, home)
     inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=env, secrets=secrets)
     suites = inputs.suites if change is None else change(inputs.suites, inputs.specs)

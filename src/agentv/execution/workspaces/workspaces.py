@@ -390,16 +390,17 @@ _OUTPUT_TAIL = 2_000
 
 @asynccontextmanager
 async def open_workspace(
-    config: WorkspaceConfig, *, name: str, base_dir: Path, home: Path, shared: SharedParts
+    config: WorkspaceConfig, *, name: str, base_dir: Path, home: Path, shared: SharedParts, machine: str = ""
 ) -> AsyncIterator["Workspace"]:
     """Make a workspace, set it up, and remove it at the end of the block or save it in `home`/workspaces.
 
-    A saved workspace is named after `name`. A block that is left before `finish` counts as failed. Raises
-    ProviderError: `config_error`, `target_missing` (git), `target_exit` or `target_timeout` (setup).
+    A saved workspace is named after `name`; `machine` is the node of a cluster that it is left on. A block that is left
+    before `finish` counts as failed. Raises ProviderError: `config_error`, `target_missing` (git), `target_exit` or
+    `target_timeout` (setup).
     """
     source = await get_source(config, base_dir=base_dir, home=home, shared=shared)
     place = new_folder()
-    workspace = Workspace(config, source, place, home / "workspaces" / _saved_name(name, place))
+    workspace = Workspace(config, source, place, home / "workspaces" / _saved_name(name, place), machine)
     try:
         await workspace.set_up()
         yield workspace
@@ -415,15 +416,21 @@ def _saved_name(name: str, place: Path) -> str:
 class Workspace:
     """The workspace of one result. The agent works in `path`; `saved_path` is its location if it is saved."""
 
-    def __init__(self, config: WorkspaceConfig, source: Source, place: Path, saved_path: Path) -> None:
+    def __init__(self, config: WorkspaceConfig, source: Source, place: Path, saved_path: Path, machine: str) -> None:
         self.path = place / "work"
         self.saved_path = None if config.keep == "never" else saved_path
+        self._machine = machine
         self._config = config
         self._source = source
         self._place = place
         self._before = FolderSnapshot({}, lambda _: source.folder)
         self._is_torn_down = False
         self._is_finished = False
+
+    @property
+    def saved_at(self) -> str:
+        """The place of the workspace if it is saved, for people: its path, on a node of a cluster `node:path`."""
+        return f"{self._machine}:{self.saved_path}" if self._machine else str(self.saved_path)
 
     async def set_up(self) -> None:
         """Copy the source and run `setup`, whose changes are not captured."""
@@ -520,7 +527,7 @@ class Workspace:
         except OSError as error:
             return [f"workspace: could not be saved to {self.saved_path}: {error}"]
         # With keep: always the answer already holds the path; here it is known only after the evaluation.
-        return [f"workspace: saved to {self.saved_path}"] if self._config.keep == "failed" else []
+        return [f"workspace: saved to {self.saved_at}"] if self._config.keep == "failed" else []
 
     async def _run(self, script: str, called: str) -> Failure | None:
         """Run a shell command in the workspace; return its failure, or None on success."""
