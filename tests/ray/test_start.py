@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.ray.test_ray import write_project
 from tests.support.ray_cluster import RayCluster
+from tests.support.ray_kills import write_project
 
 FROM_PYTHON = """
 import json, sys
@@ -30,7 +30,7 @@ def from_python(cluster: RayCluster, folder: Path, source: str) -> str:
 
 
 def test_an_eval_file_runs_on_a_cluster_from_python(cluster: RayCluster, tmp_path: Path) -> None:
-    write_project(tmp_path, 4)
+    write_project(tmp_path, cases=4)
     assert from_python(cluster, tmp_path, "words.yaml") == "[0, 4, true]\n"
     assert cluster.run(tmp_path, "resume", "latest").returncode == 0
 
@@ -45,7 +45,7 @@ def test_objects_of_python_are_refused_before_anything_is_stored(cluster: RayClu
 def test_a_cluster_that_cannot_be_reached_is_an_error_before_anything_is_stored(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
-    write_project(tmp_path, 1)
+    write_project(tmp_path, cases=1)
     words = cluster.agentv("run", ".", "--backend", "ray", "--ray-address", "127.0.0.1:1")
     done = subprocess.run(words, cwd=tmp_path, env=cluster.env, capture_output=True, text=True, check=False)
     assert done.returncode == 3
@@ -56,7 +56,7 @@ def test_a_cluster_that_cannot_be_reached_is_an_error_before_anything_is_stored(
 
 @pytest.mark.parametrize("address", ["of the cluster", "none"])
 def test_ray_writes_no_messages_of_its_own(cluster: RayCluster, tmp_path: Path, address: str) -> None:
-    write_project(tmp_path, 1)
+    write_project(tmp_path, cases=1)
     named = ["--ray-address", cluster.address] if address != "none" else []
     words = cluster.agentv("run", ".", "--backend", "ray", *named, "--display", "none")
     done = subprocess.run(words, cwd=tmp_path, env=cluster.env, capture_output=True, text=True, check=False)

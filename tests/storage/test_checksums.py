@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from tests.support.stored import RUN, at_noon, make_result, make_run
 
+from agentv.storage.files import line_file
 from agentv.storage.files.line_file import LineFile
-from agentv.storage.run import line_file
 from agentv.storage.run.checksums import changed_files, load_checksums
 from agentv.storage.run.folder import RESULTS_PER_CHECKSUM, RunFolder
 from agentv.storage.run.stored import open_run

@@ -214,7 +214,15 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str]) -> RunPlan:
 
 def to_data(task: CaseTask) -> TaskData:
     """Return a task as data."""
-    return TaskData(task.suite.path, task.target.name, task.case, task.trial, task.trials, task.generation, task.stored)
+    return TaskData(
+        suite=task.suite.path,
+        target=task.target.name,
+        case=task.case,
+        trial=task.trial,
+        trials=task.trials,
+        generation=task.generation,
+        stored=task.stored,
+    )
 
 
 class TaskReader:
