@@ -67,6 +67,10 @@ class _Head(msgspec.Struct):
 SEGMENTS = "segments.jsonl"
 """The file that a run has if its answers were moved elsewhere (docs/reference/run-folder.md)."""
 
+# Made here, once: msgspec crashes when two threads read a type for the first time at the same moment.
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_table_head = msgspec.json.Decoder(_Head, strict=False).decode  # numbers in a table are texts
+
 
 class RowRecording(Struct, frozen=True):
     """The recorded answers of a table. `places` maps case id, trial (None: any trial) and prompt to its rows."""
@@ -120,13 +124,12 @@ def index_rows(
     paths: LogMap | None = None,
 ) -> RowRecording:
     """Index the rows of a table, given with their lines, as `index_recording` does with those of JSON Lines."""
-    heads = msgspec.json.Decoder(_Head, strict=False)  # numbers in a table are texts
     kept: list[JsonObject] = []
     index = _Index(suite, paths)
     for number, row in rows:
         line = msgspec.json.encode(row)
         try:
-            head = heads.decode(line)
+            head = _decode_table_head(line)
         except msgspec.DecodeError as error:
             raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
         index.add(head, line, f"{path}:{number}", len(kept))
@@ -166,13 +169,12 @@ def index_recording(path: Path, target: str, suite: str | None = None, paths: Lo
     if (path.parent / SEGMENTS).is_file():
         message = f"the answers of the run {path.parent} are in segments, which cannot be read here"
         raise ProviderError(Failure("config_error", message))
-    heads = msgspec.json.Decoder(_Head)
     index = _Index(suite, paths)
     offset = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                head = heads.decode(line.removeprefix(BYTE_ORDER_MARK)) if line.strip() else None
+                head = _decode_head(line.removeprefix(BYTE_ORDER_MARK)) if line.strip() else None
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if line.endswith(b"\n") or _is_whole(line):
                     raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
