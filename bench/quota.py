@@ -2,6 +2,7 @@
 
     ./run python -m bench.quota                       # 150 seconds, three shards and two other runs
     ./run python -m bench.quota --seconds 75 --rpm 600 --kill
+    ./run --group=ray python -m bench.quota --ray     # a run over three nodes of a Ray cluster, and two shards
 
 The runs lease from one PostgreSQL database, and the server notes when each request arrives. No 60 seconds may have more
 requests than the limit; from the first request until the last run begins to end, they should use at least 90 % of it.
@@ -11,11 +12,13 @@ holds.
 
 import argparse
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -23,14 +26,17 @@ from typing import NamedTuple
 from tests.support.fake_server import serving_fake
 from tests.support.postgres_server import upgraded_database
 from tests.support.quotas import in_window, most_in_a_window
+from tests.support.ray_cluster import RayCluster, own_network
 
 from agentv.fake.answers import answer
 from agentv.fake.api import Question, Reply
 
 SHARDS, OTHERS = 3, 2
+NODES = 3
 LEAST_SHARE = 0.9
 KILL_EVERY_S = 20.0
 WINDOW_S = 60.0
+INSIDE = "AGENTV_BENCH_INSIDE"
 
 
 class Shared(NamedTuple):
@@ -40,8 +46,13 @@ class Shared(NamedTuple):
     killed: int
 
 
-def share(*, seconds: float, per_minute: int, kills: bool) -> Shared:
-    """Run for so many seconds."""
+def shards(count: int) -> list[tuple[str, ...]]:
+    """Return the options of each shard."""
+    return [("--shard", f"{number}/{count}") for number in range(1, count + 1)]
+
+
+def share(options: Sequence[tuple[str, ...]], *, seconds: float, per_minute: int, kills: bool) -> Shared:
+    """Run for so many seconds, once with each of the options."""
     times: list[float] = []
 
     def answer_now(question: Question) -> Reply:
@@ -51,9 +62,6 @@ def share(*, seconds: float, per_minute: int, kills: bool) -> Shared:
     with TemporaryDirectory() as folder, serving_fake(answer=answer_now, latency_s=0.2) as server:
         place, url = Path(folder), upgraded_database()
         write_project(place, f"{server.url}/v1", per_minute, cases=round(per_minute * seconds / 60) + 5 * per_minute)
-        options: list[tuple[str, ...]] = [("--shard", f"{number}/{SHARDS}") for number in range(1, SHARDS + 1)] + [
-            ()
-        ] * OTHERS
         runs = [started(place, url, each) for each in options]
         killed, ends_at = 0, time.monotonic() + seconds
         while (left_s := ends_at - time.monotonic()) > 0:
@@ -100,13 +108,23 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--rpm", type=int, default=300)
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--ray", action="store_true")
     options = parser.parse_args()
-    found = share(seconds=options.seconds, per_minute=options.rpm, kills=options.kill)
+    if options.ray and INSIDE not in os.environ:
+        # Cluster, server and runs need one network, which has nothing but loopback.
+        command = [*own_network(), sys.executable, "-m", "bench.quota", *sys.argv[1:]]
+        os.execvpe(command[0], command, {**os.environ, INSIDE: "1"})  # noqa: S606 - ours
+    with RayCluster(NODES, is_inside=True) if options.ray else nullcontext() as cluster:
+        runs = [*shards(SHARDS), *[()] * OTHERS]
+        if cluster is not None:
+            os.environ |= cluster.env
+            runs = [("--backend", "ray", "--ray-address", cluster.address), *shards(2)]
+        found = share(runs, seconds=options.seconds, per_minute=options.rpm, kills=options.kill)
     most = most_in_a_window(found.times)
     # The runs start within a few seconds, and end with the block that the last one has.
     starts = range(int(options.seconds - WINDOW_S) - 5)
     least = min(in_window(found.times, start) for start in starts)
-    print(f"{SHARDS + OTHERS} runs, {options.rpm} requests a minute, {options.seconds:g} s, {found.killed} killed")
+    print(f"{len(runs)} runs, {options.rpm} requests a minute, {options.seconds:g} s, {found.killed} killed")
     print(f"requests: {len(found.times)}; in any 60 s: at most {most}, at least {least} ({least / options.rpm:.1%})")
     is_used = least >= LEAST_SHARE * options.rpm or options.kill
     sys.exit(0 if most <= options.rpm and is_used else 1)

@@ -83,7 +83,8 @@ def test_nodes_write_the_same_rows_as_a_run_on_this_machine(folder: Path, tmp_pa
 def test_the_rows_are_spread_over_the_nodes(folder: Path) -> None:
     machines = ProcessMachines(3)
     report = asyncio.run(run_on(folder, machines))
-    assert [node.given for node in machines.nodes] == [4, 4, 4]
+    # Two each at once; the others go to whichever node is done first.
+    assert all(node.given >= 2 for node in machines.nodes)
     assert len(stored_rows(report)) == 12
 
 
@@ -254,7 +255,7 @@ def test_nodes_share_one_budget(folder: Path) -> None:
         report = asyncio.run(run_on(folder, ProcessMachines(3), budget_usd=0.5))
     spent = sum(row.cost_usd or 0.0 for row in stored_rows(report))
     assert report.state == "stopped"
-    assert 0.4 < spent <= 0.5 + 1e-9
+    assert 0.2 < spent <= 0.5 + 1e-9  # a lease that a late node loses counts as spent
     assert report.needs == "--budget-usd X"
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -96,15 +97,20 @@ def test_a_dict_and_an_input_of_a_session_are_sampled_alike() -> None:
     assert results.ids[::2] == results.ids[1::2] != []
 
 
+@cache
+def closed_sampler() -> Sampler:
+    """Return a sampler that decides on lines and judges none."""
+    with Sampler(CONFIG, sample=0.5, by="session_id") as sampler:
+        return sampler
+
+
 @given(st.lists(st.text(), min_size=1, max_size=50))
 def test_sessions_with_any_name_are_sampled_as_by_the_command(names: list[str]) -> None:
-    sampler, sample = Sampler(CONFIG, sample=0.5, by="session_id", queue=1), make_sample("0.5", by="session_id", seed=0)
-    sampler.close()
+    sampler, sample = closed_sampler(), make_sample("0.5", by="session_id", seed=0)
     for name in names:
         offered = {"session_id": name, "response": "x"}
         sampled = sampler.stats.sampled
-        if not sampler._is_usual_and_skipped(offered):
-            sampler._taken(offered)
+        sampler.offer(offered)
         key = sample.key_of(offered)
         assert key is not None
         assert sampler.stats.sampled - sampled == sample.keeps(sample.place(key))

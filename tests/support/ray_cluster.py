@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,17 +35,26 @@ def own_network() -> list[str]:
 
 
 class RayCluster:
-    """A cluster whose head runs no cases, with some nodes. Use it as a context manager."""
+    """A cluster whose head runs no cases, with some nodes. Use it as a context manager.
 
-    def __init__(self, nodes: int, *, cpus: Sequence[int] = ()) -> None:
+    It makes a network for itself, unless this process is in one already.
+    """
+
+    def __init__(self, nodes: int, *, is_inside: bool = False) -> None:
         self._nodes = nodes
-        self._cpus = cpus
+        self._is_inside = is_inside
         self.folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: sockets have paths of 107 bytes
         self.env = {**os.environ, "RAY_TMPDIR": str(self.folder), "RAY_USAGE_STATS_ENABLED": "0"}
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [*own_network(), sys.executable, "-m", "tests.support.ray_cluster", str(self._nodes)],
+            [
+                *([] if self._is_inside else own_network()),
+                sys.executable,
+                "-m",
+                "tests.support.ray_cluster",
+                str(self._nodes),
+            ],
             cwd=ROOT,
             env=self.env,
             stdin=subprocess.PIPE,
@@ -65,6 +73,8 @@ class RayCluster:
 
     def command(self, *words: str) -> list[str]:
         """Return the words that run a program in the network of the cluster."""
+        if self._is_inside:
+            return list(words)
         enter = ["nsenter", "-t", str(self._process.pid), "-n"]
         return [*(enter if os.geteuid() == 0 else [*enter, "-U", "--preserve-credentials"]), *words]
 

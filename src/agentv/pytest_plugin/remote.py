@@ -30,9 +30,14 @@ class Reply(Struct):
     is_config: bool = False
 
 
+# Made here, once: msgspec crashes when two threads read a type for the first time at the same moment.
+_decode_request = msgspec.json.Decoder(Request).decode
+_decode_reply = msgspec.json.Decoder(Reply).decode
+
+
 def answered(line: bytes, rows_of: Callable[[], Rows]) -> bytes:
     """Return the reply to a request, both as lines."""
-    request = msgspec.json.decode(line, type=Request)
+    request = _decode_request(line)
     try:
         rows = rows_of()
         results: tuple[CaseResult, ...] = ()
@@ -74,7 +79,7 @@ class RowsOfController:
         try:
             self._file.write(msgspec.json.encode(request) + b"\n")
             self._file.flush()
-            reply = msgspec.json.decode(self._file.readline(), type=Reply)
+            reply = _decode_reply(self._file.readline())
         except (OSError, msgspec.DecodeError) as error:
             raise AgentvError(f"the controller of pytest-xdist does not answer: {error}") from error
         if reply.error is not None:

@@ -135,6 +135,8 @@ class NodeSession:
 
     def can_run(self, target: ResolvedTarget) -> bool:
         """Return True if the machine has what a row of a target requires, free or not."""
+        if not target.node_label and not target.resources:
+            return True
         has_labels = all(self.node.labels.get(name) == value for name, value in target.node_label.items())
         return has_labels and all(self._amount(name) >= amount for name, amount in target.resources.items())
 

@@ -64,6 +64,11 @@ class _Head(msgspec.Struct):
         return self.target, self.eval_id, self.trial, str(self.prompt) if is_id else None
 
 
+# Made here, once: msgspec crashes when two threads read a type for the first time at the same moment.
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_table_head = msgspec.json.Decoder(_Head, strict=False).decode  # numbers in a table are texts
+
+
 class RowRecording(Struct, frozen=True):
     """The recorded answers of a table. `places` maps case id, trial (None: any trial) and prompt to its rows."""
 
@@ -116,13 +121,12 @@ def index_rows(
     paths: LogMap | None = None,
 ) -> RowRecording:
     """Index the rows of a table, given with their lines, as `index_recording` does with those of JSON Lines."""
-    heads = msgspec.json.Decoder(_Head, strict=False)  # numbers in a table are texts
     kept: list[JsonObject] = []
     index = _Index(suite, paths)
     for number, row in rows:
         line = msgspec.json.encode(row)
         try:
-            head = heads.decode(line)
+            head = _decode_table_head(line)
         except msgspec.DecodeError as error:
             raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
         index.add(head, line, f"{path}:{number}", len(kept))
@@ -159,13 +163,12 @@ def index_recording(path: Path, target: str, suite: str | None = None, paths: Lo
     `target` are used. `paths` are those of fields in a log. Raises ProviderError for an invalid line, and for one
     without an id; an incomplete last line is skipped.
     """
-    heads = msgspec.json.Decoder(_Head)
     index = _Index(suite, paths)
     offset = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
-                head = heads.decode(line.removeprefix(BYTE_ORDER_MARK)) if line.strip() else None
+                head = _decode_head(line.removeprefix(BYTE_ORDER_MARK)) if line.strip() else None
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if line.endswith(b"\n") or _is_whole(line):
                     raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None

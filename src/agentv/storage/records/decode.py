@@ -194,6 +194,10 @@ RUNS: Final = LineDecoder(RunRecord, RUN_SCHEMA)
 class EventDecoder:
     """Decodes the lines of events.jsonl, where an event's own fields are beside the common ones."""
 
+    def __init__(self) -> None:
+        # msgspec crashes when two threads read a type for the first time at the same moment: it is read here.
+        msgspec.json.Decoder(EventRecord)
+
     def of_line(self, line: bytes) -> EventRecord:
         """Read a line."""
         return self.of_record(decode(line))

@@ -1,0 +1,241 @@
+"""A run on the nodes of a Ray cluster: what its driver costs, how much nodes help, and what kills lose.
+
+    ./run --group=ray python -m bench.cluster driver                # CPU time of the driver for each of 100,000 rows
+    ./run --group=ray python -m bench.cluster nodes in_flight first # two nodes, each pinned to one core
+    ./run --group=ray python -m bench.cluster memory                # the driver's memory over a million rows
+    ./run --group=ray python -m bench.cluster kills                 # 50 kills of each part, at 5,000 cases
+
+The cluster runs on this machine, in a network of its own. Each experiment prints one line for each figure.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from tests.support import ray_kills
+from tests.support.ray_cluster import RayCluster, why_not
+
+ROWS, FEW_ROWS, MILLION = 100_000, 1_000, 1_000_000
+JUDGED_ROWS, SLEEPING_ROWS = 200, 20_000
+JUDGE_S, CALL_S, IN_FLIGHT = 0.1, 0.2, 200
+KILLS, KILL_CASES, KILL_WORKERS = 50, 5_000, 20
+
+TARGETS = """
+import asyncio, pathlib, time
+async def echo(request):
+    return request.question
+async def sleep(request):
+    await asyncio.sleep(CALL_S)
+    return request.question
+async def note(request):
+    with open(pathlib.Path(__file__).with_name("called.txt"), "a") as file:
+        file.write(f"{time.time()}\\n")
+    return request.question
+"""
+JUDGE = """
+import json, sys, time
+sys.stdin.read()
+while time.process_time() < JUDGE_S:
+    pass
+print(json.dumps({"score": 1.0, "hits": ["it ran"], "misses": []}))
+"""
+SAYS = {"type": "contains", "value": "Say"}
+
+
+class Used(NamedTuple):
+    """What a process used: seconds of time and of CPU, and the most memory."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+
+
+@contextmanager
+def project(*, cases: int, function: str = "echo", workers: int = 50, evaluator: object = SAYS) -> Iterator[Path]:
+    """Yield a folder with a dataset, its evaluator, and a Python function as the target."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / ".git").mkdir()
+        target = {"name": "t", "provider": "python", "callable": f"functions.py:{function}", "workers": workers}
+        (folder / "targets.yaml").write_text(json.dumps({"targets": [target]}), encoding="utf-8")
+        (folder / "functions.py").write_text(TARGETS.replace("CALL_S", str(CALL_S)), encoding="utf-8")
+        (folder / "judge.py").write_text(JUDGE.replace("JUDGE_S", str(JUDGE_S)), encoding="utf-8")
+        side = {"execution": {"target": "t", "evaluators": [{"name": "judged", **dict(evaluator)}]}}  # type: ignore[call-overload]
+        (folder / "cases.yaml").write_text(json.dumps(side), encoding="utf-8")
+        with (folder / "cases.jsonl").open("w", encoding="utf-8") as file:
+            for number in range(cases):
+                messages = [{"role": "user", "content": f"Say {number}."}]
+                case = {"id": f"c{number}", "expected_outcome": "x", "input_messages": messages}
+                file.write(json.dumps(case) + "\n")
+        yield folder
+
+
+def run(cluster: RayCluster, folder: Path, *options: str) -> Used:
+    """Run the cases to their end and return what the process used, without the processes of the cluster."""
+    command = cluster.agentv("run", "cases.jsonl", "--display", "none", *options)
+    begin = time.monotonic()
+    with subprocess.Popen(  # noqa: S603 - ours
+        command, cwd=folder, env=cluster.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        said = process.stdout.read() if process.stdout else ""
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(said)
+    return Used(time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def on_ray(cluster: RayCluster) -> tuple[str, ...]:
+    """Return the options of a run on a cluster."""
+    return ("--backend", "ray", "--ray-address", cluster.address)
+
+
+def times_of_rows(folder: Path) -> list[float]:
+    """Return when each row ended, in order."""
+    (results,) = folder.glob(".agentv/runs/*/results.jsonl")
+    with results.open(encoding="utf-8") as lines:
+        return sorted(datetime.fromisoformat(json.loads(line)["timestamp"]).timestamp() for line in lines)
+
+
+@contextmanager
+def pinned_nodes(count: int) -> Iterator[RayCluster]:
+    """Yield a cluster whose nodes have one core each; the driver and Ray's control processes have all."""
+    with RayCluster(count) as cluster:
+        for core, raylet in enumerate(cluster.raylets):
+            for process in (raylet, *_descendants(raylet)):
+                for thread in Path(f"/proc/{process}/task").iterdir():
+                    os.sched_setaffinity(int(thread.name), {core % (os.cpu_count() or 1)})
+        yield cluster
+
+
+def _descendants(process: int) -> Iterator[int]:
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        for child in map(int, (thread / "children").read_text(encoding="utf-8").split()):
+            yield child
+            yield from _descendants(child)
+
+
+def driver() -> Iterator[str]:
+    """Yield the CPU time of the driver for each row, and that of the whole run on this machine, less start-up."""
+    with pinned_nodes(2) as cluster:
+        for name, options in (("driver", on_ray(cluster)), ("one machine", ())):
+            used = []
+            for rows in (FEW_ROWS, ROWS):
+                with project(cases=rows) as folder:
+                    used.append(run(cluster, folder, *options))
+            few, many = used
+            each = (many.cpu_s - few.cpu_s) / (ROWS - FEW_ROWS)
+            start = f"with start-up {few.cpu_s:.1f} s for {FEW_ROWS:,} rows"
+            yield f"{name}: {1000 * each:.3f} ms CPU a row of {ROWS:,}; {start}"
+
+
+def nodes() -> Iterator[str]:
+    """Yield how many rows with a code judge two nodes run in the time of one."""
+    rates = []
+    for count in (1, 2):
+        evaluator = {"type": "code_judge", "script": [sys.executable, "judge.py"]}
+        with pinned_nodes(count) as cluster, project(cases=JUDGED_ROWS, workers=2, evaluator=evaluator) as folder:
+            run(cluster, folder, *on_ray(cluster))
+            rates.append(_rate(times_of_rows(folder)))
+    one, two = rates
+    rows = f"{one:.2f} rows a second on one node, {two:.2f} on two"
+    yield f"code judges of {1000 * JUDGE_S:.0f} ms CPU: {rows}, {two / one:.2f} times"
+
+
+def _rate(times: Sequence[float]) -> float:
+    """Return rows per second between the first and the last one, without the time at which the workers start."""
+    middle = times[len(times) // 20 : -len(times) // 20]
+    return (len(middle) - 1) / (middle[-1] - middle[0])
+
+
+def in_flight() -> Iterator[str]:
+    """Yield the rows per second with two nodes of 200 sleeping calls each, as a share of what is possible."""
+    ideal = 2 * IN_FLIGHT / CALL_S
+    with pinned_nodes(2) as cluster, project(cases=SLEEPING_ROWS, function="sleep", workers=IN_FLIGHT) as folder:
+        run(cluster, folder, *on_ray(cluster))
+        rate = _rate(times_of_rows(folder))
+    share = f"{rate:,.0f} rows a second, {rate / ideal:.1%} of ideal"
+    yield f"calls of {1000 * CALL_S:.0f} ms, 2 times {IN_FLIGHT} in flight: {share}"
+
+
+def first() -> Iterator[str]:
+    """Yield the time from the start of the command to the first call, on a cluster that stands."""
+    with pinned_nodes(2) as cluster:
+        for name in ("first run on the cluster", "second run"):
+            with project(cases=4, function="note") as folder:
+                begin = time.time()
+                run(cluster, folder, *on_ray(cluster))
+                called = min(map(float, (folder / "called.txt").read_text(encoding="utf-8").split()))
+            yield f"first request, {name}: {called - begin:.1f} s after the start of the command"
+
+
+def memory() -> Iterator[str]:
+    """Yield the most memory of the driver at 100,000 and at a million rows."""
+    with pinned_nodes(2) as cluster:
+        for rows in (ROWS, MILLION):
+            with project(cases=rows) as folder:
+                used = run(cluster, folder, *on_ray(cluster))
+                size = sum(path.stat().st_size for path in folder.glob(".agentv/runs/*/*")) / 1e9
+            yield f"{rows:,} rows: driver at most {used.peak_mb:.0f} MB, {used.wall_s:.0f} s, run folder {size:.2f} GB"
+
+
+def kills() -> Iterator[str]:
+    """Yield what kills of each part lost, doubled and paid twice, on a cluster that stays."""
+    seeds = random.Random(18)  # noqa: S311 - not a secret
+    with RayCluster(3) as cluster:
+        for part in ray_kills.PARTS:
+            counts: Counter[str] = Counter()
+            most_paid_twice = 0
+            for number in range(KILLS):
+                with TemporaryDirectory() as name:
+                    folder = Path(name)
+                    ray_kills.write_project(folder, cases=KILL_CASES, workers=KILL_WORKERS)
+                    after = seeds.randrange(50, KILL_CASES - 500)
+                    ended = ray_kills.run_and_kill(cluster, folder, part, number=number % 3, after_calls=after)
+                rows = Counter(ended.rows)
+                counts["ended"] += ended.code == 0
+                counts["resumed"] += ended.is_resumed
+                counts["lost"] += KILL_CASES - len(rows)
+                counts["doubled"] += len(ended.rows) - len(rows)
+                counts["paid twice"] += ended.calls - KILL_CASES
+                most_paid_twice = max(most_paid_twice, ended.calls - KILL_CASES)
+                print(f"{part} {number + 1}: {dict(counts)}", file=sys.stderr, flush=True)
+            yield (
+                f"{KILLS} kills of the {part} at {KILL_CASES:,} cases, {3 * KILL_WORKERS} in flight: "
+                f"{counts['ended']} runs ended with PASS ({counts['resumed']} by a resume), rows lost "
+                f"{counts['lost']}, doubled {counts['doubled']}, calls paid twice {counts['paid twice']}, "
+                f"at most {most_paid_twice} in one run"
+            )
+
+
+EXPERIMENTS: Mapping[str, Callable[[], Iterator[str]]] = {
+    each.__name__: each for each in (driver, nodes, in_flight, first, memory, kills)
+}
+
+
+def main() -> None:
+    """Run the named experiments."""
+    parser = argparse.ArgumentParser(prog="python -m bench.cluster", description="A run on a Ray cluster.")
+    parser.add_argument("names", nargs="+", choices=EXPERIMENTS, metavar="NAME", help=", ".join(EXPERIMENTS))
+    options = parser.parse_args()
+    reason = why_not()
+    if reason is not None:
+        sys.exit(reason)
+    for name in options.names:
+        for line in EXPERIMENTS[name]():
+            print(f"{name}: {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
