@@ -27,6 +27,7 @@ def test_every_block_of_the_page_holds(cluster: RayCluster, tmp_path: Path) -> N
 def test_no_secret_leaves_the_environment(cluster: RayCluster, tmp_path: Path) -> None:
     """Neither the memory of the cluster, nor its files, nor the run folder holds the value of a variable."""
     canary = "sk-canary-5b1f0c7e"
+    (tmp_path / ".env").write_text("OTHER_KEY=sk-canary-of-a-file-5b1f0c7e\n")
     (tmp_path / "targets.yaml").write_text(
         "targets:\n  - {name: t, provider: openai, model: m, base_url: http://127.0.0.1:9, api_key: ${{ CANARY }}, "
         "max_retries: 0}\n"
@@ -40,4 +41,6 @@ def test_no_secret_leaves_the_environment(cluster: RayCluster, tmp_path: Path) -
     for folder in (tmp_path, cluster.folder):
         for path in folder.rglob("*"):
             if path.is_file():
-                assert canary.encode() not in path.read_bytes(), path
+                found = path.read_bytes()
+                assert canary.encode() not in found, path
+                assert b"sk-canary-of-a-file" not in found or path == tmp_path / ".env", path

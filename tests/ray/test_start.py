@@ -63,3 +63,13 @@ def test_ray_writes_no_messages_of_its_own(cluster: RayCluster, tmp_path: Path, 
     # This one warning of Ray comes before its settings are read, and only in a network without a way out.
     said = [line for line in done.stderr.splitlines() if "network_util.cc" not in line]
     assert (done.returncode, done.stdout, said) == (0, "", ["PASS: 1 of 1 judged result passed (100 %). Exit code 0."])
+
+
+def test_ray_does_not_send_the_working_folder_itself(cluster: RayCluster, tmp_path: Path) -> None:
+    """It would under `uv run`, as here, with the `.env` file in it; the nodes would then work in that copy."""
+    write_project(tmp_path, 1)
+    (tmp_path / "upper.py").write_text("import os\ndef answer(request):\n    return 'A ' + os.getcwd()\n")
+    done = cluster.run(tmp_path, "run", ".")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (answers,) = tmp_path.glob(".agentv/runs/*/answers.jsonl")
+    assert "working_dir_files" not in answers.read_text()

@@ -1,6 +1,7 @@
 """The cluster of a run, opened on the engine that its options name."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -26,13 +27,24 @@ OpenMachines: TypeAlias = Callable[[RunSpec, RunOptions], Machines]
 
 def ray_machines(spec: RunSpec, options: RunOptions) -> Machines:
     """Return the machines of the Ray cluster that the options name. Raises MissingExtraError."""
-    _check_extra()
+    _import_ray()
     from agentv.engine.cluster.ray_nodes import RayMachines  # noqa: PLC0415 - of an extra
 
     return RayMachines(spec, options.ray_address)
 
 
-def _check_extra() -> None:
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # under `uv run` Ray would send the whole working folder, with its .env file
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray would warn that this becomes the default
+}
+"""Settings of Ray that it reads when it is imported, for those that its user has not set."""
+
+
+def _import_ray() -> None:
+    """Import Ray with our settings. Raises MissingExtraError."""
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         import ray  # noqa: F401, PLC0415 - of an extra
     except ImportError as error:
@@ -48,7 +60,7 @@ async def reached(plan: RunPlan) -> AsyncIterator[None]:
     check_sendable(plan)
     if is_packed(plan):
         check_packable(plan)
-    _check_extra()
+    _import_ray()
     from agentv.engine.cluster.ray_nodes import connect, leave  # noqa: PLC0415 - of an extra
 
     is_ours = await asyncio.to_thread(connect, plan.options.ray_address)

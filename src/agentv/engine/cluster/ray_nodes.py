@@ -21,12 +21,6 @@ from agentv.types.errors import AgentvError, ClusterError
 MOST_PROCESSES = 3
 """The most processes that are started on one machine, one after the other was lost."""
 
-_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray would warn that this becomes the default
-}
-"""Settings of Ray, where its user has not set others: it reports nothing and writes no warnings of its own."""
-
 CONNECT_S = 10.0
 """How long a connection to the address of a cluster may take."""
 
@@ -182,7 +176,6 @@ def connect(address: str | None) -> bool:
     """
     if ray.is_initialized():
         return False
-    os.environ.update({name: value for name, value in _SETTINGS.items() if name not in os.environ})
     options: dict[str, Any] = {"include_dashboard": False} if _named(address) == "local" else {}
     try:
         _check_listens(_named(address))
