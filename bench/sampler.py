@@ -1,23 +1,25 @@
 """A service under 200 requests a second for a minute, with a sampler that judges 5 % of its answers, and without.
 
 Blocks of ten seconds with and without hand-over take turns. The service, the model and this client are processes of
-their own.
+their own; on Linux the event loop of the service has a core of its own.
 """
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from statistics import median, quantiles
 from typing import Any
 
 import aiohttp
 
+from bench.cores import core_of_its_own
 from bench.measuring import Effort
 from bench.rows import AtMost, Row
 
@@ -33,7 +35,12 @@ _SLOW_S = 0.001
 def measure(effort: Effort) -> Iterator[Row]:
     """Yield the time of a hand-over, the callbacks of the event loop, latencies, and counts of lines."""
     block_s = BLOCK_S if effort.share == 1 else 0.5
-    with model() as url, service(url) as (port, process):
+    with ExitStack() as stack:
+        url, model_process = stack.enter_context(model())
+        port, process = stack.enter_context(service(url))
+        stack.enter_context(core_of_its_own(process.pid))
+        if sys.platform == "linux":
+            os.sched_setaffinity(model_process, os.sched_getaffinity(0))
         latencies, burst = asyncio.run(load(port, block_s))
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=_PATIENCE_S)
@@ -109,12 +116,12 @@ async def load(port: int, block_s: float) -> tuple[dict[bool, list[float]], dict
 
 
 @contextmanager
-def model() -> Iterator[str]:
-    """Run `agentv serve-fake` and yield the URL of its API."""
+def model() -> Iterator[tuple[str, int]]:
+    """Run `agentv serve-fake` and yield the URL of its API, and its process."""
     command = [sys.executable, "-m", "agentv", "serve-fake", "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
         try:
-            yield _announced(process)["urls"]["openai"]
+            yield _announced(process)["urls"]["openai"], process.pid
         finally:
             process.terminate()
 

@@ -167,8 +167,8 @@ def command(
     --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
     the cases. With several targets or prompts, each group is a table with one line per target and prompt.
 
-    --side-by-side shows every answer to a case if at least one of its results is selected. To limit the answers
-    themselves, use --target and --prompt.
+    --side-by-side shows all answers to a case if one of its results is selected; only --target and --prompt also limit
+    which answers are shown.
     """
     from pathlib import Path
 

@@ -170,7 +170,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Run the cases here, or on the machines of a Ray cluster.",
 )
 @click.option("--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: one on this machine).")
-@click.option("--segments", metavar="URL", help="Move the rows to this folder or object store (s3://…) as they grow.")
+@click.option("--segments", metavar="URL", help="Move the results to this folder or object store (s3://…) in parts.")
 @click.option(
     "--shared-path",
     metavar="DIR",
