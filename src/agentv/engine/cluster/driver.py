@@ -58,6 +58,11 @@ class Timing(Struct, frozen=True):
 
 
 ROUNDING = 1e-9
+AHEAD_S = 0.2
+"""Beside the rows in progress a node has those that it will finish within so many seconds, at most as many again, so
+that it does not wait for them. Rows that take minutes are not sent ahead: another node may be free first."""
+MEASURED_S = 0.25
+"""The time over which the rows that a node finishes are counted."""
 MOST_LOSSES = 3
 """A row whose node was lost so often is an error: it may be what ends the nodes."""
 
@@ -132,6 +137,9 @@ class NodeSession:
         self.used: Counter[str] = Counter()
         self.pending: list[TaskData] = []
         self.work: asyncio.Task[None] | None = None
+        self._ahead: dict[int, int] = {}
+        self._ended: Counter[int] = Counter()
+        self._measured_at = 0.0
 
     def can_run(self, target: ResolvedTarget) -> bool:
         """Return True if the machine has what a row of a target requires, free or not."""
@@ -141,21 +149,24 @@ class NodeSession:
         return has_labels and all(self._amount(name) >= amount for name, amount in target.resources.items())
 
     def slots(self, target: ResolvedTarget, *, most: int) -> int:
-        """Return how many rows of a target the node can run if it runs nothing else, of at most `most`."""
+        """Return how many rows of a target the node takes if it has no others; it runs at most `most` at once."""
         if not self.can_run(target):
             return 0
         of_resources = (int(self._amount(name) / amount + ROUNDING) for name, amount in target.resources.items())
-        return min((most, *of_resources))
+        return min((most + self._rows_ahead(target, most), *of_resources))
 
     def room(self, target: ResolvedTarget, *, most: int) -> int:
-        """Return how many more rows of a target the node can run now, of at most `most` concurrent ones."""
+        """Return how many more rows of a target the node takes now; it runs at most `most` at once."""
         if not self.can_run(target):
             return 0
-        room = most - self.in_flight[id(target)]
+        room = most + self._rows_ahead(target, most) - self.in_flight[id(target)]
         for name, amount in target.resources.items():
             free = self._amount(name) - self.used[name.lower()]
             room = min(room, int(free / amount + ROUNDING))
         return room
+
+    def _rows_ahead(self, target: ResolvedTarget, most: int) -> int:
+        return min(self._ahead.get(id(target), 0), most)
 
     def _amount(self, name: str) -> float:
         return next((amount for own, amount in self.node.resources.items() if own.lower() == name.lower()), 0.0)
@@ -173,9 +184,22 @@ class NodeSession:
         row = self.rows.pop(key)
         target = row.task.target
         self.in_flight[id(target)] -= 1
+        if not target.resources:
+            self._ended[id(target)] += 1
         for name, amount in target.resources.items():
             self.used[name.lower()] -= amount  # type: ignore[assignment]  # as above
         return row
+
+    def look_ahead(self, now: float) -> bool:
+        """Set how many rows the node has beside those in progress; return True if that has changed."""
+        passed_s = now - self._measured_at
+        if passed_s < MEASURED_S:
+            return False
+        ahead = {target: int(AHEAD_S * rows / passed_s) for target, rows in self._ended.items()}
+        has_changed = ahead != self._ahead
+        self._ahead, self._measured_at = ahead, now
+        self._ended.clear()
+        return has_changed
 
 
 class Cluster:
@@ -410,6 +434,8 @@ class Cluster:
                     data = await session.node.take(self._timing.wait_s)
                 for line in decode_lines(data).lines:
                     self._store(session, line)
+                if session.look_ahead(asyncio.get_running_loop().time()):
+                    self._nodes_changed()
         except (NodeLostError, TimeoutError) as error:
             self._lose(session, error)
         except Exception as error:  # noqa: BLE001 - a full disk, for example: it ends the run

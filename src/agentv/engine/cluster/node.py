@@ -169,6 +169,7 @@ class NodeWork:
         self._outbox = Outbox()
         self._quota = DriverQuota(self._outbox)
         self._rows: dict[ResultKey, asyncio.Task[None]] = {}
+        self._turns: dict[int, asyncio.Semaphore] = {}  # by the id of the target
         self._answers: dict[ResultKey, int] = {}
         self._renewed_at = monotonic()
         self._runtime: Runtime | None = None
@@ -189,6 +190,7 @@ class NodeWork:
             plan = load_plan(spec, env=env)
         except AgentvError as error:
             raise ConfigError(str(error)) from error  # other classes cannot be sent
+        self._plan = plan
         self._reader = TaskReader(plan, moved=moved)
         runtime = self._runtime = self._make_runtime(plan, clock=clock)
         self._runner = CaseRunner(
@@ -230,12 +232,15 @@ class NodeWork:
         )
 
     def give(self, tasks: Sequence[TaskData]) -> None:
-        """Begin rows."""
+        """Begin rows. Those above the workers of their target wait for their turn."""
         self._renew()
         for data in tasks:
             task = self._reader.task(data)
             key = result_key_of(task)
-            self._rows[key] = asyncio.create_task(self._run(task, key))
+            turns = self._turns.get(id(task.target))
+            if turns is None:
+                turns = self._turns[id(task.target)] = asyncio.Semaphore(self._plan.workers(task.target))
+            self._rows[key] = asyncio.create_task(self._run(task, key, turns))
 
     def grant(self, number: int, grant: QuotaGrant) -> None:
         """Answer a request for a lease of the quota."""
@@ -300,9 +305,10 @@ class NodeWork:
                 await self._cancel_rows()
         self._on_lost()
 
-    async def _run(self, task: CaseTask, key: ResultKey) -> None:
+    async def _run(self, task: CaseTask, key: ResultKey, turns: asyncio.Semaphore) -> None:
         try:
-            result = await self._runner.run(task)
+            async with turns:
+                result = await self._runner.run(task)
             line = encode(result_line(result, with_trace=result.answer_ref is None))
             self._outbox.put(StoredLine("result", key, line))
         except StorageError as error:
