@@ -119,7 +119,7 @@ def check_sendable(plan: RunPlan) -> None:
     paths = [each.suite.path for each in plan.suites]
     if repeated := sorted({path for path in paths if paths.count(path) > 1}):
         raise ConfigError(
-            f"several eval files are stored under the name {repeated[0]!r}, so that their results cannot be told apart "
+            f"several eval files are stored under the name {repeated[0]!r}, so that their results would be mixed up "
             "on several machines; run them from one repository, or one after the other"
         )
 
