@@ -217,6 +217,31 @@ def test_lines_are_judged_before_the_program_ends(tmp_path: Path) -> None:
     assert len((tmp_path / "judged.jsonl").read_text().splitlines()) == 50
 
 
+def test_other_threads_get_the_interpreter_between_the_steps_of_judging() -> None:
+    # Nothing but the sampler itself releases the interpreter to the thread that counts; 10 lines are one step.
+    program = (
+        "import sys, time, agentv\n"
+        "sys.setswitchinterval(1000)\n"
+        "with agentv.Sampler({'evaluators': [{'type': 'contains', 'value': 'Paris'}]}, queue=2000, workers=10) as s:\n"
+        "    for n in range(2000): s.offer({'id': str(n), 'prompt': 'q', 'response': 'Paris'})\n"
+        "    seen = set()\n"
+        "    while s.stats.judged < 2000:\n"
+        "        time.sleep(0)\n"
+        "        seen.add(s.stats.judged)\n"
+        "print(len(seen))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) > 100
+
+
+def test_a_judge_may_be_a_program() -> None:
+    results = Results()
+    script = [sys.executable, "-c", "print('{\"score\": 0.5}')"]
+    with Sampler({"evaluators": [{"type": "code_judge", "script": script}]}, on_result=results) as sampler:
+        sampler.offer(line(0))
+    assert [each.overall_score for each in results.all] == [0.5]
+
+
 @pytest.mark.parametrize("options", [{"sample": 0}, {"sample": 2.0}, {"sample": "100"}, {"queue": 0}, {"workers": 0}])
 def test_wrong_options_are_refused_when_it_is_made(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):

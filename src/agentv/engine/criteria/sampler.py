@@ -3,7 +3,10 @@
 import asyncio
 import logging
 import os
+import selectors
+import sys
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -293,7 +296,8 @@ class Sampler:
 
     def _run(self, warm: "Future[None]") -> None:
         try:
-            asyncio.run(self._judge_all(warm))
+            with asyncio.Runner(loop_factory=_yielding_loop) as runner:
+                runner.run(self._judge_all(warm))
         except BaseException as error:  # noqa: BLE001 - the service must go on, and a waiting caller must know
             lost = self._forget_thread()
             log.error(  # noqa: TRY400 - described names the place
@@ -398,6 +402,26 @@ _Taken: TypeAlias = tuple[int, bytes | EvaluationInput]
 """A line in the queue, with its number in the sample, from 1."""
 
 
+class _YieldingSelector(selectors.DefaultSelector):
+    """Releases the interpreter before it looks for events, for long enough that a waiting thread gets it.
+
+    A poll that returns at once takes the interpreter back before the service's thread has woken up: its callbacks
+    would wait for several steps of judging (bench/).
+    """
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Pause, then return the events."""
+        time.sleep(_PAUSE_S)
+        return super().select(timeout)
+
+
+def _yielding_loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop that leaves the interpreter to other threads between its steps."""
+    if sys.platform == "win32":  # only its own loop can start processes
+        return asyncio.new_event_loop()
+    return asyncio.SelectorEventLoop(_YieldingSelector())
+
+
 def _call_if_alive(method: "weakref.WeakMethod[Callable[[], None]]") -> None:
     """Call a method of an object that still exists."""
     found = method()
@@ -405,6 +429,7 @@ def _call_if_alive(method: "weakref.WeakMethod[Callable[[], None]]") -> None:
         found()
 
 
+_PAUSE_S = 0.0001
 _EXIT_POLL_S = 0.2
 _LATE_S = 5.0
 """How long closing waits for the calls that it cancelled."""
@@ -423,6 +448,8 @@ def _sample_of(sample: float | str, by: str | None, seed: int) -> Sample:
 
 def _encoded(line: OfferedLine) -> bytes:
     """Return a line as the bytes that a log has. Raises TypeError for what is not JSON."""
+    if isinstance(line, dict):  # the usual kind first (bench/)
+        return msgspec.json.encode(line)
     if isinstance(line, bytes):
         return line
     if isinstance(line, str):
