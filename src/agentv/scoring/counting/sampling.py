@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 
 from msgspec import Struct
 
@@ -31,8 +32,9 @@ class Sample(Struct, frozen=True):
 
     def place(self, key: bytes) -> int:
         """Return the place of a key, uniform in 0 to 2**64 - 1 (BLAKE2b of the seed and the key)."""
-        digest = hashlib.blake2b(b"%d\n%b" % (self.seed, key), digest_size=8).digest()
-        return int.from_bytes(digest, "big")
+        hashed = _seeded(self.seed).copy()
+        hashed.update(key)
+        return int.from_bytes(hashed.digest(), "big")
 
     def keeps(self, place: int) -> bool:
         """Return True if that place is in the sample. A larger share of the same seed includes every smaller one."""
@@ -48,6 +50,12 @@ class Sample(Struct, frozen=True):
         for key in self.by:
             value = _entry(value, key)
         return None if value is None else compact_json(value).encode("utf-8", "surrogatepass")
+
+
+@cache
+def _seeded(seed: int) -> "hashlib.blake2b":
+    """Return the hash of a seed, to which a key is added: a third quicker than to hash both (bench/)."""
+    return hashlib.blake2b(b"%d\n" % seed, digest_size=8)
 
 
 def _entry(value: JsonValue, key: str) -> JsonValue:
