@@ -116,6 +116,14 @@ class ResultStore(Protocol):
 
 
 @runtime_checkable
+class EncodedCaseStore(Protocol):
+    """A store that takes a case as another process of the run encoded it, without reading all of it."""
+
+    def append_encoded_case(self, line: bytes) -> None:
+        """Write the line of a case whose attachments are stored; a repeated write of the same case is ignored."""
+
+
+@runtime_checkable
 class ReportingStore(Protocol):
     """A store that reports messages while it works: a remote copy fell behind, or caught up."""
 

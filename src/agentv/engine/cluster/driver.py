@@ -34,7 +34,7 @@ from agentv.types.cases import EvalCase
 from agentv.types.errors import AgentvError, ClusterError, ConfigError, QuotaError, StorageError
 from agentv.types.events import LogLine
 from agentv.types.failures import Failure
-from agentv.types.protocols import NODE_LEASE_S, Clock, QuotaLease
+from agentv.types.protocols import NODE_LEASE_S, Clock, EncodedCaseStore, QuotaLease
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
@@ -226,6 +226,11 @@ class Cluster:
         self._clock = clock
         self._quota = quota
         self._on_budget_stop = on_budget_stop
+        is_compared = recorder.comparison is not None  # with a baseline, by what the cases hold
+        self._encoded_cases = (
+            recorder.store if isinstance(recorder.store, EncodedCaseStore) and not is_compared else None
+        )
+        self._most_by_target: dict[int, int] = {}
         self._sessions: list[NodeSession] = []
         self._changed = asyncio.Event()
         self._is_awaited = False
@@ -237,8 +242,15 @@ class Cluster:
 
     def slots(self, target: ResolvedTarget) -> int:
         """Return the number of concurrent rows of a target on all nodes that take rows now."""
-        most = self._workers(target)
+        most = self._most_rows(target)
         return sum(session.slots(target, most=most) for session in self._sessions)
+
+    def _most_rows(self, target: ResolvedTarget) -> int:
+        """Return the number of concurrent rows of a target on one node."""
+        most = self._most_by_target.get(id(target))
+        if most is None:
+            most = self._most_by_target[id(target)] = self._workers(target)
+        return most
 
     def watch(self, call: Callable[[], None]) -> None:
         """Call a function whenever a node joined or was lost."""
@@ -346,9 +358,13 @@ class Cluster:
         while True:
             if self._failure is not None:
                 raise self._failure
-            most = self._workers(target)
-            roomiest = max(self._sessions, key=lambda session: session.room(target, most=most), default=None)
-            if roomiest is not None and roomiest.room(target, most=most) > 0:
+            most = self._most_rows(target)
+            roomiest, most_room = None, 0
+            for session in self._sessions:
+                room = session.room(target, most=most)
+                if room > most_room:
+                    roomiest, most_room = session, room
+            if roomiest is not None:
                 return roomiest
             self._is_awaited = True
             await self._changed.wait()
@@ -468,20 +484,14 @@ class Cluster:
 
     def _store(self, session: NodeSession, line: Line) -> None:
         """Store or report one line of a node; a line of a row that the node does not run is dropped."""
-        recorder = self._recorder
         match line:
-            case StoredLine(file="answer", row=key, line=text) if key in session.rows:
-                session.rows[key].answers.append(recorder.answer(ANSWERS.of_line(text)))
-            case StoredLine(file="result", row=key, line=text) if key in session.rows:
-                row = self._end(session, key)
-                if not row.result.done():
-                    row.result.set_result(_with_answer(RESULTS.of_line(text), row))
-            case StoredLine(file="case", line=text):
-                recorder.case(CASES.of_line(text))
+            case StoredLine():
+                self._store_line(session, line)
             case Crash(row=key, message=message) if key in session.rows:
                 row = self._end(session, key)
                 if not row.result.done() and isinstance(row.task.case, EvalCase):
-                    failed = crashed_row(recorder.store.run_id, row.task, row.task.case, message, now=self._clock())
+                    run_id = self._recorder.store.run_id
+                    failed = crashed_row(run_id, row.task, row.task.case, message, now=self._clock())
                     row.result.set_result(failed)
             case NotStored(message=message):
                 self._fail(StorageError(f"node {session.node.name}: {message}"))
@@ -491,6 +501,21 @@ class Cluster:
                 self._on_budget_stop(stop)
             case RetryLine() | LogText() | NoteText():
                 self._report(line)
+
+    def _store_line(self, session: NodeSession, line: StoredLine) -> None:
+        if line.file == "case":
+            if self._encoded_cases is None:
+                self._recorder.case(CASES.of_line(line.line))
+            else:
+                self._encoded_cases.append_encoded_case(line.line)
+        elif line.row not in session.rows:
+            return
+        elif line.file == "answer":
+            session.rows[line.row].answers.append(self._recorder.answer(ANSWERS.of_line(line.line)))
+        else:
+            row = self._end(session, line.row)
+            if not row.result.done():
+                row.result.set_result(_with_answer(RESULTS.of_line(line.line), row))
 
     def _report(self, line: RetryLine | LogText | NoteText) -> None:
         match line:

@@ -18,6 +18,7 @@ from agentv.scoring.keys.identity import DigestSet, files_of
 from agentv.storage.files.line_file import LineFile, write_by_rename
 from agentv.storage.files.run_file import append_to, whole_lines
 from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, has_segments, place_segments
+from agentv.storage.records.decode import CASES
 from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, numbered, result_line, run_line
 from agentv.storage.records.json_line import decode, encode, fitted, pretty, reason
 from agentv.storage.records.narrow import Subset
@@ -108,6 +109,12 @@ class _CaseName(Subset, frozen=True):
 _decode_case = msgspec.json.Decoder(_CaseName).decode
 
 
+def _may_need_blobs(line: bytes) -> bool:
+    """Return True if a line is long, or has what looks like a reference to a blob."""
+    # Searching for one byte is faster than for the whole key, and few lines have a dollar sign.
+    return len(line) > BLOB_LIMIT or (b"$" in line and b'"$blob":' in line)
+
+
 class RunFolder:
     """A ResultStore that writes one run below `runs_folder`. Not thread-safe.
 
@@ -195,6 +202,15 @@ class RunFolder:
                     self._save_attachment(part)
             self._write(self._cases, case_line(case))
 
+    def append_encoded_case(self, line: bytes) -> None:
+        """Write the line of a case whose attachments are stored; ignore a case that is already written."""
+        if _may_need_blobs(line):
+            self.append_case(CASES.of_line(line))
+            return
+        case = _decode_case(line)
+        if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
+            self._append(self._cases, line)
+
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
         """Write an answer and return it with its `seq`. `run_id` is given for an answer taken from another run."""
         answer = numbered(answer, seq=self._answers.next_seq, run_id=run_id or self._run_id)
@@ -255,10 +271,13 @@ class RunFolder:
 
     def _write(self, file: LineFile, record: dict[str, JsonValue] | Struct) -> None:
         line = encode(record)
-        try:
-            # Searching for one byte is faster than for the whole key, and few lines have a dollar sign.
-            if len(line) > BLOB_LIMIT or (b"$" in line and b'"$blob":' in line):
+        if _may_need_blobs(line):
+            with self._disk(f"write {file.path.name}"):
                 line = encode(self._blobs.extract(fitted(record)))
+        self._append(file, line)
+
+    def _append(self, file: LineFile, line: bytes) -> None:
+        try:
             if self._flusher.error is not None:
                 raise self._flusher.error
             file.append(line)
