@@ -12,12 +12,15 @@ from tests.support.cluster import QUICK, Calls, ProcessMachines, ProcessNode, pl
 from tests.support.fake_server import serving_fake
 
 from agentv.engine.cluster.driver import MOST_LOSSES, Node
-from agentv.engine.cluster.lines import Lines, NotStored, encode_lines
+from agentv.engine.cluster.lines import MOST_LINES, Lines, NotStored, StoredLine, encode_lines
+from agentv.engine.cluster.node import Outbox
 from agentv.engine.running.recorder import StopSignal
 from agentv.storage.records.decode import ANSWERS
+from agentv.storage.run.blobs import BLOB_LIMIT
 from agentv.types.errors import ConfigError
 from agentv.types.events import AnswerArrived, RowBegun, RowFinished
 from agentv.types.provider import CallRecord
+from agentv.types.records.answer import ResultKey
 from agentv.types.results import RunReport
 
 TARGET = """
@@ -81,6 +84,32 @@ def test_nodes_write_the_same_rows_as_a_run_on_this_machine(folder: Path, tmp_pa
     elsewhere = asyncio.run(run_on(folder, ProcessMachines(nodes)))
     assert files_of(folder) == of_here
     assert elsewhere.verdict == here.verdict
+
+
+def test_a_long_case_is_stored_by_nodes_as_on_this_machine(folder: Path, tmp_path: Path) -> None:
+    case = {"id": "long", "input": "a " + "word " * BLOB_LIMIT, "expected_outcome": "A"}
+    (folder / "words.yaml").write_text(SUITE + f"  - {json.dumps(case)}\n")
+    asyncio.run(run_on(folder, None))
+    of_here = files_of(folder)
+    next((folder / ".agentv" / "runs").iterdir()).rename(tmp_path / "here")
+    asyncio.run(run_on(folder, ProcessMachines(1)))
+    assert files_of(folder) == of_here
+    blobs = [
+        sorted(path.name for path in place.rglob("blobs/**/*")) for place in (folder / ".agentv", tmp_path / "here")
+    ]
+    assert blobs[0] == blobs[1] != []
+
+
+def test_messages_of_long_rows_hold_fewer_of_them() -> None:
+    outbox = Outbox()
+    lines = [StoredLine("result", ResultKey("s", str(number), "t"), b"x" * 5_000) for number in range(MOST_LINES)]
+    for line in lines:
+        outbox.put(line)
+    messages = []
+    while taken := asyncio.run(outbox.take(0)):
+        messages.append(taken)
+    assert [line for message in messages for line in message] == lines
+    assert max(len(encode_lines(Lines(message))) for message in messages) < 100_000  # what Ray sends in one step
 
 
 def test_the_rows_are_spread_over_the_nodes(folder: Path) -> None:

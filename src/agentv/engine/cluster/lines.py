@@ -11,6 +11,8 @@ from agentv.types.records.answer import ResultKey
 
 MOST_LINES = 50
 """The most rows in one message."""
+MOST_BYTES = 80_000
+"""The size of the rows after which a message is full: Ray sends one of 100 kB by a slower way (bench/cluster.py)."""
 
 GATHER_S = 0.05
 """How long a node gathers lines after the first one, so that a message holds several."""

@@ -14,6 +14,7 @@ from agentv.engine.calling.budget import Budget
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.cluster.lines import (
     GATHER_S,
+    MOST_BYTES,
     MOST_LINES,
     BudgetLine,
     Crash,
@@ -53,7 +54,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self._lines: deque[Line] = deque()
-        self._rows = 0
+        self._rows = self._size = 0
         self._has_lines = asyncio.Event()
         self._is_full = asyncio.Event()
         self._is_closed = False
@@ -61,11 +62,19 @@ class Outbox:
     def put(self, line: Line) -> None:
         """Add a line."""
         self._lines.append(line)
+        self._count(line, 1)
         self._has_lines.set()
-        if isinstance(line, StoredLine) and line.file == "result":
-            self._rows += 1
-        if self._rows >= MOST_LINES or isinstance(line, QuotaLine):  # a call waits for the grant
+        if self._has_a_message or isinstance(line, QuotaLine):  # a call waits for the grant
             self._is_full.set()
+
+    def _count(self, line: Line, sign: int) -> None:
+        if isinstance(line, StoredLine):
+            self._rows += sign * (line.file == "result")
+            self._size += sign * len(line.line)
+
+    @property
+    def _has_a_message(self) -> bool:
+        return self._rows >= MOST_LINES or self._size >= MOST_BYTES
 
     def close(self) -> None:
         """Let no call wait any more."""
@@ -74,7 +83,7 @@ class Outbox:
         self._is_full.set()
 
     async def take(self, wait_s: float) -> list[Line]:
-        """Return the next lines, of at most 50 rows; after `wait_s` seconds without any, an empty list."""
+        """Return the next lines, at most one message; after `wait_s` seconds without any, an empty list."""
         if self._is_closed:
             wait_s = 0
         if not self._lines and wait_s:
@@ -82,15 +91,13 @@ class Outbox:
         if self._lines and wait_s and not self._is_full.is_set():
             await _within(self._is_full, GATHER_S)
         taken: list[Line] = []
-        rows = 0
-        while self._lines and rows < MOST_LINES:
-            line = self._lines.popleft()
-            rows += isinstance(line, StoredLine) and line.file == "result"
-            taken.append(line)
-        self._rows -= rows
+        rows, size = self._rows, self._size
+        while self._lines and rows - self._rows < MOST_LINES and size - self._size < MOST_BYTES:
+            taken.append(self._lines.popleft())
+            self._count(taken[-1], -1)
         if not self._lines:
             self._has_lines.clear()
-        if self._rows < MOST_LINES:
+        if not self._has_a_message:
             self._is_full.clear()
         return taken
 
