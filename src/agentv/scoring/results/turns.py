@@ -53,7 +53,7 @@ def turn_result(number: int, members: Sequence[EvaluatorResult], pass_score: flo
 
 def left_out(number: int, failed: int) -> EvaluatorResult:
     """Return the result of a turn that did not take place because an earlier one did not pass: 0."""
-    why = f"left out, because turn {failed} did not pass"
+    why = f"skipped, because turn {failed} did not pass"
     return EvaluatorResult(name=turn_name(number), type=TURN, score=0.0, verdict="fail", misses=(why,))
 
 
