@@ -25,7 +25,7 @@ from agentv.evaluators.isolation import config_of
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators
-from agentv.scoring.results.turns import turn_name
+from agentv.scoring.results.turns import turn_names
 from agentv.storage.run.find import find_run
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError
@@ -107,7 +107,7 @@ class SuiteCheck(Struct):
         if not case.turns:
             return
         own, _ = applicable_evaluators(case, self.plan.suite)
-        for name in map(turn_name, range(1, len(case.turns) + 1)):
+        for name in turn_names(case):
             if any(config_of(each).name == name for each in own):
                 self._add(f"case {case.id!r}: an evaluator is named {name!r}, as the result of a turn; rename it")
         for target in self.plan.targets:
@@ -204,4 +204,4 @@ def _result_names(case: EvalCase, suite: EvalSuite) -> Iterator[str]:
     """Yield the names under which the results of a case are counted: of its evaluators, and of its turns."""
     own, _ = applicable_evaluators(case, suite)
     yield from (config_of(each).name for each in own)
-    yield from map(turn_name, range(1, len(case.turns) + 1))
+    yield from turn_names(case)
