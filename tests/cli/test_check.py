@@ -37,6 +37,16 @@ def test_a_suite_without_problems_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert check(capsys) == (0, "1 file checked: no problems found\n")
 
 
+def test_a_gate_can_name_a_turn(capsys: pytest.CaptureFixture[str]) -> None:
+    turns = "turns: [{input: hi, evaluators: [{name: has, type: contains, value: x}]}]"
+    gates = "gates: [evaluator(turn-1).mean > 0, evaluator(has).mean > 0]"
+    write("evals/a.yaml", f"{gates}\nevalcases: [{{id: a, {turns}}}]\n")
+    code, out = check(capsys)
+    assert code == 4
+    assert "unknown evaluator 'has'; known: turn-1." in out
+    assert "unknown evaluator 'turn-1'" not in out
+
+
 def test_gates_on_unknown_names_are_reported_with_their_place(capsys: pytest.CaptureFixture[str]) -> None:
     write("targets.yaml", "targets: [{name: shop, provider: mock, response: x}]")
     judges = "    evaluators: [{name: tone, type: contains, value: x}]\n    tags: [refund]\n"

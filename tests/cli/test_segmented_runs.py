@@ -156,4 +156,4 @@ def test_replaying_a_run_with_segments_is_refused(ten: Project) -> None:
     (ten.folder / "targets.yaml").write_text(f"targets: [{{name: t, provider: replay, run: {ten.run.name}}}]")
     code, said = run_cases(ten)
     assert code in (3, 4)
-    assert "are in segments; replay reads none" in said + ten.call("show", "latest", "c1")[1]
+    assert "are in segments, which replay cannot read" in said + ten.call("show", "latest", "c1")[1]

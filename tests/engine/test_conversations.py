@@ -117,7 +117,7 @@ def test_a_turn_that_does_not_pass_ends_the_conversation_if_told_so() -> None:
     row = held(EvalCase("a", turns=turns, turn_rules=TurnRules(on_failure="stop")), task=task)
     assert len(asked) == 2
     assert scores(row) == {"turn-1": 1.0, "turn-2": 0.0, "turn-3": 0.0, "turn-4": 0.0}
-    assert row.misses[1:] == ("left out, because turn 2 did not pass",) * 2
+    assert row.misses[1:] == ("skipped, because turn 2 did not pass",) * 2
     assert row.score == 0.25
 
 
@@ -277,7 +277,7 @@ def test_show_and_the_page_print_the_turns(run: Callable[..., Rows], capsys: pyt
     agentv.main(["show", "latest", "a"], standalone_mode=False)
     printed = capsys.readouterr().out
     assert "turn-2 (turn)  0.00  fail\n│ user: Then two\n│ assistant: You said: Then two\n" in printed
-    assert "turn-3 (turn)  0.00  fail\n│ - left out, because turn 2 did not pass\n" in printed
+    assert "turn-3 (turn)  0.00  fail\n│ - skipped, because turn 2 did not pass\n" in printed
     agentv.main(["report", "latest", "-o", "page.html"], standalone_mode=False)
     assert "Then two" in Path("page.html").read_text()
 
@@ -326,6 +326,14 @@ def test_an_interrupted_conversation_keeps_what_was_said_and_begins_again(tmp_pa
 def test_a_result_of_a_turn_keeps_its_name_for_itself() -> None:
     with pytest.raises(ConfigError, match="an evaluator is named 'turn-1', as the result of a turn"):
         held(EvalCase("a", turns=["one"], evaluators=[EvaluatorConfig("turn-1", "contains", {"value": "x"})]))
+
+
+def test_a_gate_can_name_a_turn_but_no_evaluator_of_a_turn() -> None:
+    case = EvalCase("a", turns=[turn("one", has("one")), turn("two", has("nothing"))])
+    report = evaluate([case], task=heard, gates=("evaluator(turn-1).mean >= 1",))
+    assert report.verdict.sentence == "PASS: evaluator(turn-1).mean is 1, as >= 1."
+    with pytest.raises(ConfigError, match=r"unknown evaluator 'has'; known: turn-1, turn-2"):
+        evaluate([case], task=heard, gates=("evaluator(has).mean >= 1",))
 
 
 def test_an_answer_to_a_case_with_turns_cannot_be_given() -> None:

@@ -14,7 +14,7 @@ URL = "http://127.0.0.1:8808"
 
 def page_with_faults() -> str:
     rows = "\n".join(f"| `{name}` | {fault.summary} |" for name, fault in FAULTS.items())
-    table = f"<!-- faults -->\n\n| name | what comes |\n| --- | --- |\n{rows}\n\n<!-- end -->"
+    table = f"<!-- faults -->\n\n| name | effect |\n| --- | --- |\n{rows}\n\n<!-- end -->"
     return re.sub("<!-- faults -->.*?<!-- end -->", lambda _: table, PAGE.read_text("utf-8"), flags=re.DOTALL)
 
 

@@ -58,7 +58,7 @@ def test_the_log_is_read_over_http_and_forgotten(fake_server: FakeServer) -> Non
 
 def test_paths_that_are_none_say_where_to_look_and_are_logged(fake_server: FakeServer) -> None:
     answered = post(fake_server, "/v1/chat/completion", {})
-    assert (answered.status, "GET / lists all paths" in answered.body.decode()) == (404, True)
+    assert (answered.status, "GET / lists the paths of models" in answered.body.decode()) == (404, True)
     assert [(call.path, call.status) for call in fake_server.calls] == [("/v1/chat/completion", 404)]
 
 

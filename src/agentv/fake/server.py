@@ -99,7 +99,7 @@ def _add_log(app: web.Application, endpoints: Endpoints) -> None:
         return json_response(log.to_json())
 
     async def miss(request: web.Request) -> web.StreamResponse:
-        problem = Problem(404, f"Unknown path {request.path}; GET / lists all paths.")
+        problem = Problem(404, f"Unknown path {request.path}; GET / lists the paths of models.")
         return endpoints.refuse(OPENAI_CHAT, problem, start_call(request, ""))
 
     app.router.add_get("/calls", show)

@@ -60,13 +60,13 @@ def test_single_targets_of_other_names_are_held_against_each_other() -> None:
 
 def test_of_several_targets_those_that_one_run_lacks_are_named() -> None:
     found = find_circumstances(made_with(targets(a={}, b={})), made_with(targets(a={})))
-    assert found == (Circumstance("target b", "there", None),)
+    assert found == (Circumstance("target b", "present", None),)
 
 
 def test_evaluators_that_judged_in_one_run_only() -> None:
     before, after = Side("before"), Side("after")
     after.add(scored_row(make_row("a")))
-    assert find_circumstances(before, after) == (Circumstance("evaluator tone", None, "there"),)
+    assert find_circumstances(before, after) == (Circumstance("evaluator tone", None, "present"),)
 
 
 def test_a_run_that_says_nothing_of_itself_differs_in_nothing() -> None:

@@ -43,7 +43,7 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     (.eval or .json) becomes a run in the folder OUT, such as .agentv/runs.
 
     AgentV is another program, in TypeScript; most of its eval files (1.5 to 4.42) run here as they are. With --to
-    agentv, such a file is rewritten with the keys of this program.
+    agentv, such a file is rewritten with agentv's own keys.
 
     What cannot be converted is listed with its place in IN. A .jsonl file contains only cases or results; the other
     keys of an eval file are written to a .yaml file next to it. Existing files are never overwritten.

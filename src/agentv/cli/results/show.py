@@ -167,8 +167,8 @@ def command(
     --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
     the cases. With several targets or prompts, each group is a table with one line per target and prompt.
 
-    --side-by-side shows all answers to a case if one of its results is selected; only --target and --prompt also limit
-    which answers are shown.
+    --side-by-side shows every case that has a selected result, with all of its answers. --target and --prompt also
+    limit these answers.
     """
     from pathlib import Path
 

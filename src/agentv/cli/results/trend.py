@@ -105,7 +105,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
     default="mean",
     show_default=True,
     metavar="METRIC",
-    help="mean, pass_rate, cost_usd, p95(duration_s) or evaluator(NAME).mean.",
+    help="Metric to show, e.g. pass_rate, cost_usd, p95(duration_s) or evaluator(NAME).mean.",
 )
 @click.option(
     "--by", type=click.Choice(["run", "commit"]), default="run", show_default=True, help="One point per run or commit."

@@ -143,7 +143,7 @@ def _without_own(value: JsonValue) -> JsonValue:
 @click.command("merge")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--name", metavar="NAME", help="Name of the merged run.")
-@click.option("--segments", metavar="URL", help="Move the new run's results to this folder or object store.")
+@click.option("--segments", metavar="URL", help="Store the new run's results in this folder or object store.")
 @STORE_OPTION
 @with_output_options()
 def command(runs: tuple[str, ...], *, name: str | None, segments: str | None, **given: Any) -> int:

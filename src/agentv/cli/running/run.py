@@ -170,7 +170,11 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     help="Run the cases here, or on the machines of a Ray cluster.",
 )
 @click.option("--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: one on this machine).")
-@click.option("--segments", metavar="URL", help="Move the results to this folder or object store (s3://…) in parts.")
+@click.option(
+    "--segments",
+    metavar="URL",
+    help="Store the results in this folder or object store (s3://…) instead of the run folder.",
+)
 @click.option(
     "--shared-path",
     metavar="DIR",

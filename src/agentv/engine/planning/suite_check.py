@@ -1,7 +1,7 @@
 """The checks of one suite that need no paid call, and the judges that its rows will call."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -25,9 +25,9 @@ from agentv.evaluators.isolation import config_of
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators
-from agentv.scoring.results.turns import turn_name
+from agentv.scoring.results.turns import turn_names
 from agentv.storage.run.find import find_run
-from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError
 from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
@@ -52,7 +52,8 @@ class Findings(Struct):
 class SuiteCheck(Struct):
     """The check of one suite. `judges` are the targets that it calls as judges.
 
-    `evaluator_names`, `tags` and `most_trials` are collected from the cases, for the gates that name them.
+    `evaluator_names`, `tags` and `most_trials` are collected from the cases, for the gates that name them. A turn has
+    the name of its result; the names of its evaluators are not among them.
 
     `home` is the `.agentv` folder with the stored runs. `is_whole` is True if every case was checked: not so for a long
     stream, nor for one with lines that cannot be read.
@@ -92,8 +93,8 @@ class SuiteCheck(Struct):
             self._check_turns(case)
             self.tags.update(tags_of(case, suite))
             self.most_trials = max(self.most_trials, self.plan.trials(case))
+            self.evaluator_names.update(_result_names(case, suite))
             for evaluator in all_evaluators(case, suite):
-                self.evaluator_names.add(config_of(evaluator).name)
                 if seen.get(id(evaluator)) is not evaluator:
                     seen[id(evaluator)] = evaluator
                     self._check(evaluator)
@@ -106,7 +107,7 @@ class SuiteCheck(Struct):
         if not case.turns:
             return
         own, _ = applicable_evaluators(case, self.plan.suite)
-        for name in map(turn_name, range(1, len(case.turns) + 1)):
+        for name in turn_names(case):
             if any(config_of(each).name == name for each in own):
                 self._add(f"case {case.id!r}: an evaluator is named {name!r}, as the result of a turn; rename it")
         for target in self.plan.targets:
@@ -197,3 +198,10 @@ class SuiteCheck(Struct):
 
     def _add_judge(self, target: ResolvedTarget) -> None:
         self.judges[id(target)] = target
+
+
+def _result_names(case: EvalCase, suite: EvalSuite) -> Iterator[str]:
+    """Yield the names under which the results of a case are counted: of its evaluators, and of its turns."""
+    own, _ = applicable_evaluators(case, suite)
+    yield from (config_of(each).name for each in own)
+    yield from turn_names(case)

@@ -32,7 +32,8 @@ from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
 from agentv.registry import Specs, names_model
 from agentv.scoring.gates.gates import parse_gate
-from agentv.scoring.results.applicable import all_evaluators
+from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.turns import turn_names
 from agentv.templating.variables import variable_names
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, Location, targets_of
 from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
@@ -66,11 +67,14 @@ def check_gate_names(parsed: ParsedSuite, targets: Collection[str] | None) -> It
 
 def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Collection[str]]:
     cases = [case for case in suite.cases if isinstance(case, EvalCase)]
-    evaluators = [each for case in cases for each in all_evaluators(case, suite)]
+    evaluators = [each for case in cases for each in applicable_evaluators(case, suite)[0]]
     known: dict[str, Collection[str]] = {
         "dataset": {suite.dataset},
         "tag": {tag for case in cases for tag in (*suite.tags, *case.tags)},
-        "evaluator": {each.name for each in evaluators if isinstance(each, EvaluatorConfig)},
+        "evaluator": {
+            *(each.name for each in evaluators if isinstance(each, EvaluatorConfig)),
+            *(name for case in cases for name in turn_names(case)),
+        },
     }
     return known if targets is None else {**known, "target": targets}
 

@@ -211,7 +211,7 @@ def _of_one_target(
     if target in places or len(places) < 2:  # noqa: PLR2004 - nothing to choose between
         return places.get(target) or next(iter(places.values()), {})
     known = ", ".join(sorted(str(name) for name in places))
-    message = f"{path} has answers of several targets: {known}; give this target the name of the one to replay"
+    message = f"{path} has answers of several targets: {known}; name the one to replay under `recorded_target`"
     raise ProviderError(Failure("config_error", message))
 
 

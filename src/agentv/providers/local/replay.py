@@ -262,7 +262,7 @@ class ReplayProvider:
             if (self._path.parent / SEGMENTS).is_file():
                 run = self._path.parent.name
                 raise TargetError(
-                    f"target {target.name!r}: the answers of run {run} are in segments; replay reads none"
+                    f"target {target.name!r}: the answers of run {run} are in segments, which replay cannot read"
                 )
         if not self._path.is_file():
             raise TargetError(f"target {target.name!r}: there is no recording {self._path}")

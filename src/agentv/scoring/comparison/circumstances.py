@@ -106,7 +106,7 @@ def _evaluators(before: Side, after: Side) -> Iterator[Circumstance]:
 
 
 def _present(is_there: bool) -> str | None:  # noqa: FBT001 - the one thing that it is about
-    return "there" if is_there else None
+    return "present" if is_there else None
 
 
 def _entry(record: JsonObject, key: str) -> JsonObject:

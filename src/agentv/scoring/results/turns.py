@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from agentv.scoring.results.aggregation import TURN, case_fields, case_verdict, evaluators_score, first_broken, zeroing
-from agentv.types.cases import TurnRules
+from agentv.types.cases import EvalCase, TurnRules
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.usage import total_usage
@@ -14,6 +14,11 @@ from agentv.types.usage import total_usage
 def turn_name(number: int) -> str:
     """Return the name of the result of a turn, by its number from 1."""
     return f"turn-{number}"
+
+
+def turn_names(case: EvalCase) -> tuple[str, ...]:
+    """Return the names of the results of a case's turns, in order."""
+    return tuple(map(turn_name, range(1, len(case.turns) + 1)))
 
 
 def turn_result(number: int, members: Sequence[EvaluatorResult], pass_score: float | None) -> EvaluatorResult:
@@ -53,7 +58,7 @@ def turn_result(number: int, members: Sequence[EvaluatorResult], pass_score: flo
 
 def left_out(number: int, failed: int) -> EvaluatorResult:
     """Return the result of a turn that did not take place because an earlier one did not pass: 0."""
-    why = f"left out, because turn {failed} did not pass"
+    why = f"skipped, because turn {failed} did not pass"
     return EvaluatorResult(name=turn_name(number), type=TURN, score=0.0, verdict="fail", misses=(why,))
 
 
