@@ -109,12 +109,6 @@ class _CaseName(Subset, frozen=True):
 _decode_case = msgspec.json.Decoder(_CaseName).decode
 
 
-def _may_need_blobs(line: bytes) -> bool:
-    """Return True if a line is long, or has what looks like a reference to a blob."""
-    # Searching for one byte is faster than for the whole key, and few lines have a dollar sign.
-    return len(line) > BLOB_LIMIT or (b"$" in line and b'"$blob":' in line)
-
-
 class RunFolder:
     """A ResultStore that writes one run below `runs_folder`. Not thread-safe.
 
@@ -204,12 +198,12 @@ class RunFolder:
 
     def append_encoded_case(self, line: bytes) -> None:
         """Write the line of a case whose attachments are stored; ignore a case that is already written."""
-        if _may_need_blobs(line):
+        if len(line) > BLOB_LIMIT or b"$" in line:  # a part of it may become a blob
             self.append_case(CASES.of_line(line))
             return
         case = _decode_case(line)
         if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
-            self._append(self._cases, line)
+            self._write(self._cases, case, encoded=line)
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
         """Write an answer and return it with its `seq`. `run_id` is given for an answer taken from another run."""
@@ -269,15 +263,13 @@ class RunFolder:
                 self._release()
                 raise StorageError(f"{self._cases.path}:{number}: {reason(error)}") from error
 
-    def _write(self, file: LineFile, record: dict[str, JsonValue] | Struct) -> None:
-        line = encode(record)
-        if _may_need_blobs(line):
-            with self._disk(f"write {file.path.name}"):
-                line = encode(self._blobs.extract(fitted(record)))
-        self._append(file, line)
-
-    def _append(self, file: LineFile, line: bytes) -> None:
+    def _write(self, file: LineFile, record: dict[str, JsonValue] | Struct, *, encoded: bytes | None = None) -> None:
+        """Write a record as a line; `encoded` is that line, if it is known."""
+        line = encode(record) if encoded is None else encoded
         try:
+            # Searching for one byte is faster than for the whole key, and few lines have a dollar sign.
+            if len(line) > BLOB_LIMIT or (b"$" in line and b'"$blob":' in line):
+                line = encode(self._blobs.extract(fitted(record)))
             if self._flusher.error is not None:
                 raise self._flusher.error
             file.append(line)
