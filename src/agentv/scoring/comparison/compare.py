@@ -14,7 +14,6 @@ from agentv.scoring.comparison.sides import (
     SCORE,
     SPENDING,
     Alignment,
-    CaseName,
     Pair,
     Side,
     align,
@@ -183,8 +182,7 @@ def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: f
     """Compare two runs, pair by pair."""
     alignment = align(before, after)
     cases = tuple(_case_differences(before, after, alignment.pairs, threshold))
-    compared = {case.pair for case in cases}
-    judged = [pair for pair in alignment.pairs if pair in compared]
+    judged = [case.pair for case in cases]
     return Comparison(
         before=before,
         after=after,
@@ -228,14 +226,10 @@ def _outcome(difference: float, threshold: float) -> Outcome:
 
 def _is_changed(before: Side, after: Side, pair: Pair) -> bool:
     """Return True if prompt, expectations or evaluators of a case are known to differ between the runs."""
-    was, is_now = _case_key(before, pair.before), _case_key(after, pair.after)
+    was, is_now = before.case_key(pair.before), after.case_key(pair.after)
     if pair.before.prompt != pair.after.prompt:
         return False  # two prompts are compared: they differ on purpose
     return was is not None and is_now is not None and was != is_now
-
-
-def _case_key(side: Side, name: CaseName) -> str | None:
-    return side.case_keys.get((name.suite, name.eval_id, name.prompt))
 
 
 def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Random) -> tuple[MeasureDifference, ...]:

@@ -2,10 +2,12 @@
 
 import math
 import random
+from array import array
 from collections.abc import Iterable, Sequence
+from operator import sub
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.scoring.comparison.sides import PASSED, SPENDING, Pair, Side
@@ -74,39 +76,80 @@ def measure_difference(
     measure: str, before: Side, after: Side, pairs: Iterable[Pair], *, rng: random.Random | None = None
 ) -> MeasureDifference | None:
     """Return the difference in a measure, None if no case has it on both sides. With `rng` it is tested."""
-    cases: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    sessions: dict[tuple[str, str], str | None] = {}
-    rows = 0
+    found = _Pairs()
     for pair in pairs:
         was, is_now = before.mean(measure, pair.before), after.mean(measure, pair.after)
         if was is not None and is_now is not None:
-            case = pair.before[:2]
-            cases.setdefault(case, []).append((was, is_now))
-            sessions[case] = before.session(pair.before) or after.session(pair.after)
-            rows += after.count(measure, pair.after)
-    if not cases:
+            session = before.session(pair.before) or after.session(pair.after)
+            found.add(pair.before[:2], (was, is_now), session, rows=after.count(measure, pair.after))
+    if not found.places:
         return None
-    means = [(_mean(was for was, _ in each), _mean(is_now for _, is_now in each)) for each in cases.values()]
-    differences = [is_now - was for was, is_now in means]
-    clusters: dict[object, list[int]] = {}
-    for place, case in enumerate(cases):
-        clusters.setdefault(sessions[case] or case, []).append(place)
-    summed = PairedDifferences.of_clusters([[differences[place] for place in each] for each in clusters.values()])
-    test = None if rng is None else _tested(measure, differences, tuple(clusters.values()), rng)
+    means_before, means_after = found.means(0), found.means(1)
+    differences = array("d", map(sub, means_after, means_before))
+    clusters = found.clusters()
+    summed = (
+        PairedDifferences.of(differences)
+        if len(clusters) == len(differences)
+        else PairedDifferences.of_clusters([[differences[place] for place in each] for each in clusters])
+    )
+    test = None if rng is None else _tested(measure, differences, clusters, rng)
     return MeasureDifference(
         measure,
-        before=_mean(was for was, _ in means),
-        after=_mean(is_now for _, is_now in means),
+        before=_mean(means_before),
+        after=_mean(means_after),
         difference=summed.mean,
-        sizes=(len(means), len(means)),
+        sizes=(len(differences), len(differences)),
         differences=summed,
         higher=sum(each > ROUNDING for each in differences),
         lower=sum(each < -ROUNDING for each in differences),
         interval=summed.interval() if measure in SPENDING else summed.interval_of_shares(),
-        later=_moments([is_now for _, is_now in means], tuple(clusters.values()), rows),
+        later=_moments(means_after, clusters, found.rows),
         test=test,
         p=None if test is None else test.p,
     )
+
+
+class _Pairs(Struct):
+    """The values of one measure in both runs, in columns, so that a million cases fit into memory.
+
+    `places` numbers the cases. `first` holds the values of the first pair of each case in both runs, `further` those of
+    more targets and prompts. `sessions` holds those of the cases that have one.
+    """
+
+    places: dict[tuple[str, ...], int] = field(default_factory=dict)
+    first: tuple["array[float]", "array[float]"] = field(default_factory=lambda: (array("d"), array("d")))
+    further: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    sessions: dict[int, str] = field(default_factory=dict)
+    rows: int = 0
+
+    def add(self, case: tuple[str, ...], values: tuple[float, float], session: str | None, *, rows: int) -> None:
+        """Add a pair of a case, with the number of its rows in the later run."""
+        new = len(self.places)
+        place = self.places.setdefault(case, new)
+        if place == new:
+            for column, value in zip(self.first, values, strict=True):
+                column.append(value)
+        else:
+            self.further.setdefault(place, []).append(values)
+        if session is not None:
+            self.sessions[place] = session
+        self.rows += rows
+
+    def means(self, side: int) -> "array[float]":
+        """Return the mean of each case in the earlier run (0) or the later one (1)."""
+        means = array("d", self.first[side])
+        for place, more in self.further.items():
+            means[place] = _mean([means[place], *(each[side] for each in more)])
+        return means
+
+    def clusters(self) -> list[Sequence[int]]:
+        """Return the places of the cases of each session; a case without one is a cluster of its own."""
+        if not self.sessions:
+            return [(place,) for place in self.places.values()]
+        clusters: dict[object, list[int]] = {}
+        for case, place in self.places.items():
+            clusters.setdefault(self.sessions.get(place, case), []).append(place)
+        return list(clusters.values())
 
 
 def unpaired_difference(measure: str, before: Side, after: Side, *, is_tested: bool = True) -> MeasureDifference | None:

@@ -23,6 +23,9 @@ _BELOW_ALL = -1.0
 """The placeholder score of a row without one: it ranks as the worst, so that its reason is shown first."""
 
 
+_NO_KEYS: Mapping[str, str] = {}
+
+
 class Place(NamedTuple):
     """The position of a row in its run's results.jsonl: line number from 1, first byte, size in bytes."""
 
@@ -130,7 +133,7 @@ class Side:
         self._broken = array("I")
         self._worst_scores = array("d")
         self._worst_places = tuple(array("Q") for _ in Place._fields)
-        self._keys: dict[tuple[str, str, str | None], str] = {}
+        self._keys: dict[tuple[str, str | None], dict[str, str]] = {}
         self._sessions: dict[CaseName, str] = {}
 
     def empty_copy(self) -> "Side":
@@ -159,7 +162,7 @@ class Side:
 
     def add_case(self, suite: str, eval_id: str, case_key: str, *, prompt: str | None = None) -> None:
         """Record the key of a case's content: messages, expectations, evaluators."""
-        self._keys[suite, eval_id, prompt] = case_key
+        self._keys.setdefault((suite, prompt), {})[eval_id] = case_key
 
     def _place(self, name: CaseName) -> int:
         at = self._places.get(name)
@@ -198,10 +201,9 @@ class Side:
         """The names of all measures that rows have."""
         return tuple(self._columns)
 
-    @property
-    def case_keys(self) -> Mapping[tuple[str, str, str | None], str]:
-        """The key of each case's content, by suite, id and prompt."""
-        return self._keys
+    def case_key(self, name: CaseName) -> str | None:
+        """Return the key of a case's content, None if it is not known."""
+        return self._keys.get((name.suite, name.prompt), _NO_KEYS).get(name.eval_id)
 
     def session(self, name: CaseName) -> str | None:
         """Return the session of a case, None if it has none."""
@@ -259,14 +261,15 @@ def align(before: Side, after: Side) -> Alignment:
     prompt, and for a single suite, so that a file may be renamed.
     """
     name = _counterpart(before, after)
-    known = {name(each): each for each in after.cases}
-    pairs = tuple(Pair(each, known[name(each)]) for each in before.cases if name(each) in known)
-    paired = {name(pair.before) for pair in pairs}
-    return Alignment(
-        pairs,
-        tuple(each for each in before.cases if name(each) not in paired),
-        tuple(each for each in after.cases if name(each) not in paired),
-    )
+    unpaired = {name(each): each for each in after.cases}
+    pairs, only_before = [], []
+    for each in before.cases:
+        counterpart = unpaired.pop(name(each), None)
+        if counterpart is None:
+            only_before.append(each)
+        else:
+            pairs.append(Pair(each, counterpart))
+    return Alignment(tuple(pairs), tuple(only_before), tuple(unpaired.values()))
 
 
 def _counterpart(before: Side, after: Side) -> Callable[[CaseName], CaseName]:

@@ -55,7 +55,7 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
         **({} if name.prompt is None else {"prompt": name.prompt}),
         "target": name.target,
         "conversation_id": side.session(name),
-        "case_key": side.case_keys.get((name.suite, name.eval_id, name.prompt)),
+        "case_key": side.case_key(name),
         "rows": side.rows(name),
         "without_result": side.unscored(name) or None,
         "measures": {measure: value for measure, value in measures.items() if value is not None},
