@@ -53,9 +53,9 @@ def test_settings_scripts_suites_options_versions_and_code() -> None:
     )
 
 
-def test_single_targets_of_other_names_are_held_against_each_other() -> None:
+def test_single_targets_of_other_names_are_compared() -> None:
     found = find_circumstances(made_with(targets(a={"model": "m"})), made_with(targets(b={"model": "n"})))
-    assert found == (Circumstance("target", "a", "b"), Circumstance("model of target b", "m", "n"))
+    assert found == (Circumstance("target", "a", "b"), Circumstance("model of the target", "m", "n"))
 
 
 def test_of_several_targets_those_that_one_run_lacks_are_named() -> None:

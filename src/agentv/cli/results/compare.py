@@ -387,8 +387,8 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
 
     Runs with fewer than 10 % of their case ids in common are compared as with --unpaired.
 
-    Exit codes without --gate: 0 compared, 3 no case has a score in both runs, 5 no case is in both runs. With --format
-    agentv: 0 if the mean did not fall, else 1.
+    Exit codes without --gate: 0 compared, 3 no case has a score in both runs, 5 a run has no results, or no group of
+    --by is in both. With --format agentv: 0 if the mean did not fall, else 1.
     """
     if as_json:
         given["format"] = "json"

@@ -139,7 +139,12 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
 )
 @click.option("--page", type=click.IntRange(min=1), metavar="N", help="Show only page N of the results.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Results per page (default: 50).")
-@click.option("--by", multiple=True, metavar="KEY", help="Show pass rates and means grouped by KEY instead of results.")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="KEY",
+    help="Instead of single results, show pass rates and means for each value of KEY.",
+)
 @click.option("--side-by-side", is_flag=True, help="Put the answers of a case next to each other.")
 @click.option("--json", "as_json", is_flag=True, help="Print the stored data as one JSON object.")
 @click.option(
@@ -167,8 +172,8 @@ def command(
     --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
     the cases. With several targets or prompts, each group is a table with one line per target and prompt.
 
-    --side-by-side shows every case that has a selected result, with all of its answers. --target and --prompt also
-    limit these answers.
+    With --side-by-side, the options below select cases. All answers of a selected case are shown, or with --target or
+    --prompt only those of that target or prompt.
     """
     from pathlib import Path
 

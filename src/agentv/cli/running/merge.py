@@ -153,6 +153,7 @@ def command(runs: tuple[str, ...], *, name: str | None, segments: str | None, **
     in the new run once. The merge fails if the case, target or evaluators of such a result differ between the shards.
     Prints the verdict for all results. Exit codes are those of `agentv run`.
 
-    RUN is a run id or its prefix, a name, or a path, such as a run folder copied from another machine.
+    RUN is a run id or its prefix, a name, 'latest' or 'latest~1', or a path, such as that of a run folder copied from
+    another machine.
     """
     return merge(runs, take_output_options(given), take_continue_options(given), name=name, segments=segments)

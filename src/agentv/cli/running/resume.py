@@ -13,7 +13,7 @@ from agentv.cli.running.resume_options import resume_options, take_continue_opti
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Call targets again for all cases if their script or the git commit has changed.",
+    help="Call a target again for all its cases if its script or the git commit has changed.",
 )
 @resume_options
 @with_output_options()

@@ -178,7 +178,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @click.option(
     "--shared-path",
     metavar="DIR",
-    help="Folder with the project that all machines share (default: they get a copy).",
+    help="Folder that contains the project, on a disk that all machines share (default: each machine gets a copy).",
 )
 @click.option("--trials", type=click.IntRange(min=1), help="Run every case N times.", metavar="N")
 @click.option("--workers", type=click.IntRange(min=1), help="Concurrent calls per target.", metavar="N")

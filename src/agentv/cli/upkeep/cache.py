@@ -45,7 +45,9 @@ def list_command(target: str | None, *, as_json: bool) -> int:
     return 0
 
 
-command.add_command(click.Command("ls", callback=list_command.callback, params=list_command.params, hidden=True))
+command.add_command(
+    click.Command("ls", callback=list_command.callback, params=list_command.params, help="Same as list.", hidden=True)
+)
 
 
 @command.command("clear")

@@ -48,7 +48,8 @@ def _named(kind: str, before: Mapping[str, JsonValue], after: Mapping[str, JsonV
 
 def _targets(before: Mapping[str, JsonObject], after: Mapping[str, JsonObject]) -> Iterator[Circumstance]:
     """Yield the settings that differ, target by target; single targets with different names are paired."""
-    if len(before) == len(after) == 1 and list(before) != list(after):
+    is_renamed = len(before) == len(after) == 1 and list(before) != list(after)
+    if is_renamed:
         ((was, old),) = before.items()
         ((is_now, new),) = after.items()
         yield Circumstance("target", was, is_now)
@@ -59,7 +60,7 @@ def _targets(before: Mapping[str, JsonObject], after: Mapping[str, JsonObject]) 
             old, new = before[name], after[name]
             settings = [{"provider": each.get("provider"), **_entry(each, "settings")} for each in (old, new)]
             for each in _named("", *settings):
-                yield replace(each, name=f"{each.name.strip()} of target {name}")
+                yield replace(each, name=f"{each.name.strip()} of {'the target' if is_renamed else f'target {name}'}")
 
 
 def _by_name(plan: JsonObject) -> dict[str, JsonObject]:
