@@ -141,7 +141,7 @@ tone          0.20   0.90       +0.70      +0.04 to +0.82  0.12      6
 6 cases scored in both
 6 wins, 0 losses, 0 ties at a threshold of 0.1
 6 pass more often, 0 less often
-all cases changed equally
+the scores of all cases changed equally
 
 tag refund, target large
 """

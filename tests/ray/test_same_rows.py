@@ -129,7 +129,7 @@ def check_same(cluster: RayCluster, project: Path, name: str) -> None:
     assert verdicts[name] == verdicts["here"]
     compared = agentv(cluster, project, "compare", "here", name)
     assert compared.returncode == 0, compared.stdout + compared.stderr
-    assert "no case changed" in compared.stdout
+    assert "no score changed" in compared.stdout
 
 
 def test_a_run_on_three_nodes_has_the_rows_of_a_run_here(cluster: RayCluster, project: Path) -> None:

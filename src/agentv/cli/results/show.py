@@ -151,7 +151,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report if this command is slow because .agentv/index.db cannot be used.",
+    help="Also warn if .agentv/index.db cannot be used, which makes this command slow.",
 )
 def command(
     run: str,
@@ -172,8 +172,8 @@ def command(
     --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
     the cases. With several targets or prompts, each group is a table with one line per target and prompt.
 
-    With --side-by-side, the options below select cases. All answers of a selected case are shown, or with --target or
-    --prompt only those of that target or prompt.
+    With --side-by-side, filters such as --failed or --tag select cases, and all answers of each selected case are
+    shown. --target and --prompt also limit which of its answers are shown.
     """
     from pathlib import Path
 

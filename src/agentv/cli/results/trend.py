@@ -119,7 +119,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report if this command is slow because .agentv/index.db cannot be used.",
+    help="Also warn if .agentv/index.db cannot be used, which makes this command slow.",
 )
 def command(*, by: str, **given: Any) -> int:
     """Show how the scores of each eval file and target change from run to run, oldest first.

@@ -31,7 +31,7 @@ def command(context: click.Context) -> int:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also report if this command is slow because .agentv/index.db cannot be used.",
+    help="Also warn if .agentv/index.db cannot be used, which makes this command slow.",
 )
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""

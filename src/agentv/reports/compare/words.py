@@ -122,7 +122,7 @@ def detectable_text(comparison: Comparison) -> str:
     if cases < FEWEST_CASES:
         return f"{count_text(cases, 'case')}: too few to detect any difference; at least {FEWEST_CASES} are needed"
     score = comparison.score
-    return "all cases changed equally" if score is not None and score.difference else "no case changed"
+    return "the scores of all cases changed equally" if score is not None and score.difference else "no score changed"
 
 
 def verdict_text(verdict: RunVerdict) -> str:
