@@ -75,7 +75,7 @@ PAGES = ("first-version", "judges", "trials")
 LABELLED = ("labels",)
 PAIRS = (("plain", "changed"), ("labels", "budget"), ("shard-1", "merged"), ("killed", "merged"))
 FALLING_PAIRS = (("plain", "changed"), ("labels", "budget"))
-"""Pairs whose mean falls, which `compare --format agentv` reports by its exit code."""
+"""Pairs whose mean falls, which `compare --format agentv-ts` reports by its exit code."""
 
 
 def outputs_of_run(name: str) -> list[Output]:
@@ -121,7 +121,7 @@ def outputs_of_pair(runs: tuple[str, ...]) -> list[Output]:
         data("compare.json", "compare", "RUN", "OTHER", "--json", runs=runs),
         data(
             "compare-agentv.json",
-            *("compare", "RUN", "OTHER", "--format", "agentv"),
+            *("compare", "RUN", "OTHER", "--format", "agentv-ts"),
             runs=runs,
             exit_code=int(runs in FALLING_PAIRS),
         ),

@@ -136,7 +136,7 @@ def test_a_gate_on_regressions_needs_a_baseline_that_is_there(project: Project) 
 def test_exported_rows_and_rows_of_older_programs_are_compared_too(project: Project) -> None:
     project.call("run", "suite.yaml", "-o", "rows.jsonl")
     (project.folder / "older.jsonl").write_text('{"evalId": "a", "score": 0.5}\n{"test_id": "b", "score": 1}\n')
-    code, said = project.call("compare", "older.jsonl", "rows.jsonl", "--format", "agentv")
+    code, said = project.call("compare", "older.jsonl", "rows.jsonl", "--format", "agentv-ts")
     assert (code, json.loads(said)["summary"]) == (
         0,
         {"total": 5, "matched": 2, "wins": 1, "losses": 0, "ties": 1, "meanDelta": 0.25},

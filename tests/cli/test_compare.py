@@ -189,7 +189,7 @@ def test_json_has_every_case_and_the_reasons_of_those_that_changed(project: Proj
 def test_the_older_json_and_its_exit_code(project: Project, keep: Keep) -> None:
     keep("r1", [*scores(1.0, 0.5), make_row("gone")])
     keep("r2", scores(0.5, 0.75))
-    code, said = project.call("compare", "r1", "r2", "--format", "agentv")
+    code, said = project.call("compare", "r1", "r2", "--format", "agentv-ts")
     assert code == 1
     assert json.loads(said) == {
         "matched": [
@@ -199,8 +199,8 @@ def test_the_older_json_and_its_exit_code(project: Project, keep: Keep) -> None:
         "unmatched": {"file1": 1, "file2": 0},
         "summary": {"total": 5, "matched": 2, "wins": 1, "losses": 1, "ties": 0, "meanDelta": -0.125},
     }
-    assert project.call("compare", "r2", "r1", "--format", "agentv")[0] == 0
-    assert project.call("compare", "r1", "r1", "--format", "agentv")[0] == 0
+    assert project.call("compare", "r2", "r1", "--format", "agentv-ts")[0] == 0
+    assert project.call("compare", "r1", "r1", "--format", "agentv-ts")[0] == 0
 
 
 def test_two_targets_of_one_run(project: Project, keep: Keep) -> None:
@@ -258,3 +258,11 @@ def test_a_tag_names_the_newest_run_that_has_it(project: Project, keep: Keep) ->
     assert project.call("compare", "release", "r3")[1].splitlines()[0] == "before  r2"
     code, said = project.call("compare", "nothing", "r3")
     assert (code, "there is no run 'nothing'" in said) == (4, True)
+
+
+def test_the_former_name_of_the_older_json_is_accepted_with_a_warning(project: Project, keep: Keep) -> None:
+    keep("r1", scores(1.0))
+    code, said = project.call("compare", "r1", "r1", "--format", "agentv")
+    assert code == 0
+    assert "warning: --format agentv is deprecated; its name is now agentv-ts" in said
+    assert '"matched": 1,' in said

@@ -32,7 +32,7 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
 @click.option(
     "--to",
     type=click.Choice(["agentv"]),
-    help="Rewrite IN, an eval file of AgentV for TypeScript, in the format of this program.",
+    help="Rewrite IN, an eval file of AgentV for TypeScript, in agentv's own format.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
 def command(source: Path, output: Path, to: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
@@ -42,8 +42,8 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     targets.yaml in the same folder. A dataset of DeepEval or pydantic-evals becomes an eval file. A log of inspect
     (.eval or .json) becomes a run in the folder OUT, such as .agentv/runs.
 
-    Most eval files of AgentV for TypeScript (1.5 to 4.42) run as they are. --to agentv rewrites such a file in the
-    format of the program you are using now.
+    Most eval files of AgentV for TypeScript (1.5 to 4.42), another program, run as they are. --to agentv rewrites such
+    a file in agentv's own format.
 
     What cannot be converted is listed with its place in IN. A .jsonl file contains only cases or results; the other
     keys of an eval file are written to a .yaml file next to it. Existing files are never overwritten.

@@ -46,7 +46,18 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import pretty_json
 from agentv.types.results import RunVerdict
 
-FORMATS = ("text", "json", "markdown", "html", "agentv")
+FORMATS = ("text", "json", "markdown", "html", "agentv-ts")
+
+
+class FormatChoice(click.Choice[str]):
+    """A format of a comparison. `agentv`, the former name of `agentv-ts`, is accepted with a warning."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name of the format."""
+        if value == "agentv":
+            click.echo("warning: --format agentv is deprecated; its name is now agentv-ts", err=True)
+            return "agentv-ts"
+        return super().convert(value, param, ctx)
 
 
 class ExplainedComparison(NamedTuple):
@@ -60,7 +71,7 @@ class ExplainedComparison(NamedTuple):
 def comparisons_text(explained: Sequence[ExplainedComparison], format: str, listed: int) -> str:  # noqa: A002 - the option's name
     """Return one comparison, or the matrix of several. At most `listed` improved and regressed cases get reasons."""
     match format:
-        case "agentv":
+        case "agentv-ts":
             return _json(older_json(explained[0].comparison))
         case "json":
             shown = [comparison_to_json(*each) for each in explained]
@@ -167,7 +178,7 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
         for given, kind in ((self.targets, "target"), (self.prompts, "prompt")):
             if given is not None and self.by == kind:
                 raise ConfigError(f"--{kind}s compares {kind}s, so that --by {kind} has nothing to group")
-        if self.format == "agentv" and (self.by is not None or self.unpaired):
+        if self.format == "agentv-ts" and (self.by is not None or self.unpaired):
             raise ConfigError("--format agentv has pairs only; use --by and --unpaired with another format")
 
 
@@ -190,7 +201,7 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
         for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
     ]
     click.echo(comparisons_text(explained, options.format, options.listed), nl=False)
-    if options.format == "agentv" and comparisons[0].cases:
+    if options.format == "agentv-ts" and comparisons[0].cases:
         return 0 if comparisons[0].mean_of_pairs >= 0 else 1
     return min((each.exit_code for each in verdicts), key=_BY_WEIGHT.index)
 
@@ -198,7 +209,7 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
 def _gates(options: CompareOptions) -> tuple[ScopedGate, ...] | None:
     if options.gates is None:
         return None
-    if options.format == "agentv":
+    if options.format == "agentv-ts":
         raise ConfigError("--format agentv sets its own exit code; use --gate with another format")
     return tuple(ScopedGate(parse_gate(gate, COMPARE_METRICS)) for gate in options.gates)
 
@@ -226,7 +237,7 @@ def _load(home: Path, references: Sequence[str], options: CompareOptions) -> lis
         ]
     if len(named) < _TWO:
         raise ConfigError("compare needs at least two runs, or one with --baseline, --targets or --prompts")
-    if len(named) > _TWO and (options.format == "agentv" or options.by is not None):
+    if len(named) > _TWO and (options.format == "agentv-ts" or options.by is not None):
         what = "--by" if options.by is not None else "--format agentv"
         raise ConfigError(f"{what} compares exactly two runs")
     return [find_scores(home, reference, by=options.by) for reference in named]
@@ -244,7 +255,7 @@ def _compare(before: FoundScores, after: FoundScores, options: CompareOptions) -
 
 
 def _is_paired(before: FoundScores, after: FoundScores, options: CompareOptions) -> bool:
-    return options.format == "agentv" or (not options.unpaired and are_matched(before.side, after.side))
+    return options.format == "agentv-ts" or (not options.unpaired and are_matched(before.side, after.side))
 
 
 def _compare_sides(before: Side, after: Side, options: CompareOptions, *, is_paired: bool) -> Comparison:
@@ -311,7 +322,7 @@ def _nothing(comparison: Comparison) -> str:
 
 @click.command("compare")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
-@click.option("--baseline", metavar="RUN", help="Compare with this run instead of the first one.")
+@click.option("--baseline", metavar="RUN", help="Compare every RUN with this run; one RUN is then enough.")
 @click.option(
     "--targets",
     nargs=2,
@@ -373,10 +384,10 @@ def _nothing(comparison: Comparison) -> str:
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the permutation tests.")
 @click.option(
     "--format",
-    type=click.Choice(FORMATS),
+    type=FormatChoice(FORMATS),
     default="text",
     show_default=True,
-    help="Output format; agentv: the JSON and exit codes of the TypeScript program AgentV.",
+    help="Output format; agentv-ts: the JSON and exit codes of AgentV for TypeScript.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **given: Any) -> int:
@@ -388,7 +399,7 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
     Runs with fewer than 10 % of their case ids in common are compared as with --unpaired.
 
     Exit codes without --gate: 0 compared, 3 no case has a score in both runs, 5 a run has no results, or no group of
-    --by is in both. With --format agentv: 0 if the mean did not fall, else 1.
+    --by is in both. With --format agentv-ts: 0 if the mean did not fall, else 1.
     """
     if as_json:
         given["format"] = "json"

@@ -151,7 +151,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also warn if .agentv/index.db cannot be used, which makes this command slow.",
+    help="Also warn if .agentv/index.db cannot be used (this command is slow without it).",
 )
 def command(
     run: str,
@@ -163,7 +163,7 @@ def command(
     verbose: bool,
     **given: Any,
 ) -> int:
-    """Show the results of a run, or all details of one CASE (an id, or a pattern such as 'refund-*').
+    """Show the results of a run, or all details of the cases named by CASE (an id, or a pattern such as 'refund-*').
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
 

@@ -119,7 +119,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also warn if .agentv/index.db cannot be used, which makes this command slow.",
+    help="Also warn if .agentv/index.db cannot be used (this command is slow without it).",
 )
 def command(*, by: str, **given: Any) -> int:
     """Show how the scores of each eval file and target change from run to run, oldest first.

@@ -31,7 +31,7 @@ def command(context: click.Context) -> int:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also warn if .agentv/index.db cannot be used, which makes this command slow.",
+    help="Also warn if .agentv/index.db cannot be used (this command is slow without it).",
 )
 def list_command(*, as_json: bool, verbose: bool) -> int:
     """List the runs of this project, latest first."""
