@@ -322,7 +322,11 @@ def _nothing(comparison: Comparison) -> str:
 
 @click.command("compare")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
-@click.option("--baseline", metavar="RUN", help="Compare every RUN with this run; one RUN is then enough.")
+@click.option(
+    "--baseline",
+    metavar="BASE",
+    help="Compare every RUN with the run BASE, not with the first RUN; one RUN is then enough.",
+)
 @click.option(
     "--targets",
     nargs=2,

@@ -173,7 +173,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @click.option(
     "--segments",
     metavar="URL",
-    help="Store the results in this folder or object store (s3://…) instead of the run folder.",
+    help="Store the results as files (segments) in this folder or object store (s3://…) instead of the run folder.",
 )
 @click.option(
     "--shared-path",
@@ -246,7 +246,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @_several(
     "--gate",
     "gates",
-    help="Condition for exit code 0, e.g. 'pass_rate >= 90%'; repeatable. 'none': no gates.",
+    help="Condition for exit code 0, e.g. 'pass_rate >= 90%'; repeatable. 'none': no condition, not even the default.",
     metavar="EXPR",
 )
 @click.option(
@@ -275,8 +275,8 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
 
     PATHS are eval files or folders of them (default: evals/). Targets are agents and models, defined in a targets file.
 
-    A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; without
-    any, every judged result must pass.
+    A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; if there
+    are none, every judged result must pass.
 
     Exit codes: 0 all gates passed; 1 a gate failed; 2 stopped by --fail-fast or --budget-usd, and no gate failed; 3
     incomplete: more errors than --max-errors, no judged result, or the run could not continue; 4 invalid usage or
