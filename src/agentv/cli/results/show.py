@@ -173,7 +173,7 @@ def command(
     the cases. With several targets or prompts, each group is a table with one line per target and prompt.
 
     With --side-by-side, filters such as --failed or --tag select cases, and all answers of each selected case are
-    shown. --target and --prompt also limit which of its answers are shown.
+    shown; but with --target or --prompt, only its answers of that target or prompt.
     """
     from pathlib import Path
 
