@@ -491,7 +491,7 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 
     Everything else in FILE stays unchanged, including comments and quotes. If the model fails on a case,
     FILE does not change, unless --keep-going is given. Without --target, the rubrics are written by the target that
-    `agentv run FILE` would call.
+    `agentv run FILE` evaluates; name another one to keep it from grading itself.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no case matches.
     """

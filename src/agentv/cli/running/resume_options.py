@@ -24,7 +24,9 @@ class ContinueOptions(Struct, frozen=True):
 
 
 STORE_OPTION: Callable[..., Any] = click.option(
-    "--store", metavar="URL", help="Team database to use instead of the default; 'none': no database."
+    "--store",
+    metavar="URL",
+    help="Team database to use (default: the run's own, else AGENTV_STORE or .agentv.yaml); 'none': no database.",
 )
 QUOTA_OPTION: Callable[..., Any] = click.option(
     "--quota", metavar="URL", help="Share rate limits and named budgets through this database (default: the run's own)."
