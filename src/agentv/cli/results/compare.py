@@ -398,8 +398,8 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
     """Compare each run with the first one, case by case, with significance tests.
 
     RUN is a run id or its prefix, a name, a path, a tag, 'latest' or 'latest~1', or a file: a baseline, or results
-    exported with -o results.jsonl. To compare two targets (--targets A B) or two prompts (--prompts A B) of one run, one
-    RUN is enough; it is 'latest' by default.
+    exported with -o results.jsonl. To compare two targets (--targets A B) or two prompts (--prompts A B) of one run,
+    one RUN is enough; it is 'latest' by default.
 
     Runs with fewer than 10 % of their case ids in common are compared as with --unpaired.
 

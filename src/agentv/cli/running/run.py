@@ -275,8 +275,8 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
 
     PATHS are eval files or folders of them (default: evals/). Targets are agents and models, defined in a targets file.
 
-    A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; if there
-    are none, every judged result must pass.
+    A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; if
+    there are none, every judged result must pass.
 
     Exit codes: 0 all gates passed; 1 a gate failed; 2 stopped by --fail-fast or --budget-usd, and no gate failed; 3
     incomplete: more errors than --max-errors, no judged result, or the run could not continue; 4 invalid usage or
