@@ -12,7 +12,7 @@ from tests.support.stored import CONTAINS, make_result
 
 from agentv.reports.progress.progress import PlainLines
 from agentv.reports.run.github import error_command
-from agentv.reports.text.printable import harmless
+from agentv.reports.text.printable import escape_commands
 from agentv.types.events import RowFinished, RowKept, RunNote, RunStopping
 
 SMALL = replace(STARTED, planned=20, cases=20, trials=1, targets=("agent-v2",))
@@ -177,7 +177,7 @@ ANNOTATION = "::error file=a%2Cb%3Ac%25.yaml,line=7,title=日本語\\x1b[2J tria
     ],
 )
 def test_no_line_of_strangers_is_a_workflow_command(line: str, shown: str) -> None:
-    assert harmless(line) == shown
+    assert escape_commands(line) == shown
 
 
 def test_a_failure_with_much_to_say_is_cut(plain: PlainLines, log: Log) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentv.reports.text.printable import CommandGuard, harmless, reads_commands
+from agentv.reports.text.printable import CommandGuard, escape_commands, log_is_parsed
 
 COMMAND = re.compile(r"^\s*::|##\w*\[")
 
@@ -28,7 +28,7 @@ def commands(log: str) -> list[str]:
     ],
 )
 def test_a_command_is_broken_and_other_text_stays(line: str, shown: str) -> None:
-    assert harmless(line) == shown
+    assert escape_commands(line) == shown
     assert not commands(CommandGuard().escape(line))
 
 
@@ -37,7 +37,7 @@ def test_a_command_is_broken_and_other_text_stays(line: str, shown: str) -> None
     [({}, False), ({"GITHUB_ACTIONS": "true"}, True), ({"TF_BUILD": "True"}, True), ({"TEAMCITY_VERSION": "1"}, True)],
 )
 def test_a_runner_is_recognised_by_its_variables(env: dict[str, str], *, expected: bool) -> None:
-    assert reads_commands(env) is expected
+    assert log_is_parsed(env) is expected
 
 
 @given(st.lists(st.text(alphabet=":#[]vso \t\r\na", max_size=8), max_size=12))

@@ -133,11 +133,11 @@ def guarded_streams(env: Mapping[str, str]) -> Iterator[None]:
     if not _RUNNERS & env.keys():
         yield
         return
-    from agentv.reports.text.printable import CommandGuard, reads_commands
+    from agentv.reports.text.printable import CommandGuard, log_is_parsed
 
     given = sys.stdout, sys.stderr
     try:
-        if reads_commands(env):
+        if log_is_parsed(env):
             sys.stdout, sys.stderr = (_guarded(stream, CommandGuard()) for stream in given)
         yield
     finally:

@@ -27,7 +27,7 @@ SHOWN_DISAGREEMENTS = 10
 
 
 class JudgeCard(Struct, frozen=True):
-    """The report card of a judge with its subject. `remarks` are about labels without a verdict.
+    """The report card of a judge, with the run, evaluator and criterion. `remarks` are about labels without a verdict.
 
     `disagreements` are the answers on which the judge and the human labels disagree.
     """
@@ -64,8 +64,8 @@ def _sentence(card: ReportCard) -> str:
 def _split(card: ReportCard) -> str:
     if not card.split:
         return ""
-    are, whose = ("is", "its") if card.split == 1 else ("are", "their")
-    return f"; {card.split:,} more {are} not counted, because {whose} annotators are evenly divided"
+    verb, pronoun = ("is", "its") if card.split == 1 else ("are", "their")
+    return f"; {card.split:,} more {verb} not counted, because {pronoun} annotators are evenly divided"
 
 
 def _agreement(card: ReportCard) -> Part:
@@ -165,7 +165,7 @@ def _disagreements(judge: JudgeCard, most: int | None) -> Part:
     )
 
 
-def slot_text(key: ResultKey) -> str:
+def key_text(key: ResultKey) -> str:
     """Return `refund-7 · short trial 2, agent`; trials count from 1, as in every report."""
     prompt = "" if key.prompt is None else f" · {key.prompt}"
     trial = f" trial {key.trial + 1}" if key.trial else ""
@@ -175,7 +175,7 @@ def slot_text(key: ResultKey) -> str:
 def _finding(answer: LabelledAnswer) -> Finding:
     judge = answer.judge
     return Finding(
-        f"{slot_text(answer.slot)}: judge {_verdict(judge)}, humans {answer.people_value:.2f}",
+        f"{key_text(answer.slot)}: judge {_verdict(judge)}, humans {answer.people_value:.2f}",
         (("judge", judge.reasoning or "-"), *((each.annotator, _comment(each)) for each in answer.people)),
     )
 
@@ -258,7 +258,7 @@ def _opinion(opinion: Opinion) -> JsonObject:
 
 
 CHECK_SCHEMA = "agentv-judge-check-1"
-_TWO = 2
+_BOTH = 2
 SHOWN_INCONSISTENT = 10
 """The number of answers with inconsistent verdicts that a terminal shows."""
 
@@ -308,7 +308,7 @@ def _consistency_sentence(found: Consistency) -> str:
     if found.same_verdict.rate is None:
         measured = f"{count_text(found.answers, 'answer')}, with {count_text(found.repeats, 'call')} each"
         return f"Too few verdicts to measure consistency: {measured}."
-    calls = "both calls" if found.repeats == _TWO else f"all {count_text(found.repeats, 'call')}"
+    calls = "both calls" if found.repeats == _BOTH else f"all {count_text(found.repeats, 'call')}"
     share = f"{percent_text(found.same_verdict.rate.value)} of {count_text(found.answers, 'answer')}"
     return f"For {share}, {calls} gave the same verdict."
 
@@ -345,7 +345,7 @@ def _count(rate: AgreementRate) -> str:
 def _inconsistency(answer: JudgedAgain) -> Finding:
     scores = ", ".join(f"{each.value:.2f}" for each in answer.opinions)
     comments = tuple((f"{each.value:.2f}", each.reasoning or "-") for each in answer.opinions)
-    return Finding(f"{slot_text(answer.slot)}: {scores}", comments)
+    return Finding(f"{key_text(answer.slot)}: {scores}", comments)
 
 
 def check_to_json(check: JudgeCheck) -> JsonObject:

@@ -145,7 +145,7 @@ class TrendWords(Struct, frozen=True):
         return f"{moved} at {point.run.run_id}{commit}, {ago} (p {p_value_text(change.p)})"
 
     def edits(self, series: TrendSeries) -> str:
-        """Return the runs before which the suite was edited; empty for none."""
+        """Return the runs before which the suite was edited; empty if it was not edited."""
         edited = [point.run.run_id for point in series.points if point.is_suite_changed]
         more = f" and {len(edited) - MAX_LISTED} earlier" if len(edited) > MAX_LISTED else ""
         named = ", ".join(edited[-MAX_LISTED:])

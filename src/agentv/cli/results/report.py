@@ -22,7 +22,7 @@ from agentv.reports.run.end_table import end_report, group_tables
 from agentv.reports.run.exports import Export, StreamExport, make_export
 from agentv.reports.run.report_json import report_text
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.printable import reads_commands
+from agentv.reports.text.printable import log_is_parsed
 from agentv.scoring.counting.groups import count_groups, kind_named
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
@@ -135,7 +135,7 @@ def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> 
                 stdout=for_commands(stdout),
                 formats=formats,
                 stdout_format=options.format_name or "jsonl",
-                in_log=reads_commands(os.environ),
+                is_parsed=log_is_parsed(os.environ),
             )
             exports.append(made)
         yield exports

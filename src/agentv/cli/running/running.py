@@ -29,7 +29,7 @@ from agentv.reports.progress.observers import choose_display, make_observer
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.github import is_github
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.printable import harmless, printable, reads_commands
+from agentv.reports.text.printable import escape_commands, log_is_parsed, printable
 from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
 from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
@@ -54,7 +54,7 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
         files=files,
         labels=RowLabels(with_suite=len(plan.suites) > 1, trials=plan.trials, with_target=len(plan.targets) > 1),
     )
-    return "".join(map(harmless, text.splitlines(keepends=True))) if reads_commands(os.environ) else text
+    return "".join(map(escape_commands, text.splitlines(keepends=True))) if log_is_parsed(os.environ) else text
 
 
 class LogFile(JsonLines):
@@ -122,7 +122,7 @@ def open_outputs(
 
 def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
     stream = output.stream(stdout)
-    # Plain progress writes annotations between lines that it has made harmless itself.
+    # Plain progress writes annotations between lines that it has escaped itself.
     stream = for_commands(stream) if is_github(os.environ) else stream
     to_record = partial(export_record, include_trace=output.include_trace)
     shown = make_observer(
@@ -146,8 +146,8 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
     for target in output.outputs:
         place = target if target == STDOUT else str(output.folder / target)
         tools = report_tools(include_trace=output.include_trace)
-        in_log = reads_commands(os.environ)
-        export = make_export(place, tools=tools, stdout=for_commands(stdout), formats=formats, in_log=in_log)
+        is_parsed = log_is_parsed(os.environ)
+        export = make_export(place, tools=tools, stdout=for_commands(stdout), formats=formats, is_parsed=is_parsed)
         yield CheckedOutput(f"-o {target}", export, target)
 
 

@@ -15,7 +15,7 @@ from agentv.reports.compare.words import (
     measure_cells,
     pairing_text,
     side_title,
-    sums_texts,
+    summary_sentences,
     verdict_text,
 )
 from agentv.reports.text.amounts import count_text
@@ -31,7 +31,7 @@ from agentv.types.results import RunVerdict
 
 
 class ComparedGroup(NamedTuple):
-    """The comparison of one group; `verdict` is that of the gates, None without."""
+    """The comparison of one group; `verdict` is the verdict of the gates, None without gates."""
 
     key: GroupKey
     comparison: Comparison
@@ -50,7 +50,7 @@ class GroupedComparison(Struct, frozen=True):
     only_after: tuple[GroupKey, ...] = ()
 
     def title(self, key: GroupKey) -> str:
-        """Return `tag refunds`, with the target and the prompt where they are kept apart."""
+        """Return `tag refunds`, with target and prompt if groups are separated by them."""
         target = f", target {key.target}" if key.target else ""
         prompt = "" if key.prompt is None else f", prompt {key.prompt}"
         return one_line(f"{self.by} {key.name}{prompt}{target}")
@@ -67,8 +67,8 @@ class GroupedComparison(Struct, frozen=True):
             f"{self.title(each.key)}: {verdict_text(each.verdict)}" for each in self.groups if each.verdict is not None
         ]
 
-    def alone(self) -> list[tuple[str, Sequence[str]]]:
-        """Return the titles of the groups of one side only, after what they are."""
+    def unmatched(self) -> list[tuple[str, Sequence[str]]]:
+        """Return pairs of a heading, such as `groups only before`, and the titles of these groups."""
         found = (("groups only before", self.only_before), ("groups only after", self.only_after))
         return [(what, [self.title(key) for key in keys]) for what, keys in found if keys]
 
@@ -84,7 +84,7 @@ def groups_text(grouped: GroupedComparison, view: ComparisonView) -> str:
         head,
         *(_group_lines(grouped, each, view) for each in grouped.groups),
         view.circumstances(find_circumstances(grouped.before, grouped.after)),
-        [line for what, titles in grouped.alone() for line in view.wrapped(f"{what}: {', '.join(titles)}")],
+        [line for what, titles in grouped.unmatched() for line in view.wrapped(f"{what}: {', '.join(titles)}")],
         [line for text in grouped.verdicts() for line in view.wrapped(text)],
         [line for text in grouped.findings() for line in view.wrapped(text)],
     ]
@@ -93,7 +93,7 @@ def groups_text(grouped: GroupedComparison, view: ComparisonView) -> str:
 
 def _group_lines(grouped: GroupedComparison, group: ComparedGroup, view: ComparisonView) -> list[str]:
     cells = [[one_line(cell) for cell in row] for row in measure_cells(group.comparison)]
-    texts = [pairing_text(group.comparison), *sums_texts(group.comparison)]
+    texts = [pairing_text(group.comparison), *summary_sentences(group.comparison)]
     return [
         view.paint(view.clipped(grouped.title(group.key)), "bold"),
         *(table([HEAD, *cells], view.width, view.paint) if cells else []),
@@ -110,7 +110,7 @@ def groups_markdown(grouped: GroupedComparison) -> str:
         *(line for each in grouped.groups for line in _group_markdown(grouped, each)),
         *circumstance_lines(grouped.before, grouped.after),
     ]
-    for what, titles in grouped.alone():
+    for what, titles in grouped.unmatched():
         lines += ["", f"{what}: {', '.join(map(inline_code, titles))}"]
     return "\n".join(lines) + "\n"
 
@@ -118,7 +118,7 @@ def groups_markdown(grouped: GroupedComparison) -> str:
 def _group_markdown(grouped: GroupedComparison, group: ComparedGroup) -> Iterator[str]:
     yield from ("", f"### {inline_code(grouped.title(group.key))}", "")
     yield from table_lines(group.comparison)
-    yield f"{'. '.join((pairing_text(group.comparison), *sums_texts(group.comparison)))}."
+    yield f"{'. '.join((pairing_text(group.comparison), *summary_sentences(group.comparison)))}."
 
 
 def groups_to_json(grouped: GroupedComparison) -> JsonObject:
@@ -152,10 +152,10 @@ def groups_html(grouped: GroupedComparison) -> str:
             element("p", element("b", finding_text(each.comparison)), class_=finding_tone(each.comparison)),
             verdict_item(each.verdict),
             measures_table(each.comparison),
-            element("p", f"{'. '.join((pairing_text(each.comparison), *sums_texts(each.comparison)))}."),
+            element("p", f"{'. '.join((pairing_text(each.comparison), *summary_sentences(each.comparison)))}."),
         )
         for each in grouped.groups
     ]
-    alone = [element("p", f"{what}: {', '.join(titles)}") for what, titles in grouped.alone()]
+    unmatched = [element("p", f"{what}: {', '.join(titles)}") for what, titles in grouped.unmatched()]
     heading = f"{count_text(len(grouped.groups), 'group')} by {one_line(grouped.by)}"
-    return html_page(heading, grouped.before, grouped.after, [*sections, *alone])
+    return html_page(heading, grouped.before, grouped.after, [*sections, *unmatched])

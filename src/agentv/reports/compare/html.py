@@ -6,12 +6,12 @@ from agentv.reports.compare.words import (
     HEAD,
     FindReasons,
     case_label,
-    counterpart_notes,
+    case_lists,
     difference_text,
     measure_cells,
     pairing_text,
     side_title,
-    sums_texts,
+    summary_sentences,
     verdict_text,
 )
 from agentv.reports.html.parts import asset, page_head, scrolled_table
@@ -49,7 +49,7 @@ def comparisons_html(compared: Sequence[tuple[Comparison, FindReasons, RunVerdic
 
 
 def html_page(heading: str, before: Side, after: Side | None, parts: Sequence[Html]) -> str:
-    """Return a page with that heading, the sides that are compared, and the differences in their setup."""
+    """Return a page with a heading, the two compared sides, and the differences in their setup."""
     sides = {"before": side_title(before)} | ({} if after is None else {"after": side_title(after)})
     facts = [element("div", element("dt", name), element("dd", value)) for name, value in sides.items()]
     body = element(
@@ -78,7 +78,7 @@ def measures_table(comparison: Comparison) -> Html | None:
 
 
 def verdict_item(verdict: RunVerdict | None) -> Html | None:
-    """Return the verdict of the gates; None without."""
+    """Return the verdict of the gates; None without gates."""
     if verdict is None:
         return None
     return element("p", verdict_text(verdict), class_="bad" if verdict.exit_code else "good")
@@ -87,11 +87,11 @@ def verdict_item(verdict: RunVerdict | None) -> Html | None:
 def _parts(comparison: Comparison, reasons: FindReasons, verdict: RunVerdict | None, listed: int) -> Iterator[Html]:
     found = [verdict_item(verdict), measures_table(comparison)]
     yield from (each for each in found if each is not None)
-    yield element("p", f"{'. '.join((pairing_text(comparison), *sums_texts(comparison)))}.")
+    yield element("p", f"{'. '.join((pairing_text(comparison), *summary_sentences(comparison)))}.")
     changes: tuple[Change, ...] = ("regressed", "improved")
     for change in changes:
         yield from _changed(comparison, change, reasons, listed)
-    for what, names in counterpart_notes(comparison):
+    for what, names in case_lists(comparison):
         shown = ", ".join(case_label(name, comparison) for name in names[:_NAMED])
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         yield element("p", f"{what}: {len(names):,}: {shown}{more}")

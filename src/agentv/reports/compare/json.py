@@ -1,4 +1,4 @@
-"""A comparison as JSON: the versioned schema, and the older one."""
+"""A comparison as JSON: agentv's versioned schema, and the schema of the TypeScript program AgentV."""
 
 from collections.abc import Iterable, Iterator
 
@@ -144,7 +144,7 @@ def _verdict(verdict: RunVerdict) -> JsonObject:
 
 
 def older_json(comparison: Comparison) -> JsonObject:
-    """Return a comparison in the older schema: pairs with their outcomes, unpaired counts and a summary."""
+    """Return a comparison in the schema of AgentV: pairs with their outcomes, unpaired counts and a summary."""
     matched: list[JsonValue] = [
         {
             "evalId": case.pair.after.eval_id,

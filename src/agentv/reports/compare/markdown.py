@@ -6,11 +6,11 @@ from agentv.reports.compare.words import (
     HEAD,
     FindReasons,
     case_label,
-    counterpart_notes,
+    case_lists,
     difference_text,
     measure_cells,
     side_title,
-    sums_texts,
+    summary_sentences,
     verdict_text,
 )
 from agentv.reports.text.amounts import score_text
@@ -35,11 +35,11 @@ def comparison_markdown(
         f"{inline_code(side_title(comparison.before))} -> {inline_code(side_title(comparison.after))}",
         "",
         *table_lines(comparison),
-        f"{'. '.join(sums_texts(comparison))}.",
+        f"{'. '.join(summary_sentences(comparison))}.",
         *_changed(comparison, "regressed", reasons, listed),
         *_changed(comparison, "improved", reasons, listed),
         *circumstance_lines(comparison.before, comparison.after),
-        *_aside(comparison),
+        *_case_lists(comparison),
     ]
     return "\n".join(lines) + "\n"
 
@@ -84,8 +84,8 @@ def circumstance_lines(before: Side, after: Side) -> Iterator[str]:
         yield f"- {inline_code(each.name)}: {was} -> {is_now}"
 
 
-def _aside(comparison: Comparison) -> Iterator[str]:
-    for what, names in counterpart_notes(comparison):
+def _case_lists(comparison: Comparison) -> Iterator[str]:
+    for what, names in case_lists(comparison):
         shown = ", ".join(inline_code(case_label(name, comparison)) for name in names[:_NAMED])
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         yield from ("", f"{what}: {len(names):,}: {shown}{more}")

@@ -114,12 +114,12 @@ def _cells(comparison: Comparison) -> list[str]:
         difference_text(score.difference),
         bounds,
         p_value_text(score.p),
-        *_moves(comparison),
+        *_outcomes(comparison),
         cases_text(score),
     ]
 
 
-def _moves(comparison: Comparison) -> list[str]:
+def _outcomes(comparison: Comparison) -> list[str]:
     if not comparison.is_paired:
         return ["-"] * 3
     numbers = (comparison.outcomes("win"), comparison.outcomes("loss"), len(comparison.changed("regressed")))

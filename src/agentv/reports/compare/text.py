@@ -8,12 +8,12 @@ from agentv.reports.compare.words import (
     HEAD,
     FindReasons,
     case_label,
-    counterpart_notes,
+    case_lists,
     difference_text,
     measure_cells,
     pairing_text,
     side_title,
-    sums_texts,
+    summary_sentences,
     verdict_text,
 )
 from agentv.reports.text.amounts import score_text
@@ -48,11 +48,11 @@ class ComparisonView(Struct, frozen=True):
         blocks = [
             self._head(comparison),
             table([HEAD, *cells], self.width, self.paint) if cells else [],
-            self._sums(comparison),
+            self._summary_lines(comparison),
             self.circumstances(find_circumstances(comparison.before, comparison.after)),
             self._changed(comparison, "regressed", reasons),
             self._changed(comparison, "improved", reasons),
-            self._aside(comparison),
+            self._case_lists(comparison),
             [] if verdict is None else self._verdict(verdict),
             [self.paint(finding_text(comparison), _COLOURS[comparison.finding])],
         ]
@@ -69,8 +69,8 @@ class ComparisonView(Struct, frozen=True):
         """Return a line, cut to the width."""
         return line if self.width is None else clip(line, self.width, mark=self.signs.ellipsis)
 
-    def _sums(self, comparison: Comparison) -> list[str]:
-        return [line for text in sums_texts(comparison) for line in self.wrapped(text)]
+    def _summary_lines(self, comparison: Comparison) -> list[str]:
+        return [line for text in summary_sentences(comparison) for line in self.wrapped(text)]
 
     def _verdict(self, verdict: RunVerdict) -> list[str]:
         return [
@@ -137,9 +137,9 @@ class ComparisonView(Struct, frozen=True):
             shown[-1] = clip(f"{shown[-1]} {lines[_REASON_LINES]}", self.width - 4, mark=self.signs.ellipsis)
         return [f"  {self.signs.gutter} {line}" for line in shown]
 
-    def _aside(self, comparison: Comparison) -> list[str]:
+    def _case_lists(self, comparison: Comparison) -> list[str]:
         lines = []
-        for what, names in counterpart_notes(comparison):
+        for what, names in case_lists(comparison):
             shown = ", ".join(case_label(name, comparison) for name in names[:_NAMED])
             more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
             lines.append(f"{what}: {len(names):,}")

@@ -1,4 +1,4 @@
-"""The sentences of comparisons, and their measures as table cells, shared by all formats."""
+"""Comparisons in words: their sentences, and their measures as table cells, for all formats."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -48,9 +48,9 @@ def case_label(name: CaseName, comparison: Comparison) -> str:
 def side_title(side: Side) -> str:
     """Return the label and name of a run, and its state if it is not finished."""
     name = side.about.get("name")
-    called = f"{side.label}  {name}" if isinstance(name, str) and name != side.label else side.label
+    title = f"{side.label}  {name}" if isinstance(name, str) and name != side.label else side.label
     unfinished = unfinished_text(side.state)
-    return one_line(f"{called}, {unfinished}" if unfinished else called)
+    return one_line(f"{title}, {unfinished}" if unfinished else title)
 
 
 def unfinished_text(state: str) -> str:
@@ -63,7 +63,7 @@ def unfinished_text(state: str) -> str:
 def pairing_text(comparison: Comparison) -> str:
     """Return the number of cases with a score in both runs, and of pairs if there are several targets or prompts.
 
-    For independent samples: their numbers of cases, and of sessions if cases share one.
+    For independent samples: the number of cases of each, and of sessions if several cases belong to one session.
     """
     if not comparison.is_paired:
         return f"{_sizes_text(comparison)}, unpaired"
@@ -92,13 +92,13 @@ def _sizes_text(comparison: Comparison) -> str:
     return f"{before}, {after}"
 
 
-def sums_texts(comparison: Comparison) -> tuple[str, ...]:
-    """Return the sentences below the table: moves and passes of pairs, and the minimum detectable difference."""
-    texts = (moves_text(comparison), passes_text(comparison)) if comparison.is_paired else ()
+def summary_sentences(comparison: Comparison) -> tuple[str, ...]:
+    """Return the sentences below the table: outcomes and passes of pairs, and the minimum detectable difference."""
+    texts = (outcomes_text(comparison), passes_text(comparison)) if comparison.is_paired else ()
     return tuple(filter(None, (*texts, detectable_text(comparison))))
 
 
-def moves_text(comparison: Comparison) -> str:
+def outcomes_text(comparison: Comparison) -> str:
     """Return the numbers of wins, losses and ties with their threshold."""
     wins, losses, ties = (comparison.outcomes(outcome) for outcome in ("win", "loss", "tie"))
     lost = f"{losses:,} loss{'' if losses == 1 else 'es'}"
@@ -130,7 +130,7 @@ def verdict_text(verdict: RunVerdict) -> str:
     return f"{one_line(verdict.sentence)} Exit code {verdict.exit_code}."
 
 
-def counterpart_notes(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
+def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
     """Return the names of cases that could not be compared or have changed, grouped by the reason."""
     changed = [case.pair.after for case in comparison.cases if case.is_changed]
     alignment = comparison.alignment
@@ -176,7 +176,7 @@ def _cells(measured: MeasureDifference) -> list[str]:
 
 
 def cases_text(measured: MeasureDifference) -> str:
-    """Return the number of pairs, `12`, or those of independent samples, `12 / 15`."""
+    """Return the number of pairs, `12`, or the sizes of independent samples, `12 / 15`."""
     if measured.independent is None:
         return f"{measured.cases:,}"
     return " / ".join(f"{size:,}" for size in measured.sizes)

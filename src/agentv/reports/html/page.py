@@ -124,7 +124,7 @@ def matrix_section(matrix: MatrixSummary | None) -> Html | None:
 
 
 def _cell(matrix: MatrixSummary, cell: CellSummary | None) -> Html | None:
-    """Return the rate of a cell with a bar, its mean, and how many rows were judged."""
+    """Return the rate of a cell with a bar, its mean, and the number of judged results."""
     if cell is None:
         return None
     (rate, rate_bounds), (mean, mean_bounds) = rate_cell(cell), mean_cell(cell)
@@ -164,7 +164,7 @@ def _share_bar(share: float | None) -> Html | None:
 
 
 def baseline_section(summary: BaselineSummary | None) -> Html | None:
-    """Return the comparison with the baseline; None without one."""
+    """Return the comparison with the baseline; None without a baseline."""
     if summary is None:
         return None
     cells = baseline_cells(summary)
@@ -188,13 +188,13 @@ def evaluator_table(report: RunReport) -> Html | None:
 
 
 def group_section(report: RunReport) -> Html | None:
-    """Return the tables of groups; None without any."""
+    """Return the tables of groups; None without groups."""
     tables = [scrolled_table(head, rows) for head, *rows in rows_of_groups(report.shown_groups)]
     return element("section", element("h2", "Groups"), *tables) if tables else None
 
 
 def corrected_section(report: RunReport) -> Html | None:
-    """Return the judges' pass rates corrected for their measured errors; None without any."""
+    """Return the judges' pass rates corrected for their measured errors; None without rates."""
     rows = corrected_rows(report.corrected)
     if not rows:
         return None
@@ -386,7 +386,7 @@ def side_by_side_section(chosen: ChosenRows, matrix: MatrixSummary, run_id: str)
         "p",
         f"Not here: {', '.join(missing)}. ",
         element("code", f"agentv show --side-by-side {run_id} CASE"),
-        " shows all answers to one.",
+        " shows all answers to a case.",
         class_="notice",
     )
     return element(

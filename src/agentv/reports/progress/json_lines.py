@@ -32,7 +32,7 @@ ToRecord: TypeAlias = Callable[[CaseResult], Mapping[str, JsonValue]]
 
 
 class JsonLines:
-    """An observer that writes every event but lines of logs as one JSON object with `schema` and `event`."""
+    """An observer that writes every event except lines of logs as one JSON object with `schema` and `event`."""
 
     def __init__(self, stream: TextIO, *, to_record: ToRecord) -> None:
         self._stream = stream

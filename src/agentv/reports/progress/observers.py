@@ -18,7 +18,7 @@ _TICK_S = 1.0
 
 
 class NullObserver:
-    """An observer that prints nothing but problems, on standard error."""
+    """An observer that prints only problems, to standard error."""
 
     event_types = (RunNote,)
 
@@ -47,7 +47,7 @@ def choose_display(display: str, *, is_terminal: bool, env: Mapping[str, str]) -
 def make_observer(
     display: str, stream: TextIO, *, is_terminal: bool, env: Mapping[str, str], clock: Clock, to_record: "ToRecord"
 ) -> Observer:
-    """Return the observer of a display that writes to `stream`, importing only that one."""
+    """Return the observer of a display that writes to `stream`. Modules of other displays are not imported."""
     match choose_display(display, is_terminal=is_terminal, env=env):
         case "live":
             from agentv.reports.progress.live import LiveScreen  # noqa: PLC0415

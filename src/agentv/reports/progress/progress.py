@@ -14,7 +14,7 @@ from agentv.reports.run.figures import STATE_NAMES
 from agentv.reports.run.github import error_command
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.text.amounts import clock_text, count_text, money_text, percent_text, seconds_text
-from agentv.reports.text.printable import harmless, one_line
+from agentv.reports.text.printable import escape_commands, one_line
 from agentv.reports.text.signs import Signs, signs_for
 from agentv.reports.text.width import clip
 from agentv.scoring.counting.tallies import JUDGED_STATES, saved_by_judges
@@ -61,7 +61,7 @@ class Progress(Struct):
     stopping: RunStopping | None = None
 
     def __post_init__(self) -> None:
-        """Add every target, so that the block does not grow during the run."""
+        """Add every target, so that the live display does not grow during the run."""
         self.by_target = {target: Counter() for target in self.started.targets}
 
     def add(self, event: RunEvent) -> None:
@@ -72,12 +72,12 @@ class Progress(Struct):
             self.started = replace(self.started, planned=event.planned, cases=event.cases)
         elif isinstance(event, AnswerArrived):
             answer = event.answer
-            self._pay(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
+            self._add_cost(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
         elif isinstance(event, RowFinished):
             self.busy -= self.busy > 0
             self._count(event.result)
             if event.result.judge_cost_usd is not None:
-                self._pay(max(0.0, event.result.judge_cost_usd - saved_by_judges(event.result)))
+                self._add_cost(max(0.0, event.result.judge_cost_usd - saved_by_judges(event.result)))
         elif isinstance(event, RowKept):
             # Counted first: the heartbeat thread may read in between, and `done - kept` must not be negative.
             self._count(event.result)
@@ -98,7 +98,7 @@ class Progress(Struct):
         self.counts[state] += 1
         self.done += 1
 
-    def _pay(self, dollars: float | None) -> None:
+    def _add_cost(self, dollars: float | None) -> None:
         if dollars is not None:
             self.cost_usd += dollars
             self.priced = True
@@ -166,7 +166,7 @@ def stopping_text(event: RunStopping) -> str:
 def plan_text(started: RunStarted, signs: Signs) -> str:
     """Return `refunds · 240 cases × 2 targets × 3 trials = 1,440`, without factors that are 1 or unknown.
 
-    If cases have different numbers of trials, return `3 cases, 9 rows` instead of a product.
+    If cases have different numbers of trials, return `3 cases, 9 results` instead of a product.
     """  # noqa: RUF002
     several = len(started.suites) > _SUITES_NAMED
     suites = count_text(len(started.suites), "suite") if several else ", ".join(map(one_line, started.suites))
@@ -187,7 +187,7 @@ def _extent_text(started: RunStarted, signs: Signs) -> str:
 
 HEARTBEAT_S = 30.0
 HEARTBEAT_SHARE = 0.1
-_LONGEST_LINE = 300  # the report at the end and `agentv show` have the whole reason
+_LONGEST_LINE = 300  # the report at the end and `agentv show` print whole reasons
 
 _PRINTED = (RunStarted, RunNote, RunStopping, RunEnded)
 _WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
@@ -231,7 +231,7 @@ class PlainLines:
         with self._lock:
             now = self._clock()
             if self._progress is not None and (now - self._last_beat).total_seconds() >= HEARTBEAT_S:
-                self._stand(self._progress, now)
+                self._write_progress(self._progress, now)
 
     def close(self) -> None:
         """Stop the thread and flush the stream."""
@@ -272,9 +272,9 @@ class PlainLines:
         progress = self._progress
         if progress is not None and (progress.share or 0.0) >= self._next_share - 1e-9:
             with self._lock:
-                self._stand(progress, self._clock())
+                self._write_progress(progress, self._clock())
 
-    def _stand(self, progress: Progress, now: datetime) -> None:
+    def _write_progress(self, progress: Progress, now: datetime) -> None:
         """Write a progress line."""
         share = progress.share
         if share is not None:
@@ -287,7 +287,7 @@ class PlainLines:
         self._line(f"{progress.done:,}{planned}{of_all}{states}  {pace}")
 
     def _line(self, text: str) -> None:
-        self._write(harmless(text) if self._github else text)
+        self._write(escape_commands(text) if self._github else text)
 
     def _write(self, line: str) -> None:
         encoding = self._stream.encoding or "utf-8"
@@ -296,9 +296,9 @@ class PlainLines:
 
 
 class VerboseLines:
-    """An observer that writes a line per answer, retry and step to the stream that `stream` returns at that moment.
+    """An observer that writes a line per answer, retry and line of a target's log to the current value of `stream()`.
 
-    Steps are cut to `width` cells, the width of the terminal if there is one.
+    Lines of logs are cut to `width` cells, the width of the terminal if there is one.
     """
 
     event_types = (AnswerArrived, RetryNoted, LogLine)
@@ -329,7 +329,7 @@ class VerboseLines:
     def _line(self, text: str, *, most: int | None = None) -> None:
         stream = self._stream()
         encoding = stream.encoding or "utf-8"
-        line = harmless(one_line(text)).encode(encoding, "backslashreplace").decode(encoding)
+        line = escape_commands(one_line(text)).encode(encoding, "backslashreplace").decode(encoding)
         if most is not None:
             line = clip(line, most, mark=signs_for(encoding).ellipsis)
         stream.write(line + "\n")
@@ -337,7 +337,7 @@ class VerboseLines:
 
 
 def _name(slot: ResultKey) -> str:
-    """Return the case of a row, with its prompt and its trial if it has several."""
+    """Return the case of a result, with its prompt if it has one, and its trial from the second on."""
     prompt = "" if slot.prompt is None else f" · {slot.prompt}"
     trial = f" trial {slot.trial + 1}" if slot.trial else ""
     return f"{slot.eval_id}{prompt}{trial}"

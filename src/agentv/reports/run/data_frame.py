@@ -1,4 +1,4 @@
-"""A run's results as a data frame: a row for each result, as pandas, polars or Arrow has it."""
+"""A run's results as a data frame: a row for each result, in pandas, polars or Arrow."""
 
 import importlib
 import importlib.util
@@ -12,13 +12,13 @@ from agentv.types.records.result import CaseResult
 Cell: TypeAlias = str | float | int | None
 
 TEXTS = ("suite", "case", "target", "prompt", "status", "verdict", "reasoning", "error", "answer", "tags")
-"""The columns of texts; `trial` holds whole numbers, and all others hold floats."""
+"""The columns of texts; `trial` has whole numbers, and all other columns have floats."""
 
 TRIAL = "trial"
 
 
 def columns_of(rows: Iterable[CaseResult]) -> dict[str, list[Cell]]:
-    """Return the columns of results by name: the evaluators' scores stand after the score of the case."""
+    """Return the columns of results by name: the evaluators' scores follow the score of the case."""
     listed = list(rows)
     names = dict.fromkeys(each.name for row in listed for each in row.evaluator_results)
     columns: dict[str, list[Cell]] = {

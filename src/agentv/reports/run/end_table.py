@@ -36,8 +36,8 @@ from agentv.types.usage import Usage
 
 _NARROW = 80
 _FLAKY_SHOWN = 10
-_NAME_OF_LINE = 8
-_LEAST_OF_A_NAME = 8
+_LABEL_WIDTH = 8
+_SHORTEST_NAME = 8
 
 
 def end_report(
@@ -67,7 +67,7 @@ def end_report(
         _failing(report, width=width, signs=signs, paint=paint, labels=labels),
         _flaky(report.flaky, width, signs),
         [line for note in report.notes for line in _labelled("note", note, width, signs)],
-        _files(report, files),
+        _footer(report, files),
         _verdict(report, width, signs, paint),
     ]
     return signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
@@ -103,7 +103,7 @@ def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
 
 
 def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
-    """Return the table of pass@k and pass^k, for the shown k."""
+    """Return the table of pass@k and pass^k for the k of `shown_trials`."""
     most = shown_trials(targets)
     if not most:
         return []
@@ -213,7 +213,7 @@ def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Pa
     score = row_score(result)
     rest = f"{target}  {score}" if score else target
     taken = display_width(f"{signs.marks[state]} {labels.trial(result)}{rest}")
-    longest = None if width is None else max(width - taken, _LEAST_OF_A_NAME)
+    longest = None if width is None else max(width - taken, _SHORTEST_NAME)
     head = f"{labels.label(result, signs=signs, longest=longest)}{rest}"
     mark = paint(signs.marks[state], state_colour(state))
     return with_reason(mark, head=head, reason=signs.escape_unsupported(row_reason(result)), width=width, signs=signs)
@@ -222,8 +222,8 @@ def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Pa
 def _labelled(name: str, text: str, width: int | None, signs: Signs) -> list[str]:
     """Return a text after its label, wrapped between words."""
     written = signs.escape_unsupported(one_line(text))
-    lines = [written] if width is None else wrap(written, width - _NAME_OF_LINE)
-    return [f"{name if number == 0 else '':{_NAME_OF_LINE}}{line}" for number, line in enumerate(lines)]
+    lines = [written] if width is None else wrap(written, width - _LABEL_WIDTH)
+    return [f"{name if number == 0 else '':{_LABEL_WIDTH}}{line}" for number, line in enumerate(lines)]
 
 
 def _flaky(cases: Sequence[str], width: int | None, signs: Signs) -> list[str]:
@@ -232,7 +232,7 @@ def _flaky(cases: Sequence[str], width: int | None, signs: Signs) -> list[str]:
     return [*lines, f"flaky   and {rest:,} more: see -o report.json"] if rest > 0 else lines
 
 
-def _files(report: RunReport, files: Sequence[str]) -> list[str]:
+def _footer(report: RunReport, files: Sequence[str]) -> list[str]:
     lines = [f"Took {took_text(report.duration_s)}", *(f"Wrote {one_line(file)}" for file in files)]
     if report.folder is not None:
         lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
@@ -288,7 +288,7 @@ def _tables(kind: str, groups: Sequence[GroupSummary]) -> list[list[list[str]]]:
 
 
 def _variant(group: GroupSummary, targets: Collection[str | None], prompts: Collection[str | None]) -> str:
-    """Return what a row of a group counts: its prompt and its target, of which there are several in the table."""
+    """Return the name of a group's row: its prompt and target, each only if the table has several of them."""
     prompt = group.prompt or "no prompt" if len(prompts) > 1 and group.by != "prompt" else None
     target = group.target if len(targets) > 1 and group.by != "target" else None
     return one_line(", ".join(each for each in (prompt, target) if each is not None) or group.name)

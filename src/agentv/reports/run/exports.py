@@ -1,4 +1,4 @@
-"""Write results and reports to files: `-o FILE`, format by suffix. A file appears completely or not at all."""
+"""Write results and reports to files: `-o FILE`, in the format of its suffix. A file is written whole or not at all."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from typing import TextIO
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT, format_named
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.text.printable import harmless, printable, printable_json
+from agentv.reports.text.printable import escape_commands, printable, printable_json
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.events import RunEvent
 
@@ -17,8 +17,8 @@ from agentv.types.events import RunEvent
 class Export:
     """An observer that writes `text_of(event)` for each event to a part file, renamed to `path` when it is closed.
 
-    An interrupted run leaves the results that were finished. If there is no text at all, `empty` is written; None
-    writes no file. Raises StorageError when the file cannot be written.
+    The file of an interrupted run has the finished results. If no event had a text, `empty` is written; if `empty` is
+    None, there is no file. Raises StorageError when the file cannot be written.
     """
 
     def __init__(self, path: Path, text_of: Callable[[RunEvent], str], *, empty: str | None = "") -> None:
@@ -39,12 +39,12 @@ class Export:
         text = self._text_of(event)
         if text:
             self._has_text = True
-            with self._disk():
+            with self._cleaning_up():
                 self._file.write(text)
 
     def close(self) -> None:
         """Move the part file into place; without any event, leave an existing file unchanged."""
-        with self._disk():
+        with self._cleaning_up():
             if self._has_begun and not self._has_text and self._empty:
                 self._file.write(self._empty)
             self._file.close()
@@ -60,7 +60,7 @@ class Export:
             self._part.unlink(missing_ok=True)
 
     @contextmanager
-    def _disk(self) -> Iterator[None]:
+    def _cleaning_up(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -99,34 +99,34 @@ def make_export(
     stdout: TextIO,
     formats: Registry = REPORTS,
     stdout_format: str = "jsonl",
-    in_log: bool = False,
+    is_parsed: bool = False,
 ) -> Export | StreamExport:
     """Return the observer that writes `-o TARGET` in the format of its suffix, or `stdout_format` to `stdout`.
 
-    `formats` are the available formats. `in_log` means that the output may end up in a log of GitHub Actions. Raises
+    `formats` are the available formats. `is_parsed` is True if a CI runner parses the output for commands. Raises
     ConfigError for an unknown suffix or a file that cannot be written, UnknownNameError for an unknown `stdout_format`.
     """
     if target == STDOUT:
-        shown = formats.get(stdout_format)
+        spec = formats.get(stdout_format)
         return StreamExport(
-            stdout, shown.load_factory()(tools).text_of, make_safe=_make_safe(shown.name, in_log=in_log)
+            stdout, spec.load_factory()(tools).text_of, make_safe=_make_safe(spec.name, is_parsed=is_parsed)
         )
     path = Path(target)
-    spec = format_named(path.name, formats)
-    if spec is None:
+    found = format_named(path.name, formats)
+    if found is None:
         *ends, last = (f".{name}" for each in formats for name in (each.name, *each.aliases))
         known = f"{', '.join(ends)} or {last}"
         raise ConfigError(f"-o {target}: unknown format; the file name must end in {known}, or be -")
-    made: Format = spec.load_factory()(tools)
+    made: Format = found.load_factory()(tools)
     return Export(path, made.text_of, empty=made.empty)
 
 
-def _make_safe(name: str, *, in_log: bool) -> Callable[[str], str]:
-    """Return the function that makes the text of a format safe to print; in a log, no line may look like a command."""
+def _make_safe(name: str, *, is_parsed: bool) -> Callable[[str], str]:
+    """Return the function that makes the text of a format safe to print; in parsed output, commands are escaped."""
     if name in ("jsonl", "json", "sarif"):
         return printable_json
-    return _harmless_lines if in_log and name != "github" else printable
+    return _escaped_lines if is_parsed and name != "github" else printable
 
 
-def _harmless_lines(text: str) -> str:
-    return "\n".join(map(harmless, printable(text).split("\n")))
+def _escaped_lines(text: str) -> str:
+    return "\n".join(map(escape_commands, printable(text).split("\n")))

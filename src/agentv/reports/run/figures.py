@@ -1,4 +1,4 @@
-"""The numbers of a target or an evaluator, its baseline and corrected pass rates as text, shared by all formats."""
+"""Numbers of a run as text, for all formats: of targets, evaluators, the baseline and corrected pass rates."""
 
 from collections.abc import Iterator, Sequence
 
@@ -71,7 +71,7 @@ CORRECTED_HEADS = ("judge: target", "pass rate", "95 % CI", "corrected", "95 % C
 
 
 def corrected_rows(rates: Sequence[CorrectedRate]) -> list[list[str]]:
-    """Return a table of the judges' pass rates, raw and corrected; empty without any."""
+    """Return a table of the judges' pass rates, raw and corrected; empty without rates."""
     return [[*CORRECTED_HEADS], *map(corrected_cells, rates)] if rates else []
 
 
@@ -194,14 +194,14 @@ def rate_text(target: TargetSummary) -> str:
 
 
 def usage_text(usage: Usage | None, *, is_estimated: bool = False) -> str:
-    """Return the total tokens of a usage, marked if they are partly estimated; `-` for none."""
+    """Return the total tokens of a usage, marked if they are partly estimated; `-` without tokens."""
     if usage is None or usage == Usage():
         return "-"
     return f"{ESTIMATED if is_estimated else ''}{tokens_text(usage.total or usage.input + usage.output)}"
 
 
 def cost_text(dollars: float | None, usage: Usage, *, is_estimated: bool = False) -> str:
-    """Return a cost, marked if it is partly estimated; `-` if it is unknown, and without tokens and dollars."""
+    """Return a cost, marked if it is partly estimated; `-` if it is unknown, or if nothing was used or paid."""
     if dollars is None or (not dollars and usage == Usage()):
         return "-"
     return f"{ESTIMATED if is_estimated else ''}{money_text(dollars)}"
@@ -212,7 +212,7 @@ ESTIMATED = "~"
 
 
 def estimated_note(targets: Sequence[TargetSummary]) -> str:
-    """Return what the mark of estimated sums means, for the line below a table; empty without any."""
+    """Return the explanation of the mark of estimated sums, for the line below a table; empty if none is marked."""
     if not any(target.is_target_estimated or target.is_judge_estimated for target in targets):
         return ""
     return f"{ESTIMATED} partly estimated: not every call reported what it used"

@@ -33,14 +33,14 @@ class ReportTools(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """The text to write for each event. `empty` is written for a run without any text; None writes no file."""
+    """The text to write for each event. If no event has a text, `empty` is written; if it is None, there is no file."""
 
     text_of: Callable[[RunEvent], str]
     empty: str | None = ""
 
 
 class NoSettings(Struct, frozen=True):
-    """The settings of formats without settings."""
+    """The empty settings of built-in formats."""
 
 
 def make_json_lines(tools: ReportTools) -> Format:

@@ -175,7 +175,7 @@ def _group_tables(report: RunReport) -> Iterator[str]:
 
 
 def _corrected_table(report: RunReport) -> str:
-    """Return the judges' pass rates corrected for their measured errors; empty without any."""
+    """Return the judges' pass rates corrected for their measured errors; empty without rates."""
     if not report.corrected:
         return ""
     rows = [map(cell_code, cells) for cells in map(corrected_cells, report.corrected[:_MOST_EVALUATORS])]

@@ -32,25 +32,25 @@ class Grid(Struct, frozen=True):
     cells: Sequence[Sequence[CellSummary | None]]
 
 
-def grid_of(matrix: MatrixSummary, *, is_turned: bool = False) -> Grid:
-    """Return the matrix with a row per prompt and a column per target; the other way round if `is_turned`."""
+def grid_of(matrix: MatrixSummary, *, is_transposed: bool = False) -> Grid:
+    """Return the matrix with a row per prompt and a column per target, or `is_transposed`."""
     prompts = [NO_PROMPT if each is None else one_line(each) for each in matrix.prompts]
     targets = [one_line(each) for each in matrix.targets]
     cells = [[matrix.cell(prompt, target) for target in matrix.targets] for prompt in matrix.prompts]
-    if is_turned:
+    if is_transposed:
         return Grid("target", prompts, targets, list(zip(*cells, strict=True)))
     return Grid("prompt", targets, prompts, cells)
 
 
 def has_prompts(matrix: MatrixSummary) -> bool:
-    """Return False if the table of targets has all numbers of the matrix already."""
+    """Return True if the matrix has prompts; without prompts, the table of targets already has all of its numbers."""
     return matrix.prompts != (None,)
 
 
 def matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint) -> list[str]:
-    """Return the matrix, with the best cell below; without prompts only the best, as the table of targets says more.
+    """Return the matrix with the best cell below. Without prompts, return only the best cell.
 
-    It has as many columns side by side as fit into `width`; None: all of them.
+    The matrix is split into parts whose columns fit into `width`; None does not split it.
     """
     if matrix is None:
         return []
@@ -62,7 +62,7 @@ def matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint) 
 
 
 def best_text(matrix: MatrixSummary) -> str:
-    """Return which cell is the best, and how sure that is; empty if fewer than two cells have a judged row."""
+    """Return which cell is the best, with the significance; empty if fewer than two cells have a judged row."""
     best = matrix.best
     if best is None:
         return ""
@@ -85,7 +85,7 @@ def _p_text(p: float) -> str:
 
 
 def _place(matrix: MatrixSummary, prompt: str | None, target: str) -> str:
-    """Return `short on small`, or only what the run has several of."""
+    """Return `short on small`; only the prompt or only the target if the run has a single one of the other."""
     names = []
     if len(matrix.prompts) > 1:
         names.append(NO_PROMPT if prompt is None else one_line(prompt))
@@ -118,10 +118,10 @@ def common_count(matrix: MatrixSummary) -> int | None:
 
 
 def _table(matrix: MatrixSummary, width: int | None, paint: Paint) -> list[str]:
-    """Return the matrix as a table, turned if it fits only then, in several parts if it is too wide."""
-    upright, turned = (_Layout(matrix, grid_of(matrix, is_turned=each)) for each in (False, True))
-    is_wide = width is not None and upright.width > width and turned.width < upright.width
-    layout = turned if is_wide else upright
+    """Return the matrix as a table: transposed if that makes it fit, in several parts if it is still too wide."""
+    upright, transposed = (_Layout(matrix, grid_of(matrix, is_transposed=each)) for each in (False, True))
+    is_wide = width is not None and upright.width > width and transposed.width < upright.width
+    layout = transposed if is_wide else upright
     per_part = max(1, len(layout.columns)) if width is None else layout.columns_in(width)
     lines: list[str] = []
     for start in range(0, len(layout.columns), per_part):
@@ -149,7 +149,7 @@ class _Layout:
 
     @property
     def width(self) -> int:
-        """The cells of a line with all columns."""
+        """The width of a line with all columns, in terminal cells."""
         return self._name_width + sum(each + _BETWEEN for each in self._widths)
 
     def columns_in(self, width: int) -> int:

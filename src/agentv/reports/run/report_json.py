@@ -84,7 +84,7 @@ def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
 
 
 def _estimated(target: TargetSummary) -> Mapping[str, JsonValue]:
-    """Return whose cost and usage are partly estimated; nothing if all were reported."""
+    """Return whether the cost and usage of target and judge are partly estimated; nothing if neither is."""
     estimated = {"target": target.is_target_estimated, "judge": target.is_judge_estimated}
     return {"estimated": estimated} if any(estimated.values()) else {}
 

@@ -14,10 +14,10 @@ from agentv.types.records.result import CaseResult
 _CASE_WIDTH = 10
 _TRIAL_WIDTH = 22
 _TARGET_WIDTH = 10
-_LEAST_OF_A_NAME = 16
+_SHORTEST_NAME = 16
 _LONGEST_REASON = 2000
-_READ_OF_A_TEXT = 8 * _LONGEST_REASON
-"""The number of characters of a text that are cleaned; cleaning all of a very long one would be slow."""
+_CLEANED_CHARACTERS = 8 * _LONGEST_REASON
+"""The number of characters of a text that are cleaned; to clean all of a very long text would be slow."""
 
 
 class RowLabels(Struct, frozen=True):
@@ -39,7 +39,7 @@ class RowLabels(Struct, frozen=True):
         """
         suite = f" ({result.slot.suite})" if self.with_suite else ""
         prompt = "" if result.prompt is None else f" · {result.prompt}"
-        case = signs.escape_unsupported(one_line(f"{result.slot.eval_id}{suite}{prompt}"[:_READ_OF_A_TEXT]))
+        case = signs.escape_unsupported(one_line(f"{result.slot.eval_id}{suite}{prompt}"[:_CLEANED_CHARACTERS]))
         return (case if longest is None else clip(case, longest, mark=signs.ellipsis)) + self.trial(result)
 
     def trial(self, result: CaseResult) -> str:
@@ -58,13 +58,13 @@ def row_score(result: CaseResult) -> str:
 
 
 def is_judged(result: EvaluatorResult) -> bool:
-    """Return False if the number of an evaluator's result is not a score: it failed or was skipped."""
+    """Return True if an evaluator's result has a score; False if the evaluator failed or was skipped."""
     return result.error is None and result.status not in ("error", "skipped")
 
 
 def row_reason(result: CaseResult) -> str:
     """Return why a result did not pass: the error, else what its evaluators missed; at most 2,000 characters."""
-    reason = _Reason(longest=_READ_OF_A_TEXT).of_row(result)
+    reason = _Reason(longest=_CLEANED_CHARACTERS).of_row(result)
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
 
 
@@ -119,7 +119,7 @@ def failure_line(
     mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS, *, signs: Signs = UNICODE, width: int | None = None
 ) -> str:
     """Return the line of a result that did not pass; in `width` cells, long names are cut to leave room."""
-    longest = None if width is None else max(width // 4, _LEAST_OF_A_NAME)
+    longest = None if width is None else max(width // 4, _SHORTEST_NAME)
     case_width = _CASE_WIDTH if labels.trials == 1 else _TRIAL_WIDTH
     cells = [mark, pad(labels.label(result, signs=signs, longest=longest), case_width)]
     if labels.with_target:

@@ -34,14 +34,14 @@ from agentv.types.summaries import GroupSummary, TargetSummary
 from agentv.types.usage import Usage
 
 Sources: TypeAlias = Literal["files", "stream"]
-"""What lines are read from: files, or at least a part of them from standard input."""
+"""Where lines are read from: only files, or standard input, possibly together with files."""
 
 _LONGEST_REASON = 2000
 _NO_LINES = target_summary("", TargetTally())
 
 
 def _all_lines(report: RunReport) -> TargetSummary:
-    """Return the summary of all lines: they have one target, as their answers were given."""
+    """Return the summary of all lines. Lines are not counted by target, so that the report has only one summary."""
     return report.targets[0] if report.targets else _NO_LINES
 
 
@@ -73,8 +73,8 @@ class ScoreView(Struct, frozen=True):
     ) -> str:
         """Return the report; its last line is the verdict with the exit code.
 
-        `files` are the written outputs, `groups` are shown as tables. `resume_from` says what `agentv resume` reads the
-        lines from that are not scored yet.
+        `files` are the written outputs, `groups` are shown as tables. `resume_from` is where
+        `agentv resume` reads the remaining lines from.
         """
         errors = report.counts.get("error", 0)
         code = report.verdict.exit_code

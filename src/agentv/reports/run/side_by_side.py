@@ -21,7 +21,7 @@ _LONGEST_TEXT = 12
 
 
 class CaseAnswers(Struct, frozen=True):
-    """The results of one case: `cells` has those of a prompt and target, one for each trial."""
+    """The results of one case. `cells` has the results of each prompt and target, one for each trial."""
 
     suite: str
     eval_id: str
@@ -48,13 +48,13 @@ class CaseAnswers(Struct, frozen=True):
 
     @property
     def first(self) -> RowDetail:
-        """One of the results, for what all of them have."""
+        """The first result, for the data that all results of the case share."""
         return next(iter(self.cells.values()))[0]
 
     def rows(self) -> Iterator[tuple[str | None, Sequence[RowDetail]]]:
-        """Yield the results that stand side by side: for each prompt those of its targets.
+        """Yield each prompt with its results of all targets, which are shown side by side.
 
-        With one target: all of them, and the prompt None.
+        If there is only one target, yield None with the results of all prompts.
         """
         if len(self.targets) == 1:
             yield None, [each for found in self.cells.values() for each in found]
@@ -104,7 +104,7 @@ class SideBySide(Struct, frozen=True):
     def _columns(self, details: Sequence[RowDetail], *, with_question: bool) -> Iterator[str]:
         """Yield results next to each other, as many as fit; the others follow below."""
         fitting = max(1, (self.width + _BETWEEN) // (_NARROWEST + _BETWEEN))
-        # As even as possible: four results where three fit are two times two.
+        # Rows of equal length look better: four results where three fit become two rows of two.
         parts = -(-len(details) // fitting)
         per_part = -(-len(details) // max(1, parts))
         room = (self.width + _BETWEEN) // max(1, per_part) - _BETWEEN

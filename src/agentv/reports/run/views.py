@@ -60,7 +60,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def partial_of(result: CaseResult, answer: Answer | None) -> Partial | None:
-    """Return what the target said before it failed, from the answer, which has its messages, or else the result."""
+    """Return the partial answer of a failed call: that of the stored answer, which has messages, else of the result."""
     return (None if answer is None else answer.partial) or result.partial
 
 
@@ -135,7 +135,7 @@ class CaseView(Struct, frozen=True):
         return self._section(f"{title} ({failure.kind} at {failure.stage}{status})", failure.message)
 
     def _partial(self) -> Iterator[list[str]]:
-        """Yield what the target said and called before it failed."""
+        """Yield the text, reasoning and tool calls of a target before it failed."""
         partial = partial_of(self.result, self.answer)
         if partial is None:
             return

@@ -69,7 +69,7 @@ def clock_text(seconds: float) -> str:
 
 
 def took_text(seconds: float) -> str:
-    """Return the duration of a run: `0.3 s`, `41 s`, and from one minute on that of `clock_text`."""
+    """Return the duration of a run: `0.3 s`, `41 s`, and from one minute on `02:41`, as `clock_text` writes it."""
     if seconds >= _MINUTE_S:
         return clock_text(seconds)
     return f"{int(seconds)} s" if round(seconds, 1) >= _WHOLE_SECONDS_FROM_S else f"{seconds:.1f} s"

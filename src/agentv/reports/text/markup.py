@@ -1,7 +1,7 @@
 """Build HTML and Markdown from untrusted text: texts are shortened, cleaned and escaped when they are added.
 
-No template library is used: jinja2 and markupsafe would be two more dependencies of the core, and a template without
-escaping looks like one with it.
+No template library is used: jinja2 and markupsafe would be two more dependencies of the core, and it is not visible in
+a template whether values are escaped.
 """
 
 import re
@@ -43,7 +43,7 @@ def join(children: Iterable[Child]) -> Html:
 
 
 def verbatim(tag: str, text: str, **attributes: str) -> Html:
-    """Return a `style` or `script` element with trusted text, which browsers read without entities.
+    """Return a `style` or `script` element with trusted text, in which browsers do not decode entities.
 
     Raises ValueError for text that would end the element.
     """
@@ -72,7 +72,7 @@ _TICKS = re.compile("`+")
 
 
 def inline_code(text: str, *, longest: int = LONGEST) -> str:
-    """Return text on one line as a Markdown code span that it cannot break out of. In a table use `cell_code`.
+    """Return text on one line as a Markdown code span, which the text cannot end early. In a table use `cell_code`.
 
     The fence is longer than any run of backticks in the text. Links, images, mentions and emphasis in it have no
     effect; outside of code GitHub would find `@name`, `#1` and URLs even in escaped text.

@@ -1,6 +1,6 @@
 """Make untrusted text safe to print: no terminal sequences, bidirectional overrides or invisible characters.
 
-In logs of CI, no text may be a command to the runner that reads the log.
+In CI logs, no text may be a command to the runner that parses the log.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 UNSAFE = re.compile(
     "["
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but newline and tab
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except newline and tab
     "\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, reordering
     "\ufffe\uffff"  # noncharacters, which XML and YAML forbid
     "\ud800-\udfff"  # surrogates, which cannot be encoded
@@ -59,13 +59,13 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - the widths of Python's own escapes
 
 
-def reads_commands(env: Mapping[str, str]) -> bool:
-    """Return True if a runner reads commands from the log: GitHub Actions, Azure Pipelines or TeamCity."""
+def log_is_parsed(env: Mapping[str, str]) -> bool:
+    """Return True if a CI runner parses the log for commands: GitHub Actions, Azure Pipelines or TeamCity."""
     flags = (env.get("GITHUB_ACTIONS", ""), env.get("TF_BUILD", ""))
     return any(flag.lower() == "true" for flag in flags) or "TEAMCITY_VERSION" in env
 
 
-def harmless(line: str) -> str:
+def escape_commands(line: str) -> str:
     """Return a line in which no runner finds a command: `::name::`, `##[name]` or `##vso[name]`."""
     if "##" in line:
         line = _INLINE.sub("## ", line)
@@ -73,7 +73,7 @@ def harmless(line: str) -> str:
 
 
 class CommandGuard:
-    """Makes a stream of text harmless, also where a command is split over several writes."""
+    """Escapes commands in a stream of text, including commands that are split over several writes."""
 
     def __init__(self) -> None:
         self._tail = ""
@@ -84,7 +84,7 @@ class CommandGuard:
             return text
         safe = _safe(self._tail + text)
         if not safe.startswith(self._tail):
-            # An earlier write began a command: a character between them breaks it.
+            # An earlier write began a command; a dot before the new text breaks it.
             safe = _safe(f"{self._tail}.{text}")
         out = safe[len(self._tail) :]
         self._tail = _open_line(safe)
@@ -96,7 +96,7 @@ def _safe(text: str) -> str:
 
 
 def _open_line(text: str) -> str:
-    """Return what decides whether the next text completes a command: the line that has not ended yet, shortened."""
+    """Return the end of the unfinished last line, which the next text may complete to a command."""
     line = re.split(r"[\r\n]", text)[-1]
     if len(line) <= _LONGEST_TAIL:
         return line

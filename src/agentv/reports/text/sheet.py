@@ -21,7 +21,7 @@ class Finding(Struct, frozen=True):
 class Part(Struct, frozen=True):
     """A titled part. The first of `rows` names the columns; `findings` follow, then `notes`.
 
-    `left_out` says how many findings are omitted and where to see them.
+    `left_out` is a text about the omitted findings: how many, and where to see them.
     """
 
     title: str
@@ -112,7 +112,7 @@ _REASON_LINES = 3
 
 
 def sheet_text(sheet: Sheet, *, width: int | None = 80, signs: Signs = UNICODE, paint: Paint = without_colour) -> str:
-    """Return the sheet as text, with tables cut to `width` and sentences wrapped; None leaves both as they are."""
+    """Return the sheet as text, with tables cut to `width` and sentences wrapped; None does not cut or wrap."""
     lines = [*(paint(line, "bold") for line in _wrapped(sheet.title, width)), *_wrapped(sheet.sentence, width)]
     for part in sheet.parts:
         lines.append("")

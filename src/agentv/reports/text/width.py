@@ -77,7 +77,7 @@ def wrap(text: str, width: int) -> list[str]:
             continue
         if line:
             lines.append(line)
-        *full, line = _broken(word, width)
+        *full, line = _split_word(word, width)
         lines.extend(full)
     return [*lines, line] if line or not lines else lines
 
@@ -94,7 +94,7 @@ def wrap_lines(text: str, width: int | None) -> list[str]:
     return lines
 
 
-def _broken(word: str, width: int) -> list[str]:
+def _split_word(word: str, width: int) -> list[str]:
     """Return the pieces of a word that is longer than a line."""
     pieces = [""]
     for cluster in graphemes(word):
@@ -128,7 +128,7 @@ def table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> lis
 
 
 def side_by_side(tables: Sequence[Sequence[Sequence[str]]], width: int | None) -> list[Sequence[Sequence[str]]]:
-    """Join tables with the same names side by side, as far as `width` has room; None joins none."""
+    """Join tables with the same row names side by side if they fit into `width`; None joins no tables."""
     joined: list[Sequence[Sequence[str]]] = []
     for rows in filter(None, tables):
         both = [[*left, *right[1:]] for left, right in zip(joined[-1], rows, strict=True)] if joined else []
@@ -162,7 +162,7 @@ def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint) -> list[st
 
 
 def with_reason(mark: str, head: str, reason: str, width: int | None, signs: Signs) -> list[str]:
-    """Return an item with its reason: on the same line, or wrapped below it behind a gutter."""
+    """Return the lines of an item: its head with the reason, which with a `width` is wrapped below behind a gutter."""
     if width is None:
         return [f"{mark} {head}  {reason}"]
     lines = wrap(reason, width - 4)
