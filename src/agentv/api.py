@@ -23,7 +23,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run import cluster_reached, run_plan
 from agentv.engine.running.run_stores import make_store, open_quota
 from agentv.engine.stored.report_tools import SavedReports
-from agentv.engine.stored.team_store import kept_name, named_quota, named_store, secrets_of_store
+from agentv.engine.stored.team_store import named_quota, named_store, recorded_name, secrets_of_store
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
@@ -149,7 +149,7 @@ async def _evaluate(
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     if isinstance(source, str | os.PathLike) and given.is_in_files:
         plan = replace(plan, paths=(os.fspath(source),), folder=str(cwd))
-    plan = replace(plan, store=kept_name(destination.store, store_url), quota=shared.kept)
+    plan = replace(plan, store=recorded_name(destination.store, store_url), quota=shared.recorded)
     quota = open_quota(shared, plan)
     clock = make_clock()
     is_stored = destination.folder is not None or store_url is not None or isinstance(source, str | os.PathLike)

@@ -141,7 +141,7 @@ class Registry(Struct):
     installed: Callable[[], Iterable[tuple[str, Announced]]] | None = None
     stand_in: Callable[[str], Spec] | None = None
     """Makes the plug-in for a name that is unknown because the project's plug-ins are not imported."""
-    stood_in: dict[str, None] = field(default_factory=dict)
+    stand_in_names: dict[str, None] = field(default_factory=dict)
 
     def add(self, spec: Spec) -> None:
         """Register a plug-in. Raises PluginError if one of its names is already taken."""
@@ -178,7 +178,7 @@ class Registry(Struct):
             raise self.broken[name]
         if self._known(name) is None and self.stand_in is not None:
             self.add(self.stand_in(name))
-            self.stood_in[name] = None
+            self.stand_in_names[name] = None
         return self._known(name)
 
     def load_all(self) -> None:

@@ -29,7 +29,7 @@ def test_the_shell_in_use_is_the_default() -> None:
 def test_an_unknown_shell_is_refused_with_those_that_are_known() -> None:
     done = run("completion", SHELL="/bin/sh")
     assert done.returncode == 4
-    assert "cannot tell your shell; name one of bash, fish, zsh." in done.stderr
+    assert "cannot detect the shell; name one of bash, fish, zsh." in done.stderr
 
 
 def test_commands_are_completed() -> None:

@@ -114,7 +114,7 @@ def test_resume_refuses_fresh(agentv: Call) -> None:
     log("v1.jsonl", 1)
     score(agentv)
     code, _, err = agentv("resume", "latest", "--fresh")
-    assert (code, "--fresh" in err and "no target is called" in err) == (4, True), err
+    assert (code, "--fresh" in err and "calls no target" in err) == (4, True), err
 
 
 @pytest.mark.parametrize("command", ["resume", "retry", "rescore"])

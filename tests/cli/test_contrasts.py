@@ -109,7 +109,7 @@ def test_wrong_contrasts_are_refused_with_what_there_is(project: Project, keep: 
     assert "no result has 'metadata.tem' to group by" in refused("r1", "--prompts", "v1", "v2", "--by", "tem")
     assert "grouped by criterion" in refused("r1", "--prompts", "v1", "v2", "--by", "criterion")
     assert "exactly two runs" in refused("r1", "r1", "r1", "--by", "tag")
-    assert "has pairs only" in refused("r1", "r1", "--unpaired", "--format", "agentv-ts")
+    assert "compares pairs of whole runs only" in refused("r1", "r1", "--unpaired", "--format", "agentv-ts")
 
 
 def test_a_baseline_groups_by_what_it_has(project: Project, keep: Keep) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.carrying import Project
 
-from agentv.cli.running.run import leaving_on_interrupt
+from agentv.cli.running.run import exit_on_interrupt
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
@@ -56,8 +56,8 @@ def test_the_state_of_git_is_that_of_a_linked_eval_files_repository(project: Pro
 
 INTERRUPTED = """
 import os, signal, sys
-from agentv.cli.running.run import leaving_on_interrupt
-with leaving_on_interrupt():
+from agentv.cli.running.run import exit_on_interrupt
+with exit_on_interrupt():
     try:
         os.kill(os.getpid(), signal.SIGINT)
         signal.pause()
@@ -74,11 +74,11 @@ def test_an_interrupt_before_the_run_ends_the_process() -> None:
 def test_who_ignores_interrupts_goes_on_and_afterwards_all_is_as_before() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with leaving_on_interrupt():
+        with exit_on_interrupt():
             os.kill(os.getpid(), signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with leaving_on_interrupt():
+        with exit_on_interrupt():
             assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:

@@ -101,7 +101,7 @@ def test_a_pipe_need_not_be_stored(folder: Path, agentv: Call) -> None:
     assert "Saved to" not in said
     assert not (folder / ".agentv").exists()
     code, _, problem = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--no-store", "--name", "x")
-    assert (code, "--no-store stores no run, so that --name has no use" in problem) == (4, True)
+    assert (code, "--no-store stores no run, so that --name has no effect" in problem) == (4, True)
 
 
 def test_a_stored_run_gives_the_verdict_that_was_shown(folder: Path, agentv: Call) -> None:
@@ -419,5 +419,5 @@ def test_a_scored_run_refuses_a_cluster(folder: Path, agentv: Call, words: tuple
     assert (code, out, said) == (
         4,
         "",
-        "error: stored answers are scored on this machine; a scored run takes no --backend ray\n",
+        "error: stored answers are scored on this machine; --backend ray cannot be used\n",
     )

@@ -10,7 +10,7 @@ import pytest
 from tests.support.own_process import in_own_process
 
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.running.early_import import import_beside
+from agentv.engine.running.early_import import import_in_background
 
 MODEL = "{name: model, provider: openai, model: m}"
 CANNED = "{name: default, provider: mock, response: hi}"
@@ -28,7 +28,7 @@ def imports(targets_file: str | None, *, targets: tuple[str, ...] = ()) -> bool:
         folder = Path(name)
         if targets_file is not None:
             (folder / "targets.yaml").write_text(targets_file)
-        import_beside(folder, RunOptions(targets=targets), cwd=folder)
+        import_in_background(folder, RunOptions(targets=targets), cwd=folder)
         wait_for_imports()
     return "aiohttp" in sys.modules
 

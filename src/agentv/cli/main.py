@@ -9,7 +9,7 @@ from typing import NamedTuple, NoReturn
 
 import click
 
-from agentv.cli.terminal import guarded_streams, hold_streams, loss
+from agentv.cli.terminal import guarded_streams, hold_streams, unexpected_write_error
 from agentv.types.errors import AgentvError, ConfigError, NothingFoundError, PluginError
 from agentv.version import __version__
 
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     with guarded_streams(os.environ):
         code = _run(arguments)
     for name, stream in (("output", sys.stdout), ("error", sys.stderr)):
-        lost = loss(stream)
+        lost = unexpected_write_error(stream)
         if lost is not None:
             code = exit_code_after_write_error(code, f"standard {name} cannot be written: {lost.strerror}")
     sys.exit(code)

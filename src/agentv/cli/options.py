@@ -1,4 +1,4 @@
-"""The options that several commands share: of display and exports, `--allow-path`, `--var`, and time spans."""
+"""The options that several commands share: display and exports, `--allow-path`, `--var`, and time spans."""
 
 import re
 import sys

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _RUNNERS = {"GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"}
 """Variables of CI runners, so that the module with the guard is imported only there."""
 
-_GONE = (errno.EPIPE, errno.EBADF)
+_CLOSED = (errno.EPIPE, errno.EBADF)
 _STDOUT, _STDERR = 1, 2
 
 
@@ -36,7 +36,7 @@ class _Descriptor(io.FileIO):
 
 
 class StandardStream(io.TextIOWrapper):
-    """A standard stream on its own descriptor, so that descriptors 1 and 2 can be redirected meanwhile.
+    """A standard stream on its own descriptor, so that it still works while descriptors 1 and 2 are redirected.
 
     With a `guard`, what is written contains no command to a CI runner.
     """
@@ -55,7 +55,7 @@ class StandardStream(io.TextIOWrapper):
         )
 
     def write(self, text: str, /) -> int:
-        """Write text, made harmless if there is a guard."""
+        """Write text, with commands escaped if there is a guard."""
         super().write(text if self.guard is None else self.guard.escape(text))
         return len(text)
 
@@ -73,7 +73,7 @@ class StandardStream(io.TextIOWrapper):
 def hold_streams() -> None:
     """Replace standard output and standard error with streams that never raise.
 
-    A stream that a test or an embedding program has already replaced is left alone. A standard descriptor that is
+    A stream that a test or an embedding program has already replaced is not changed. A standard descriptor that is
     closed is opened on /dev/null, so that no file opened later can take its number and receive what is printed. Writing
     to an output that was closed still fails.
     """
@@ -89,7 +89,7 @@ def hold_streams() -> None:
 
 
 class GuardedText:
-    """A stream of an embedding program with a guard; apart from `write` it is that stream."""
+    """A stream of an embedding program whose `write` escapes commands; other attributes are those of the stream."""
 
     def __init__(self, stream: TextIO, guard: "CommandGuard") -> None:
         self._stream = stream
@@ -100,7 +100,7 @@ class GuardedText:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write text, made harmless."""
+        """Write text with commands escaped."""
         self._stream.write(self._guard.escape(text))
         return len(text)
 
@@ -110,7 +110,7 @@ class GuardedText:
 
 
 class CommandText:
-    """A guarded stream for text that agentv has made harmless itself, with commands of its own in it."""
+    """A guarded stream that writes text unchanged: agentv's own commands, and text that is already escaped."""
 
     def __init__(self, stream: StandardStream | GuardedText) -> None:
         self._stream = stream
@@ -121,15 +121,15 @@ class CommandText:
         return getattr(self._stream, name)
 
 
-def for_commands(stream: TextIO) -> TextIO:
-    """Return a stream on which commands to a CI runner can be written; other text must have been made harmless."""
+def command_stream(stream: TextIO) -> TextIO:
+    """Return a stream on which commands to a CI runner can be written; in other text they must be escaped already."""
     guarded: object = stream
     return cast(TextIO, CommandText(guarded)) if isinstance(guarded, StandardStream | GuardedText) else stream
 
 
 @contextmanager
 def guarded_streams(env: Mapping[str, str]) -> Iterator[None]:
-    """Make everything that is printed harmless if a CI runner reads commands from it (workflow_commands.py)."""
+    """Escape commands in everything that is printed if a CI runner parses the log for commands."""
     if not _RUNNERS & env.keys():
         yield
         return
@@ -153,7 +153,7 @@ def _guarded(stream: TextIO, guard: "CommandGuard") -> TextIO:
 
 @contextmanager
 def own_stdout() -> Iterator[TextIO]:
-    """Yield standard output for agentv alone: everything else that prints goes to standard error meanwhile.
+    """Yield standard output for agentv alone; until the end, all other output goes to standard error.
 
     This covers Python's `print` and, after `hold_streams`, descriptor 1, which C code and child processes write to.
     """
@@ -171,12 +171,12 @@ def own_stdout() -> Iterator[TextIO]:
 
 
 def broken_pipe_error(stream: TextIO) -> OSError | None:
-    """Return the error of a stream whose reader is gone (a closed pipe or descriptor); None otherwise."""
+    """Return the write error of a stream whose pipe or descriptor is closed; None otherwise."""
     error = stream.error if isinstance(stream, StandardStream) else None
-    return error if error is not None and error.errno in _GONE else None
+    return error if error is not None and error.errno in _CLOSED else None
 
 
-def loss(stream: TextIO) -> OSError | None:
-    """Return the error of a stream that could not be written for another reason, such as a full disk; else None."""
+def unexpected_write_error(stream: TextIO) -> OSError | None:
+    """Return the write error of a stream that is not a closed pipe, such as a full disk; None otherwise."""
     error = stream.error if isinstance(stream, StandardStream) else None
-    return error if error is not None and error.errno not in _GONE else None
+    return error if error is not None and error.errno not in _CLOSED else None

@@ -1,4 +1,4 @@
-"""Options and commands of other tools: those with the same meaning are taken, all others are answered with ours."""
+"""Options and commands of other tools: synonyms of ours are accepted; for others, the error names ours."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ SAME_MEANING: Mapping[str, str] = {
     "filter": "case",
     "filter-pattern": "case",
 }
-"""Options that mean the same as one of ours, by their name without dashes."""
+"""Our options by the options of other tools that mean the same; names without dashes."""
 
 _OPTIONS: Mapping[str, str] = {
     **{f"--{theirs}": f"here it is `--{ours}`" for theirs, ours in SAME_MEANING.items()},
@@ -52,8 +52,8 @@ _COMMANDS: Mapping[str, str] = {
 }
 
 
-def ours(name: str) -> str:
-    """Return our name of an option that means the same; any other name unchanged."""
+def our_option(name: str) -> str:
+    """Return our option for another tool's option of the same meaning; any other name unchanged."""
     return SAME_MEANING.get(name, name)
 
 

@@ -198,8 +198,8 @@ class Generated(Struct, Generic[T], frozen=True):
 class GenerationSetup(Struct, frozen=True):
     """The settings of a generation: `target` of `known`, with `concurrency` concurrent calls.
 
-    `stops` ends it after the first failure: calls in flight are finished, further requests are not sent. `timeout_s`
-    bounds each call with its retries. `on_done` is called with the number of finished tasks, from 0 to all of them.
+    `stops_on_failure` ends it after the first failure: calls in flight are finished, further requests are not sent.
+    `timeout_s` bounds each call with its retries. `on_done` is called with the number of finished tasks, from 0 to all.
     """
 
     prompt: GenerationPrompt
@@ -209,7 +209,7 @@ class GenerationSetup(Struct, frozen=True):
     home: str
     eval_dir: str
     concurrency: int = 4
-    stops: bool = True
+    stops_on_failure: bool = True
     timeout_s: float | None = None
     redact: tuple[str, ...] = ()
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
@@ -238,7 +238,7 @@ async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -
 
         def waiting() -> Iterator[int]:
             for index in range(len(tasks)):
-                if setup.stops and any(each.failure for each in made.values()):
+                if setup.stops_on_failure and any(each.failure for each in made.values()):
                     return
                 yield index
 

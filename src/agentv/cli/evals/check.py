@@ -230,7 +230,7 @@ def command(
 
     Exit codes: 0 no errors, 3 a target does not answer (--online), 4 errors found, 5 nothing to check.
     """
-    from agentv.cli.terminal import for_commands
+    from agentv.cli.terminal import command_stream
     from agentv.engine.planning.options import parse_variables
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.check.check import check_paths
@@ -247,7 +247,7 @@ def command(
         variables=parse_variables(variables),
     )
     chosen = "json" if as_json else format_
-    stream = for_commands(sys.stdout) if chosen == "github" else sys.stdout
+    stream = command_stream(sys.stdout) if chosen == "github" else sys.stdout
     for line in checked.dialects:
         click.echo(printable(line), err=chosen != "text")
     click.echo(FORMATS[chosen](checked.problems, len(checked.files), cwd), file=stream)

@@ -68,7 +68,7 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
 
 
 def _translated(source: Path) -> "Records":
-    """Return an eval file of AgentV in our own keys; print what it loses."""
+    """Return an eval file of AgentV translated into our keys; print what cannot be translated."""
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.edit.conversion import read_translated
 
@@ -99,9 +99,9 @@ def check_new(paths: list[Path]) -> None:
 
 
 def files_of(records: "Records", output: Path) -> list[Path]:
-    """Return the files to write: a .yaml file beside JSON Lines holds the other keys of an eval file."""
-    beside = records.sort == "eval" and output.suffix == ".jsonl"
-    return [output, output.with_suffix(".yaml")] if beside else [output]
+    """Return the files to write. Next to JSON Lines, a .yaml file contains the other keys of an eval file."""
+    has_yaml = records.sort == "eval" and output.suffix == ".jsonl"
+    return [output, output.with_suffix(".yaml")] if has_yaml else [output]
 
 
 def write_records(records: "Records", paths: list[Path]) -> int:
@@ -150,7 +150,7 @@ def _top_text(records: "Records") -> str:
 
 
 def report_losses(losses: "Iterable[Problem]") -> None:
-    """Print what was not carried over to standard error, a line each."""
+    """Print to standard error what could not be converted, one line each."""
     from agentv.reports.text.printable import printable
 
     for problem in losses:
@@ -158,7 +158,7 @@ def report_losses(losses: "Iterable[Problem]") -> None:
 
 
 def convert_other(source: Path, output: Path, *, as_json: bool) -> bool:
-    """Convert a file of another program; return False if it is of none that is known."""
+    """Convert a file of another program; return False if no converter knows the file."""
     from agentv.loading.importers.recognition import find_converter, is_inspect_log
 
     if is_inspect_log(source):
@@ -221,7 +221,7 @@ def _report(made: "Converted", written: list[Path], output: Path) -> None:
         click.echo(f"Wrote {path}")
     cases = "" if made.cases is None else f": {made.cases} case{'' if made.cases == 1 else 's'}"
     lost = len(made.losses)
-    what = "everything is carried over" if not lost else f"{lost} note{'' if lost == 1 else 's'} above on what changed"
+    what = "everything was converted" if not lost else f"{lost} note{'' if lost == 1 else 's'} above on what changed"
     click.echo(f"Converted from {made.program}{cases}; {what}")
     click.echo(f"Next: agentv check {output}, then agentv run {output}")
 

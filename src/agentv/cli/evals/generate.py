@@ -67,7 +67,7 @@ SCHEMA = "agentv-generate-1"
 
 
 class GenerateOptions(Struct, frozen=True):
-    """The options of both commands."""
+    """The options of `agentv generate evals` and `agentv generate rubrics`."""
 
     target: str | None = None
     targets_file: str | None = None
@@ -107,7 +107,7 @@ def make_setup(
         home=str(find_home(Path.cwd())),
         eval_dir=str(Path.cwd()),
         concurrency=options.concurrency,
-        stops=not options.keep_going,
+        stops_on_failure=not options.keep_going,
     )
 
 
@@ -138,26 +138,26 @@ class Stopped(Exception):  # noqa: N818 - not an error
         super().__init__(signal.Signals(number).name)
 
     def report(self, path: Path) -> int:
-        """Print that the command was stopped; return the exit code."""
+        """Print which signal stopped the command; return the exit code."""
         click.echo(f"\nstopped by {self}; {path} is unchanged", err=True)
         return SIGNALLED + self.number
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end. A signal cancels all calls and child processes; then raises Stopped."""
-    got: list[int] = []
+    """Run a coroutine to its end. Raises Stopped after a signal, which cancels all calls and child processes."""
+    received: list[int] = []
 
     async def watched() -> T:
         task = asyncio.ensure_future(work)
         loop = asyncio.get_running_loop()
 
         def stop(number: int) -> None:
-            if got:  # the second signal kills all children and exits at once
+            if received:  # the second signal kills all children and exits at once
                 try:
                     kill_all()
                 finally:
                     os._exit(SIGNALLED + number)
-            got.append(number)
+            received.append(number)
             task.cancel()
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -167,7 +167,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(watched())
     except asyncio.CancelledError:
-        raise Stopped(got[0] if got else signal.SIGINT) from None
+        raise Stopped(received[0] if received else signal.SIGINT) from None
 
 
 def show_requests(
@@ -190,8 +190,8 @@ def show_requests(
 
 
 EXIT_FAILED = 3
-NAMED = 10
-"""The number of failed items that the last line names; each has an error line of its own before it."""
+_MOST_NAMED = 10
+"""The number of failed items that the last line names; all of them have an error line above."""
 
 
 class Report(Struct, Generic[T], frozen=True):
@@ -224,7 +224,7 @@ class Report(Struct, Generic[T], frozen=True):
             for line in self._lines():
                 click.echo(line, file=stdout)
         if self.failed:
-            click.echo(self._loss(), err=True)
+            click.echo(self._failures_text(), err=True)
         return EXIT_FAILED if self.failed else 0
 
     def _lines(self) -> list[str]:
@@ -247,12 +247,12 @@ class Report(Struct, Generic[T], frozen=True):
         parts += [money_text(sum(known))] if known and len(known) == len(costs) else []
         return f" ({', '.join(parts)})" if parts else ""
 
-    def _loss(self) -> str:
+    def _failures_text(self) -> str:
         """Return which items failed, and the consequence for the file."""
         reasons = [f"{one_line(each.id)}: {one_line(each.failure.message)}" for each in self.failed if each.failure]
         idle = sum(each.value is None and each.failure is None for each in self.made)
-        names = ", ".join(one_line(each.id) for each in self.failed[:NAMED])
-        names += ", …" if len(self.failed) > NAMED else ""
+        names = ", ".join(one_line(each.id) for each in self.failed[:_MOST_NAMED])
+        names += ", …" if len(self.failed) > _MOST_NAMED else ""
         left = f", {idle} not attempted" if idle else ""
         end = "the others were written" if self.writes else "nothing was written"
         hint = "" if self.options.keep_going else "; use --keep-going to write the rest"
@@ -298,7 +298,7 @@ def generate_evals(source: Source, options: GenerateOptions) -> int:
     with own_stdout() as stdout:
         _check(source)
         specs, _ = load_project_parts([source.out.parent])
-        file, target = _existing(source, specs, options.allow_paths)
+        file, target = _open_existing(source, specs, options.allow_paths)
         tasks = make_case_tasks(islice(read_records_of(source.data), source.limit), count=source.count)
         if not tasks:
             click.echo(f"{source.data} has no records", err=True)
@@ -339,8 +339,8 @@ def _check(source: Source) -> None:
     check_writable(out)
 
 
-def _existing(source: Source, specs: Specs, allow_paths: tuple[str, ...]) -> tuple[CasesFile, str | None]:
-    """Return the file to append to, after checking that it can be appended to, and its target; or an empty file."""
+def _open_existing(source: Source, specs: Specs, allow_paths: tuple[str, ...]) -> tuple[CasesFile, str | None]:
+    """Return the cases of an existing output file and its target, or no cases. Raises ConfigError if it cannot grow."""
     if not source.out.exists():
         return CasesFile(source.out, b"", ()), None
     target = load_suite(source.out, specs=specs, allow_paths=allow_paths).target
@@ -398,7 +398,7 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
         cwd = Path.cwd()
         inputs = load_inputs(find_eval_files([path], cwd=cwd), run_options, cwd=cwd, env=os.environ)
         suite, file = inputs.suites[0].suite, open_cases(path, allow_paths=options.allow_paths)
-        cases, positions = _whole(suite), select_cases(suite, run_options).positions
+        cases, positions = _readable_cases(suite), select_cases(suite, run_options).positions
         chosen = [index for index in range(len(cases)) if positions is None or index in positions]
         if not chosen:
             click.echo(f"no case of {path} matches", err=True)
@@ -439,7 +439,7 @@ def _rubrics_setup(item: SuiteInput, options: GenerateOptions, specs: Specs, tot
     )
 
 
-def _whole(suite: EvalSuite) -> list[EvalCase]:
+def _readable_cases(suite: EvalSuite) -> list[EvalCase]:
     """Return all cases. Raises EvalFileError when one of them cannot be read."""
     cases = list(suite.cases)
     problems = [problem for case in cases if isinstance(case, BrokenCase) for problem in case.problems]

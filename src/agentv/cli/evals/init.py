@@ -104,16 +104,16 @@ def command(folder: Path, template: str, name: str | None, given: str | None, *,
     files = files_of(template)
     if name is not None:
         files = _renamed(files, template, name)
-    written, kept = write_all(folder, _installing(files, source))
+    written, existing = write_all(folder, _installing(files, source))
     if as_json:
-        report = {"schema": "agentv-init-1", "folder": str(folder), "written": written, "kept": kept}
+        report = {"schema": "agentv-init-1", "folder": str(folder), "written": written, "kept": existing}
         click.echo(json.dumps({**report, "agentv": source}))
         return
     for file in written:
         click.echo(f"wrote   {folder / file}")
-    for file in kept:
+    for file in existing:
         click.echo(f"exists  {folder / file}  (not changed)")
-    if ".gitignore" in kept and not _ignores_keys(folder / ".gitignore"):
+    if ".gitignore" in existing and not _ignores_keys(folder / ".gitignore"):
         click.echo("\nAPI keys go into .env: add the line `.env` to .gitignore, so that they are never committed.")
     if urlsplit(source).scheme in ("file", "git+file") and any(file in written for file in _CI_FILES):
         click.echo(f"\nCI jobs install agentv from {source}, which exists only on this machine: replace it with a URL.")
@@ -179,16 +179,16 @@ def write_all(folder: Path, files: Mapping[str, str]) -> tuple[list[str], list[s
     """
     made: list[Path] = []
     written: list[str] = []
-    kept: list[str] = []
+    existing: list[str] = []
     try:
         for name, text in sorted(files.items()):
-            (written if _write_new(folder / name, text, made) else kept).append(name)
+            (written if _write_new(folder / name, text, made) else existing).append(name)
     except OSError as error:
-        _take_back(made)
+        _remove_made(made)
         message = f"cannot write {error.filename or folder}: {error.strerror}; nothing was written"
         in_the_way = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError)
         raise (ConfigError if in_the_way else StorageError)(message) from error
-    return written, kept
+    return written, existing
 
 
 def _write_new(path: Path, text: str, made: list[Path]) -> bool:
@@ -205,7 +205,7 @@ def _write_new(path: Path, text: str, made: list[Path]) -> bool:
     return True
 
 
-def _take_back(made: list[Path]) -> None:
+def _remove_made(made: list[Path]) -> None:
     for path in reversed(made):
         with suppress(OSError):
             path.rmdir() if path.is_dir() else path.unlink()

@@ -124,9 +124,9 @@ def _json(output: JsonObject) -> str:
 
 
 def reasons_of(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> FindReasons:
-    """Return a function that finds the reasons for a case's scores on both sides, from its lowest-scored results.
+    """Return a function that finds the reasons for a case's scores before and after, from its lowest-scored results.
 
-    `sides` are the compared groups of both, if they are not the whole ones.
+    `sides` are the compared groups of the two runs; None compares the whole runs.
     """
     was, is_now = sides or (before.side, after.side)
 
@@ -143,12 +143,13 @@ def _reason(found: FoundScores, side: Side, name: CaseName) -> str | None:
     return reason_of(next(found.stored.results_at([place])))
 
 
-_TWO = 2
-_BY_WEIGHT = (4, 5, 1, 3, 2, 0)
+_SIDES = 2
+_CODES_BY_WEIGHT = (4, 5, 1, 3, 2, 0)
+"""Exit codes of verdicts; of several verdicts, the first one in this order decides."""
 
 
 class CompareOptions(Struct, frozen=True, kw_only=True):
-    """The options of `agentv compare`. `gates` None: the exit code depends only on whether cases could be paired."""
+    """The options of `agentv compare`. Without `gates`, the exit code depends only on whether cases could be paired."""
 
     threshold: float
     seed: int
@@ -164,7 +165,7 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def choices(self) -> tuple[RowChoice, RowChoice] | None:
-        """The results of either side of a contrast of two targets or prompts; None for whole runs."""
+        """The results to compare when two targets or prompts are contrasted, before and after; None for whole runs."""
         if self.targets is not None:
             return RowChoice(target=self.targets[0]), RowChoice(target=self.targets[1])
         if self.prompts is not None:
@@ -179,7 +180,9 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
             if given is not None and self.by == kind:
                 raise ConfigError(f"--{kind}s compares {kind}s, so that --by {kind} has nothing to group")
         if self.format == "agentv-ts" and (self.by is not None or self.unpaired):
-            raise ConfigError("--format agentv has pairs only; use --by and --unpaired with another format")
+            raise ConfigError(
+                "--format agentv-ts compares pairs of whole runs only; use --by and --unpaired with another format"
+            )
 
 
 def compare(references: Sequence[str], options: CompareOptions) -> int:
@@ -203,14 +206,14 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
     click.echo(comparisons_text(explained, options.format, options.listed), nl=False)
     if options.format == "agentv-ts" and comparisons[0].cases:
         return 0 if comparisons[0].mean_of_pairs >= 0 else 1
-    return min((each.exit_code for each in verdicts), key=_BY_WEIGHT.index)
+    return min((each.exit_code for each in verdicts), key=_CODES_BY_WEIGHT.index)
 
 
 def _gates(options: CompareOptions) -> tuple[ScopedGate, ...] | None:
     if options.gates is None:
         return None
     if options.format == "agentv-ts":
-        raise ConfigError("--format agentv sets its own exit code; use --gate with another format")
+        raise ConfigError("--format agentv-ts sets its own exit code; use --gate with another format")
     return tuple(ScopedGate(parse_gate(gate, COMPARE_METRICS)) for gate in options.gates)
 
 
@@ -223,22 +226,22 @@ def _check_names(gates: Sequence[ScopedGate], runs: Sequence[FoundScores]) -> No
 
 
 def _load(home: Path, references: Sequence[str], options: CompareOptions) -> list[FoundScores]:
-    """Return the runs; the first is the one to compare with. Raises ConfigError for too few or too many."""
+    """Return the runs; the others are compared with the first. Raises ConfigError for too few or too many."""
     named = list(references)
     if options.baseline is not None:
         named = [options.baseline, *(named or ["latest"])]
     if options.choices is not None:
         named = named or ["latest"]
-        if len(named) > _TWO:
+        if len(named) > _SIDES:
             raise ConfigError("--targets and --prompts compare within one run (the latest by default), or two runs")
         return [
             find_scores(home, reference, chosen, by=options.by)
             for reference, chosen in zip((named[0], named[-1]), options.choices, strict=True)
         ]
-    if len(named) < _TWO:
+    if len(named) < _SIDES:
         raise ConfigError("compare needs at least two runs, or one with --baseline, --targets or --prompts")
-    if len(named) > _TWO and (options.format == "agentv-ts" or options.by is not None):
-        what = "--by" if options.by is not None else "--format agentv"
+    if len(named) > _SIDES and (options.format == "agentv-ts" or options.by is not None):
+        what = "--by" if options.by is not None else "--format agentv-ts"
         raise ConfigError(f"{what} compares exactly two runs")
     return [find_scores(home, reference, by=options.by) for reference in named]
 
@@ -289,21 +292,21 @@ def _compare_groups(
     codes = [0 if each.verdict is None else each.verdict.exit_code for each in groups]
     if not codes:
         return NOTHING_SELECTED
-    return 0 if gates is None and 0 in codes else min(codes, key=_BY_WEIGHT.index)
+    return 0 if gates is None and 0 in codes else min(codes, key=_CODES_BY_WEIGHT.index)
 
 
 def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_errors: int) -> RunVerdict:
     pairs = ComparedPairs(comparison)
-    ending = Ending("finished", reason=_nothing(comparison), noun="case")
+    ending = Ending("finished", reason=_nothing_text(comparison), noun="case")
     if gates is None:
         return run_verdict(pairs, ending, gates=(), max_errors=pairs.all.rows)
-    unfinished = _unfinished(comparison)
+    unfinished = _unfinished_text(comparison)
     if unfinished is not None and pairs.all.rows:
         ending = Ending("failed", reason=unfinished, noun="case")
     return run_verdict(pairs, ending, gates=gates, max_errors=max_errors)
 
 
-def _unfinished(comparison: Comparison) -> str | None:
+def _unfinished_text(comparison: Comparison) -> str | None:
     """Return which runs are unfinished and may lack cases, so that gates cannot be trusted; None if all finished."""
     unfinished = [
         f"{one_line(side.label)} is {state}" if side.state == "running" else f"{one_line(side.label)} was {state}"
@@ -313,7 +316,7 @@ def _unfinished(comparison: Comparison) -> str | None:
     return ", and ".join(unfinished) or None
 
 
-def _nothing(comparison: Comparison) -> str:
+def _nothing_text(comparison: Comparison) -> str:
     if not comparison.is_paired:
         return "one of the runs has no result with a score"
     before, after = (", ".join(side.targets) or "none" for side in (comparison.before, comparison.after))

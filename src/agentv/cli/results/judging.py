@@ -80,7 +80,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.summaries import Calibration
 
 _HUMAN = "human"
-"""The type of evaluators that take their scores from human labels; they cannot be calibrated."""
+"""The type of evaluators whose scores are human labels; they cannot be calibrated."""
 
 
 class CalibrateOptions(Struct, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
 
 
 class _Pairing(Struct, frozen=True):
-    """A judge and the labels to compare it with: the judge's criterion, and the criterion that the labels name."""
+    """A judge and the labels to compare it with: the judge's `criterion`, and that of the labels."""
 
     evaluator: str
     criterion: str
@@ -155,7 +155,7 @@ def _report(cards: Sequence[JudgeCard], files: Sequence[str | None], options: Ca
 
 
 def _pairings(labelled: _Labelled, options: CalibrateOptions) -> list[_Pairing]:
-    """Return the selected judges with their labels. Raises ConfigError, naming what there is, if none has labels."""
+    """Return the selected judges with their labels. Raises ConfigError, with the known names, if there are none."""
     evaluators = sorted({each.name for row in labelled.rows for each in row.evaluator_results if each.type != _HUMAN})
     if options.evaluator is not None and options.evaluator not in evaluators:
         raise UnknownNameError("evaluator", options.evaluator, known=evaluators)
@@ -226,7 +226,7 @@ def _card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_
 def _save(
     home: Path, labelled: _Labelled, pairing: _Pairing, answers: Sequence[LabelledAnswer], card: ReportCard
 ) -> str | None:
-    """Save the calibration for the judge setups it was measured on; print to standard error why it is not saved."""
+    """Save the calibration for the judge setups it was measured on; if that fails, print why to standard error."""
     if not answers or not card.confusion.answers:
         return None
     slots = {each.slot for each in answers}
@@ -253,10 +253,10 @@ def _save(
 
 
 def _setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], evaluator: str) -> tuple[str, ...]:
-    """Return the judge setups that scored the results. Raises ConfigError if one is not known any more."""
+    """Return the judge setups that scored the results. Raises ConfigError if the files no longer describe them."""
     cwd = working_folder(stored.run, stored.folder.resolve().parent.parent)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
-        if stored.are_given:
+        if stored.has_given_answers:
             found = find_given_setups(runner_of(stored), stored, rows, evaluator)
         else:
             plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ)
@@ -340,7 +340,7 @@ class CheckOptions(Struct, frozen=True, kw_only=True):
 
 
 class _RepeatPlan(Struct, frozen=True):
-    """The judges to call again, the answers with their lengths in characters, and the expected calls and cost."""
+    """The judges to call again, the length of each answer in characters, and the expected calls and cost."""
 
     stored: StoredRun
     names: tuple[str, ...]
@@ -350,7 +350,7 @@ class _RepeatPlan(Struct, frozen=True):
 
 
 def check(reference: str, options: CheckOptions) -> int:
-    """Call the judges of a run again and print how far each agrees with itself; return the exit code."""
+    """Call the judges of a run repeatedly and print how consistent each is; return the exit code."""
     refuse_unwritable(options.outputs)
     folder = find_run(find_home(Path.cwd()), reference).resolve()
     refuse_second_writer(folder)
@@ -362,12 +362,13 @@ def check(reference: str, options: CheckOptions) -> int:
     stop = StopSignal()
     rows, found = _rejudge(repeat, options, stop)
     if not rows:
-        raise StorageError(f"no verdict was made: {stop.reason or 'no stored answer matches its case any more'}")
+        reason = stop.reason or "the case or target of every stored answer was edited"
+        raise StorageError(f"no judge gave a verdict: {reason}")
     left = len(repeat.lengths) - len(found)
     if left and stop.reason is None:
         click.echo(f"skipped {count_text(left, 'answer')} whose case or target was edited since", err=True)
     checks = _checks(repeat, rows, options)
-    _checked(checks, folder / CHECK_FILE, options)
+    _report_checks(checks, folder / CHECK_FILE, options)
     return _exit_code(stop)
 
 
@@ -410,7 +411,7 @@ def _rejudge(
     home = repeat.stored.folder.parent.parent
     cwd = working_folder(repeat.stored.run, home)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
-        if repeat.stored.are_given:
+        if repeat.stored.has_given_answers:
             return asyncio.run(_judge_given(repeat, options, stop))
         change = only_judges(repeat.names)
         plan = load_stored_plan(
@@ -483,7 +484,7 @@ def _checks(repeat: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptio
     ]
 
 
-def _checked(checks: Sequence[JudgeCheck], file: Path, options: CheckOptions) -> None:
+def _report_checks(checks: Sequence[JudgeCheck], file: Path, options: CheckOptions) -> None:
     output: JsonObject = {"schema": CHECK_SCHEMA, "checks": [check_to_json(each) for each in checks]}
     try:
         write_by_rename(file, pretty(output))

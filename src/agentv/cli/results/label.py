@@ -13,10 +13,10 @@ IMPORT = "import"
 
 
 class _LabelGroup(click.Group):
-    """`agentv label agreement` is a command of its own; with anything else, labels are imported."""
+    """A group that runs `import` unless the first argument names another of its commands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the name of the import before arguments that name no command."""
+        """Insert `import` before arguments that do not start with a command."""
         names = (*self.commands, *ctx.help_option_names)
         return super().parse_args(ctx, args if args and args[0] in names else [IMPORT, *args])
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.screen import terminal_style
-from agentv.cli.terminal import for_commands, own_stdout
+from agentv.cli.terminal import command_stream, own_stdout
 from agentv.engine.stored.report import load_report
 from agentv.engine.stored.report_tools import report_tools
 from agentv.loading.files.places import find_home
@@ -132,7 +132,7 @@ def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> 
             made = make_export(
                 output,
                 tools=tools,
-                stdout=for_commands(stdout),
+                stdout=command_stream(stdout),
                 formats=formats,
                 stdout_format=options.format_name or "jsonl",
                 is_parsed=log_is_parsed(os.environ),

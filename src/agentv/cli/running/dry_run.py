@@ -24,7 +24,7 @@ PILOT = "pilot"
 
 
 class DryRun(Struct, frozen=True):
-    """A run that is planned and not started. The rendered prompts are written to `prompts_folder`.
+    """A run that is planned but not started. The rendered prompts are written to `prompts_folder`.
 
     `pilot` is the number of cases to run anyway, as the basis of the cost estimate.
     """
@@ -34,9 +34,9 @@ class DryRun(Struct, frozen=True):
     pilot: int | None = None
 
 
-def run_pilot(cases: int, options: RunOptions, planned: Callable[[RunOptions], RunPlan], stdout: TextIO) -> None:
+def run_pilot(cases: int, options: RunOptions, plan_with: Callable[[RunOptions], RunPlan], stdout: TextIO) -> None:
     """Run a few cases as a stored run of its own; its usage is the basis of the cost estimate."""
-    plan = planned(replace(options, sample=min(cases, options.sample or cases), name=PILOT, gates=()))
+    plan = plan_with(replace(options, sample=min(cases, options.sample or cases), name=PILOT, gates=()))
     code = run_and_report(
         plan,
         OutputOptions(display="none", has_verdict=False),

@@ -18,7 +18,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
-from agentv.engine.stored.team_store import STORE_KEY, kept_name, named_store
+from agentv.engine.stored.team_store import STORE_KEY, named_store, recorded_name
 from agentv.loading.files.places import find_home
 from agentv.storage.files.object_store import check_url
 from agentv.storage.files.segment_writer import remove_segments
@@ -32,8 +32,8 @@ from agentv.types.records.run import RunRecord
 from agentv.version import __version__
 
 _STOPPED = 2
-_OWN = ("shard", "name", "segments")
-"""Options in which the shards of one run may differ."""
+_OWN_OPTIONS = ("shard", "name", "segments")
+"""Options that may differ between the shards of one run."""
 
 
 def merge(
@@ -44,7 +44,7 @@ def merge(
     name: str | None,
     segments: str | None = None,
 ) -> int:
-    """Merge several runs into one; return the exit code. `segments` is the place for those of the new run."""
+    """Merge several runs into one; return the exit code. The segments of the new run are stored at `segments`."""
     if segments is not None:
         check_url(segments)
     home = find_home(Path.cwd())
@@ -58,7 +58,7 @@ def merge(
         for note in refuse_changed_results(run, may_lack_results=False):
             click.echo(f"run {run.run_id}: {note}", err=True)
     store_url = named_store(continuing.store, cwd=Path.cwd(), env=os.environ)
-    plan = {**_with_gates(_common_plan(runs), runs, home), STORE_KEY: kept_name(continuing.store, store_url)}
+    plan = {**_with_gates(_common_plan(runs), runs, home), STORE_KEY: recorded_name(continuing.store, store_url)}
     owners = find_owners(runs)
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock, segments=segments)
@@ -110,7 +110,7 @@ def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
                 )
     options = _without_own(first.run.plan.get("options"))
     if isinstance(options, dict) and isinstance(budget := options.get("budget_usd"), int | float):
-        # Each shard had its own, unless they shared one by its name.
+        # Each shard had its own budget, unless a name made them share one.
         options["budget_usd"] = budget if options.get("budget_name") else budget * len(runs)
     rows = [run.run.plan.get("rows") for run in runs]
     known = [count for count in rows if isinstance(count, int)]
@@ -122,11 +122,11 @@ def _with_gates(plan: JsonObject, runs: Sequence[StoredRun], home: Path) -> Json
     options = plan.get("options")
     if not isinstance(options, Mapping) or options.get("gates") != [] or not all(map(_is_shard, runs)):
         return plan
-    whole = {name: value for name, value in plan.items() if name != "gates"}
-    whole["options"] = {name: value for name, value in options.items() if name != "gates"}
-    record = replace(runs[0].run, plan=whole)
+    plan_of_all = {name: value for name, value in plan.items() if name != "gates"}
+    plan_of_all["options"] = {name: value for name, value in options.items() if name != "gates"}
+    record = replace(runs[0].run, plan=plan_of_all)
     files = load_stored_plan(record, home, cwd=working_folder(record, home), env=os.environ)
-    return {**whole, **files.gates_to_json()}
+    return {**plan_of_all, **files.gates_to_json()}
 
 
 def _is_shard(run: StoredRun) -> bool:
@@ -136,7 +136,7 @@ def _is_shard(run: StoredRun) -> bool:
 
 def _without_own(value: JsonValue) -> JsonValue:
     if isinstance(value, Mapping):
-        return {key: item for key, item in value.items() if key not in _OWN}
+        return {key: item for key, item in value.items() if key not in _OWN_OPTIONS}
     return value
 
 

@@ -1,4 +1,4 @@
-"""`--online` of `check` and `doctor`: send every target and judge one short request and print the results."""
+"""`--online` of `check` and `doctor`: send one short request to every target and judge, and print the results."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ EXIT_UNANSWERED = 3
 def probe_paths(
     paths: Sequence[str], targets: tuple[str, ...], targets_file: str | None, variables: tuple[str, ...] = ()
 ) -> "list[Probe]":
-    """Send one request to each target and judge that the eval files use, or to `targets`, as their first case would."""
+    """Send a request like that of its first case to each target and judge of the eval files, or only to `targets`."""
     from agentv.engine.planning.inputs import load_inputs
     from agentv.engine.planning.options import RunOptions
     from agentv.engine.planning.planning import make_plan

@@ -1,4 +1,4 @@
-"""The options of every command that continues a stored run: its team store, quota, budget, folders, failing judges."""
+"""The options of all commands that continue a stored run: team store, quota, budget, folders, failing judges."""
 
 import os
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from agentv.cli.options import ALLOW_PATH_OPTION
 
 
 class ContinueOptions(Struct, frozen=True):
-    """The values of these options for a run that is continued: None is the run's own, `allow_paths` are absolute."""
+    """The values of these options; None stands for the value stored with the run. `allow_paths` are absolute."""
 
     store: str | None = None
     quota: str | None = None

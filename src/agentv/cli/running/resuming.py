@@ -44,18 +44,18 @@ def resume(reference: str | None, output: OutputOptions, continuing: ContinueOpt
     """Finish a run; return the exit code. `fresh` discards answers of targets whose code has changed."""
     home = find_home(Path.cwd())
     folder = _latest_unfinished(home) if reference is None else find_run(home, reference)
-    _take_over(folder)
+    _refuse_running(folder)
     stored = open_run(folder)
-    begun = None if fresh else unfinished_generation(stored)
-    if stored.are_given and fresh:
-        raise ConfigError(f"run {stored.run_id} has given answers: no target is called, so that --fresh has no use")
-    if stored.are_given and begun is None:
+    unfinished = None if fresh else unfinished_generation(stored)
+    if stored.has_given_answers and fresh:
+        raise ConfigError(f"run {stored.run_id} scores logged answers and calls no target; omit --fresh")
+    if stored.has_given_answers and unfinished is None:
         from agentv.cli.running.scored import score_rest
 
         return score_rest(stored, output, continuing)
-    if begun is not None:
-        click.echo(f"continuing the unfinished {begun.purpose} of this run", err=True)
-        return _run_generation(folder, output, continuing, begun)
+    if unfinished is not None:
+        click.echo(f"continuing the unfinished {unfinished.purpose} of this run", err=True)
+        return _run_generation(folder, output, continuing, unfinished)
 
     def prepare(resume_plan: ResumePlan, plan: RunPlan, run: StoredRun) -> ResumePlan:
         changed = _changed_targets(plan, run)
@@ -71,24 +71,24 @@ def retry(
     reference: str, output: OutputOptions, continuing: ContinueOptions, *, only: str, globs: Sequence[str]
 ) -> int:
     """Re-run the chosen cases of a finished run; return the exit code. `only` is `errors`, `failed` or `cases`."""
-    folder = _finished(reference)
+    folder = _finished_folder(reference)
     stored = open_run(folder)
     if not any(map(chosen_rows(only, globs), stored.results())):
-        raise ConfigError(f"run {stored.run_id} has no {_sought(only, globs)}; nothing to retry")
+        raise ConfigError(f"run {stored.run_id} has no {_selection_text(only, globs)}; nothing to retry")
     rows = sum(1 for _ in whole_lines(folder / "results.jsonl"))
     generation = RequestedGeneration("retry", only, tuple(globs), rows=rows)
     return _run_generation(folder, output, continuing, generation, started=generation.to_event())
 
 
-def _sought(only: str, globs: Sequence[str]) -> str:
-    """Return what a retry looked for, for a message."""
-    sought = {"errors": "results with an error", "failed": "results that failed or have an error"}
-    return sought.get(only) or f"results of --case {' or '.join(map(repr, globs))}"
+def _selection_text(only: str, globs: Sequence[str]) -> str:
+    """Return a description of the results that a retry selects, for a message."""
+    texts = {"errors": "results with an error", "failed": "results that failed or have an error"}
+    return texts.get(only) or f"results of --case {' or '.join(map(repr, globs))}"
 
 
 def rescore(reference: str, output: OutputOptions, continuing: ContinueOptions, *, evaluators: str | None) -> int:
-    """Evaluate the stored answers of a run again; return the exit code. `evaluators` is a file of new ones."""
-    folder = _finished(reference).resolve()
+    """Evaluate the stored answers of a run again; return the exit code. `evaluators` is a file of new evaluators."""
+    folder = _finished_folder(reference).resolve()
     # Relative to the project, so that a later resume finds it from any working folder.
     named = None if evaluators is None else os.path.relpath(Path(evaluators).resolve(), _project_of(folder))
     generation = RequestedGeneration("rescore", evaluators=named)
@@ -108,7 +108,7 @@ def _run_generation(
     `started` is the event that records a new generation; None when continuing.
     """
     stored = open_run(folder)
-    if stored.are_given:
+    if stored.has_given_answers:
         from agentv.cli.running.scored import score_again
 
         is_chosen = None
@@ -136,8 +136,8 @@ def _run_generation(
     return continue_run(folder, output, "rescore", continuing, change=change, started=started)
 
 
-def _take_over(folder: Path) -> None:
-    """Refuse a second writer, and report what a killed one had left behind."""
+def _refuse_running(folder: Path) -> None:
+    """Refuse a run that another process writes, and report what a killed process left behind."""
     left = refuse_second_writer(folder)
     if left is not None:
         click.echo(f"note: {left}", err=True)
@@ -160,7 +160,7 @@ def continue_run(
     event that starts a new generation. With `ignores_cache` the answer cache is not read.
     """
     folder = folder.resolve()
-    _take_over(folder)
+    _refuse_running(folder)
     stored = open_run(folder)
     notes = refuse_changed_results(stored, may_lack_results=True)
     home = folder.parent.parent
@@ -209,10 +209,10 @@ def _project_of(folder: Path) -> Path:
     return folder.parent.parent.parent
 
 
-def _finished(reference: str) -> Path:
+def _finished_folder(reference: str) -> Path:
     """Return the folder of a finished run. Raises ConfigError for an unfinished one."""
     folder = find_run(find_home(Path.cwd()), reference)
-    _take_over(folder)
+    _refuse_running(folder)
     stored = open_run(folder)
     log = imported_log(stored.run.plan)
     if log is not None:
@@ -236,7 +236,7 @@ def _latest_unfinished(home: Path) -> Path:
 
 
 def _changed_targets(plan: RunPlan, run: StoredRun) -> dict[str, str]:
-    """Return what has changed in the code of each target, by target; unchanged ones are missing."""
+    """Return what has changed in the code of the targets, by target; unchanged targets are left out."""
     folders = [suite.suite.base_dir for suite in plan.suites]
     roots = [suite.suite.repository_root for suite in plan.suites]
     git = load_git_state(roots[0]) if roots else None

@@ -24,9 +24,9 @@ from agentv.cli.options import (
     with_output_options,
 )
 from agentv.cli.terminal import own_stdout
-from agentv.cli.words_of_others import ours
+from agentv.cli.words_of_others import our_option
 from agentv.engine.planning.options import RunOptions, make_options
-from agentv.engine.running.early_import import import_beside
+from agentv.engine.running.early_import import import_in_background
 from agentv.engine.running.provenance import begin_git_state
 from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
 from agentv.types.errors import ConfigError
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def leaving_on_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end the process at once: no call was made, nothing is stored, and imports must not be interrupted.
+def exit_on_interrupt() -> Iterator[None]:
+    """Make Ctrl-C end the process at once, while nothing is called or stored: an import must not be interrupted.
 
-    A process that ignores SIGINT or has its own handler keeps that.
+    If the process ignores SIGINT or has its own handler, nothing is changed.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler or current_thread() is not main_thread():
@@ -64,49 +64,49 @@ def run_paths(
 ) -> int:
     """Plan and run eval files; return the exit code. Output of the files' own code goes to standard error.
 
-    `store` is the value of `--store`; None falls back to the environment and `.agentv.yaml`. `quota` is that of
-    `--quota`; None is the store's.
+    `store` is the value of `--store`; None falls back to the environment and `.agentv.yaml`. `quota` is the value of
+    `--quota`; None falls back to the store.
     """
     with own_stdout() as stdout:
         cwd = Path.cwd()
-        paths = _given_paths(paths, cwd)
+        paths = _paths_to_run(paths, cwd)
         files = find_eval_files(paths, cwd=cwd)
-        with ExitStack() as beside:
+        with ExitStack() as background:
             git = None
             if dry_run is None and files:
                 git = begin_git_state(str(find_repository_root(files[0])))
-                beside.enter_context(leaving_on_interrupt())
-                beside.callback(import_beside(files[0].parent, options, cwd=cwd).join)
+                background.enter_context(exit_on_interrupt())
+                background.callback(import_in_background(files[0].parent, options, cwd=cwd).join)
 
             from agentv.engine.planning.inputs import load_inputs, unknown_parts
             from agentv.engine.planning.planning import make_plan
-            from agentv.engine.stored.team_store import kept_name, named_quota, named_store, secrets_of_store
+            from agentv.engine.stored.team_store import named_quota, named_store, recorded_name, secrets_of_store
             from agentv.loading.files.places import find_skipped_files, skipped_lines
 
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
             shared = named_quota(quota, store_url)
             secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(shared.url, os.environ))
-            # A dry run imports and starts nothing; a pilot is a run.
+            # A dry run imports and starts nothing, unless it has a pilot, which is a run.
             is_imported = dry_run is None or dry_run.pilot is not None
             inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=is_imported)
             home = find_home(cwd)
             skipped = tuple(skipped_lines(find_skipped_files(paths, cwd=cwd, found=files), cwd))
 
-            def planned(options: RunOptions) -> "RunPlan":
+            def plan_with(options: RunOptions) -> "RunPlan":
                 plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
                 return replace(
                     plan,
                     paths=tuple(paths),
                     folder=str(cwd),
-                    store=kept_name(store, store_url),
-                    quota=shared.kept,
+                    store=recorded_name(store, store_url),
+                    quota=shared.recorded,
                     git=git,
                     warnings=(*skipped, *plan.warnings, *unknown_parts(inputs)),
                 )
 
-            plan = planned(options)
+            plan = plan_with(options)
         if dry_run is not None:
-            return _run_dry(dry_run, plan, planned, options=options, stdout=stdout)
+            return _run_dry(dry_run, plan, plan_with, options=options, stdout=stdout)
 
         from agentv.cli.running.running import run_and_report
         from agentv.engine.running.run_stores import make_store, open_quota
@@ -120,8 +120,8 @@ def run_paths(
         )
 
 
-def _given_paths(paths: Sequence[str], cwd: Path) -> Sequence[str]:
-    """Return the paths of the command line, or those that are read without any."""
+def _paths_to_run(paths: Sequence[str], cwd: Path) -> Sequence[str]:
+    """Return the paths of the command line; without any, the default ones."""
     if paths:
         return paths
     from agentv.loading.project import paths_to_read
@@ -132,16 +132,16 @@ def _given_paths(paths: Sequence[str], cwd: Path) -> Sequence[str]:
 def _run_dry(
     dry_run: "DryRun",
     plan: "RunPlan",
-    planned: "Callable[[RunOptions], RunPlan]",
+    plan_with: "Callable[[RunOptions], RunPlan]",
     *,
     options: RunOptions,
     stdout: TextIO,
 ) -> int:
-    """Print a plan, after a pilot if there is to be one; return the exit code."""
+    """Run the pilot if one is requested, then print the plan; return the exit code."""
     from agentv.cli.running.dry_run import run_pilot, show_plan
 
     if dry_run.pilot is not None:
-        run_pilot(dry_run.pilot, options, planned, stdout)
+        run_pilot(dry_run.pilot, options, plan_with, stdout)
     return show_plan(plan, dry_run, Path.cwd(), stdout)
 
 
@@ -149,7 +149,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     return click.option(name, *names, multiple=True, metavar=metavar, help=help)
 
 
-@click.command("run", context_settings={"token_normalize_func": ours})
+@click.command("run", context_settings={"token_normalize_func": our_option})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @_several("--target", "targets", help="Target, or provider:model; repeat to compare several.", metavar="NAME")
 @click.option(

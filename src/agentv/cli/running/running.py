@@ -17,7 +17,7 @@ from msgspec import Struct
 from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.options import OutputOptions
 from agentv.cli.running.stopping import show_cursor, stopping_on_signals
-from agentv.cli.terminal import broken_pipe_error, for_commands
+from agentv.cli.terminal import broken_pipe_error, command_stream
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
@@ -123,7 +123,7 @@ def open_outputs(
 def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
     stream = output.stream(stdout)
     # Plain progress writes annotations between lines that it has escaped itself.
-    stream = for_commands(stream) if is_github(os.environ) else stream
+    stream = command_stream(stream) if is_github(os.environ) else stream
     to_record = partial(export_record, include_trace=output.include_trace)
     shown = make_observer(
         output.display, stream, is_terminal=stream.isatty(), env=os.environ, clock=clock, to_record=to_record
@@ -147,14 +147,14 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
         place = target if target == STDOUT else str(output.folder / target)
         tools = report_tools(include_trace=output.include_trace)
         is_parsed = log_is_parsed(os.environ)
-        export = make_export(place, tools=tools, stdout=for_commands(stdout), formats=formats, is_parsed=is_parsed)
+        export = make_export(place, tools=tools, stdout=command_stream(stdout), formats=formats, is_parsed=is_parsed)
         yield CheckedOutput(f"-o {target}", export, target)
 
 
 def write_errors(observers: Sequence[CheckedOutput], stdout: TextIO) -> Iterator[str]:
     """Yield a message for each requested output that could not be written.
 
-    A closed pipe counts for an export to standard output, but not for the display.
+    A closed pipe is an error for an export to standard output; for the display it is not.
     """
     for checked in observers:
         broken_pipe = broken_pipe_error(stdout) if checked.target == STDOUT else None

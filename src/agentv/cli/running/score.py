@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
-from agentv.cli.terminal import broken_pipe_error, loss, own_stdout
+from agentv.cli.terminal import broken_pipe_error, own_stdout, unexpected_write_error
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring, LogReading
@@ -28,7 +28,7 @@ from agentv.engine.planning.options import RunOptions
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures, StopSignal
 from agentv.engine.running.run_stores import with_team_store
-from agentv.engine.stored.team_store import kept_name, named_store
+from agentv.engine.stored.team_store import named_store, recorded_name
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.files.places import find_home
 from agentv.reports.progress.observers import choose_display
@@ -113,7 +113,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             target_field=options.target_field,
             by=options.by,
         )
-        report = finish(
+        report = score_and_report(
             scoring,
             options.workers,
             screen,
@@ -125,13 +125,13 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
 
 
 def sources_of(files: Sequence[str]) -> Sources | None:
-    """Return what `agentv resume` reads the rest of these inputs from; None for named pipes."""
+    """Return where `agentv resume` can read the remaining lines; None if an input is a named pipe."""
     if not all(file == STDIN or Path(file).is_file() for file in files):
         return None
     return "stream" if STDIN in files else "files"
 
 
-def finish(
+def score_and_report(
     scoring: LineScoring,
     workers: int,
     screen: "Screen",
@@ -140,7 +140,7 @@ def finish(
     output: str | None = None,
     resume_from: Sources | None = None,
 ) -> RunReport:
-    """Judge every line, save the report with the run, and show it; with `resume_from`, show how to go on."""
+    """Judge every line, save the report with the run, and show it; with `resume_from`, show how to resume."""
     state = "failed"
     try:
         asyncio.run(_score(scoring, workers))
@@ -198,7 +198,7 @@ def _new_run(
         gates=None if gates is None else tuple(each.gate.expression for each in gates),
         options=run_options.to_json(),
         reading=reading,
-        store=kept_name(options.store, store_url),
+        store=recorded_name(options.store, store_url),
     )
 
     def open_store() -> ResultStore:
@@ -221,7 +221,7 @@ def parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[Sco
 
 
 def _check_gate_names(gates: Sequence[ScopedGate], criteria: frozenset[str] | None) -> None:
-    """Refuse a gate on a criterion that no line can have, before any judge is called."""
+    """Refuse a gate on a criterion that is not in the configuration, before any judge is called."""
     for gate in (scoped.gate for scoped in gates):
         if criteria is not None and gate.name == "criterion" and gate.argument not in criteria:
             raise gate.wrong_argument(str(UnknownNameError("criterion", gate.argument or "", known=criteria)))
@@ -250,7 +250,7 @@ def check_sources(files: Sequence[str]) -> None:
 
 
 class _Output:
-    """The output of scores: a file that grows by whole lines, standard output, or nothing."""
+    """The output of scores: a file to which whole lines are appended, standard output, or nothing."""
 
     def __init__(self, target: str | None, stdout: TextIO) -> None:
         self.path = None if target in (None, _STDOUT) else Path(str(target))
@@ -272,7 +272,7 @@ class _Output:
         if self._stdout is not None:
             self._stdout.write(printable_json(encode(line.to_dict()).decode()) + "\n")
             self._stdout.flush()
-            if (lost := loss(self._stdout)) is not None:
+            if (lost := unexpected_write_error(self._stdout)) is not None:
                 raise StorageError(f"standard output cannot be written: {lost.strerror}")
             if broken_pipe_error(self._stdout) is not None and stop.state == "finished":
                 stop.drain("standard output was closed")
@@ -452,7 +452,7 @@ def _make_options(given: dict[str, Any]) -> "ScoreOptions":
 
     named = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
     if named is not None and not given["is_stored"]:
-        raise ConfigError(f"--no-store stores no run, so that {named} has no use")
+        raise ConfigError(f"--no-store stores no run, so that {named} has no effect")
     gates = given.pop("gates")
     if "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")

@@ -1,4 +1,4 @@
-"""Continuation of a run that `agentv score` or Python made: the rest of its lines, or its stored answers again."""
+"""Continue a run that `agentv score` or Python made: score its remaining lines, or its stored answers again."""
 
 import asyncio
 import contextlib
@@ -20,9 +20,9 @@ from agentv.cli.running.score import (
     ScoreOptions,
     Screen,
     check_sources,
-    finish,
     load_config,
     parse_gates,
+    score_and_report,
     sources_of,
 )
 from agentv.cli.terminal import own_stdout
@@ -77,7 +77,7 @@ def score_rest(stored: StoredRun, output: OutputOptions, continuing: ContinueOpt
 
 
 def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
-    """Refuse files whose scored lines are not the same any more. Raises ConfigError for the first difference."""
+    """Refuse files in which a scored line has changed. Raises ConfigError for the first difference."""
     scored = ScoredLines(stored.run_id)
     for answer in stored.all_answers():
         if answer.origin is not None:
@@ -86,7 +86,8 @@ def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
         scored.add(row.file, row.line, row.part, row.line_digest)
     if not scored.are_known:
         click.echo(
-            f"note: run {stored.run_id} does not record the contents of its lines, so a change of its log is not seen",
+            f"note: run {stored.run_id} does not record the contents of its lines; "
+            "changes to its log cannot be detected",
             err=True,
         )
     asyncio.run(scored.refuse_changes(files))
@@ -103,7 +104,7 @@ def score_again(
 ) -> int:
     """Judge stored answers again; return the exit code.
 
-    `is_chosen` chooses their rows; None: those whose evaluators have changed. `configuration` replaces the run's own.
+    `is_chosen` selects results; None selects those whose evaluators have changed. `configuration` replaces the run's.
     """
 
     def lines(scoring: LineScoring) -> Lines:
@@ -123,12 +124,12 @@ def _continue(
     configuration: Path | None = None,
 ) -> int:
     if continuing.backend == "ray" or continuing.ray_address or continuing.shared_path:
-        raise ConfigError("stored answers are scored on this machine; a scored run takes no --backend ray")
+        raise ConfigError("stored answers are scored on this machine; --backend ray cannot be used")
     refuse_changed_results(stored, may_lack_results=True)
     folder = stored.folder.resolve()
     home, clock = folder.parent.parent, make_clock()
     cwd = working_folder(stored.run, home)
-    # Relative paths start from the folder of the original run, those of the reports from the present one.
+    # Relative paths start from the folder of the original run, but paths of reports from the current folder.
     outputs = tuple(each if each == STDOUT else str(output.folder / each) for each in output.outputs)
     with own_stdout() as stdout, contextlib.chdir(cwd):
         options = _options(stored, continuing, configuration)
@@ -158,12 +159,14 @@ def _continue(
                 run=run,
                 target_field=options.target_field,
             )
-            _remember(stored, scoring, run, is_rest=is_rest)
+            _restore(stored, scoring, run, is_rest=is_rest)
             if generation is not None:
                 run.store.note(GENERATION_STARTED, generation.to_event())
             scoring.lines = make_lines(scoring)
             resume_from = sources_of(_files(stored)) if is_rest else "files"
-            made = finish(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from)
+            made = score_and_report(
+                scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from
+            )
             run.observe(RunEnded(made))
         if outputs:
             report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
@@ -187,7 +190,7 @@ def _emitter(observers: Sequence[CheckedOutput]) -> Callable[[RunEvent], None]:
 
     def emit(event: RunEvent) -> None:
         for observer in dispatcher[type(event)]:
-            with contextlib.suppress(OSError):  # kept by the observer, and reported at the end
+            with contextlib.suppress(OSError):  # stored by the observer, and reported at the end
                 observer.notify(event)
 
     return emit
@@ -204,7 +207,7 @@ def _note_first_output(stored: StoredRun) -> None:
 
 
 def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRunner:
-    """Return a runner of a scored run's present configuration, in the run's folder; `only` names its evaluators.
+    """Return a runner of a scored run's current configuration, in the run's folder; `only` selects evaluators.
 
     Raises ConfigError for a run without a configuration file.
     """
@@ -214,9 +217,9 @@ def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRun
     return runner
 
 
-def _remember(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_rest: bool) -> None:
-    """Take over what a run has: its rows, the trials of its cases, and answers without a row."""
-    run.store  # noqa: B018 - opened now: nothing else may write the run meanwhile
+def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_rest: bool) -> None:
+    """Restore the state of a run: its results, the trials of its cases, and answers without a result."""
+    run.store  # noqa: B018 - opened now, so that no other process can write the run
     judged, done = set[int](), DigestSet()
     streamed = StoredLines() if is_rest and STDIN in _files(stored) else None
     for row in stored.results():
@@ -268,17 +271,17 @@ def _number(scored: JsonObject, key: str, default: int) -> int:
 
 
 def _options(stored: StoredRun, continuing: ContinueOptions, configuration: Path | None) -> ScoreOptions:
-    """Return the options of a run, those of this command first. Raises ConfigError without a configuration's file."""
+    """Return the stored options of a run, updated by this command. Raises ConfigError without a configuration file."""
     scored, own = _scored(stored), stored_options(stored.run.plan)
     named = _text(scored, "config")
     path = configuration or (None if named is None else Path(named))
     if path is None:
         raise ConfigError(
             f"run {stored.run_id} was made from Python and has no configuration file; "
-            f"agentv rescore {stored.run_id} --evaluators FILE scores its answers by one"
+            f"agentv rescore {stored.run_id} --evaluators FILE scores its answers with one"
         )
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file; run {stored.run_id} was scored by it")
+        raise ConfigError(f"{path}: no such file; it is the configuration of run {stored.run_id}")
     paths = scored.get("map")
     return ScoreOptions(
         config=path,

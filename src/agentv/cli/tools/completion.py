@@ -25,7 +25,7 @@ def command(ctx: click.Context, shell: str | None, as_json: bool) -> None:  # no
     """Print the completion script for a shell (default: the one in $SHELL)."""
     shell = shell or PurePath(os.environ.get("SHELL", "")).name
     if shell not in INSTALL:
-        raise click.UsageError(f"cannot tell your shell; name one of {', '.join(sorted(INSTALL))}.", ctx)
+        raise click.UsageError(f"cannot detect the shell; name one of {', '.join(sorted(INSTALL))}.", ctx)
     script = get_completion_class(shell)
     if script is None:
         raise click.UsageError(f"the installed version of click has no completion for {shell}.", ctx)

@@ -28,7 +28,7 @@ _OTHER_AGENTS = ("gemini", "opencode", "cursor-agent", "aider", "goose", "amp", 
 
 
 class Finding(Struct, frozen=True):
-    """The result of one check. `remedy` says what to do about a warning or error."""
+    """The result of one check. `remedy` is the advice for a warning or an error."""
 
     about: str
     health: Health
@@ -43,7 +43,7 @@ def command(as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
     """Check this machine and project for problems. Exits with 3 if there are errors."""
     findings = list(examine(Path.cwd()))
     if online:
-        findings += _answers(Path.cwd())
+        findings += _request_answers(Path.cwd())
     if as_json:
         click.echo(
             json.dumps(
@@ -71,7 +71,7 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield from _targets(folder)
 
 
-def _answers(folder: Path) -> Iterator[Finding]:
+def _request_answers(folder: Path) -> Iterator[Finding]:
     """Send one short request to every target whose variables are set."""
     from agentv.cli.running.probing import probe
     from agentv.loading.files.places import find_home
@@ -182,7 +182,7 @@ def _home(folder: Path) -> Finding:
 
 
 def _killed_runs(folder: Path) -> Iterator[Finding]:
-    """End what killed runs left running; agentv's watcher does it at once, unless it was killed as well."""
+    """End processes that a killed run left behind; agentv's watcher ends them at once, unless it was killed too."""
     from agentv.engine.running.run_stores import refuse_second_writer
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import list_run_folders
@@ -201,9 +201,9 @@ def _killed_runs(folder: Path) -> Iterator[Finding]:
 def _project_targets(
     folder: Path, *, is_imported: bool = False
 ) -> "tuple[ParsedTargets, Specs, Mapping[str, str], tuple[str, ...]] | None":
-    """Read the project's targets; None when it has no targets file. Raises AgentvError if it cannot be read.
+    """Return the project's targets, plug-ins, environment and names of plug-in modules; None without a targets file.
 
-    The project's plug-ins, which come last, are imported only for requests to targets.
+    The modules are imported only if `is_imported`. Raises AgentvError if the file cannot be read.
     """
     from agentv.engine.plugins.loading import load_specs, load_specs_without
     from agentv.loading.files.dotenv import load_env
@@ -255,8 +255,8 @@ def _targets(folder: Path) -> Iterator[Finding]:
     for target in targets:
         if target.name in faulty:
             continue
-        if target.provider in specs.providers.stood_in:
-            remedy = "A run imports them; `agentv doctor --online` does, too."
+        if target.provider in specs.providers.stand_in_names:
+            remedy = "A run imports plug-ins, and so does `agentv doctor --online`."
             what = f"provider {target.provider!r} is unknown: {', '.join(plugins)} is not imported"
             yield Finding(f"target {target.name}", "warning", what, remedy)
         else:
@@ -270,7 +270,7 @@ def _target(target: "TargetConfig", env: Mapping[str, str], folder: Path) -> Fin
         remedy = "Only if you use this target: set it in the environment or in .env."
         return Finding(about, "warning", f"{target.provider}: {', '.join(unset)} is not set", remedy)
     program = _program(target)
-    if program is not None and not _is_there(program, [folder, folder / "evals"]):
+    if program is not None and not _is_installed(program, [folder, folder / "evals"]):
         remedy = "Only if you use this target: install it, or correct `command_template`."
         return Finding(about, "warning", f"{target.provider}: {program} is not installed", remedy)
     return Finding(about, "ok", f"{target.provider}: {program}" if program else target.provider)
@@ -303,7 +303,7 @@ def _program(target: "TargetConfig") -> str | None:
     return "".join(pieces) if pieces and len(pieces) == len(first) else None
 
 
-def _is_there(program: str, folders: Sequence[Path]) -> bool:
+def _is_installed(program: str, folders: Sequence[Path]) -> bool:
     if "/" in program:
         return any(os.access(folder / program, os.X_OK) for folder in folders)
     return shutil.which(program) is not None

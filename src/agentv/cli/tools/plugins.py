@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "agentv-plugins-1"
 _PLAIN: Mapping[object, str] = {str: "string", bool: "true or false", int: "whole number", float: "number"}
-_COUNTABLE = ("string", "whole number", "number")
+_WITH_PLURAL = ("string", "whole number", "number")
 
 
 @click.command()
@@ -30,7 +30,10 @@ def command(names: tuple[str, ...], *, as_json: bool, is_imported: bool) -> None
     broken = [str(error) for _, registry in registries for error in registry.broken.values()]
     if as_json:
         described = {
-            what: [{**describe(spec), "brought_by": _brought_by(spec, registry)} for spec in _chosen(registry, names)]
+            what: [
+                {**describe(spec), "brought_by": _package_and_version(spec, registry)}
+                for spec in _chosen(registry, names)
+            ]
             for what, registry in registries
         }
         shown = {"schema": SCHEMA, **described, "broken": broken, "not_imported": list(not_imported)}
@@ -81,13 +84,13 @@ def render_settings(spec: "Spec") -> str:
     return "\n".join([title, *(line.rstrip() for line in lines)])
 
 
-def _brought_by(spec: "Spec", registry: "Registry") -> str | None:
-    """Return the package of a plug-in with its version; None for built-in ones and those of the project."""
+def _package_and_version(spec: "Spec", registry: "Registry") -> str | None:
+    """Return the package of a plug-in with its version; None for built-in plug-ins and plug-ins of the project."""
     return registry.brought_by.get(spec.name)
 
 
 def _package(spec: "Spec", registry: "Registry") -> str:
-    package = _brought_by(spec, registry)
+    package = _package_and_version(spec, registry)
     return f"  [{package}]" if package else ""
 
 
@@ -189,7 +192,7 @@ def describe_type(hint: Any) -> str:  # type hints have no common type
 
 
 def _plural(kind: str) -> str:
-    return f"{kind}s" if kind in (*_COUNTABLE, "mapping", "scalar") else kind
+    return f"{kind}s" if kind in (*_WITH_PLURAL, "mapping", "scalar") else kind
 
 
 def _describe_choice(hints: list[Any]) -> str:  # type hints have no common type

@@ -103,7 +103,7 @@ The fake model server is ready; Ctrl-C stops it.
 
 {rows}
 
-As targets.yaml (FAKE_KEY may be anything; the first one needs none):
+As targets.yaml (any FAKE_KEY is accepted; the first target needs none):
 
 {targets_yaml(url)}"""
 

@@ -164,7 +164,7 @@ def _to_json(run: "SharedRun") -> "JsonObject":
 
 
 def _chosen(url: str | None) -> "tuple[StoreUrl, ManagedRunStore]":
-    """Return the store of the option, environment or config. Raises ConfigError for none, or one without commands."""
+    """Return the store of the option, environment or config. Raises ConfigError if it is not set or has no commands."""
     import os
     from pathlib import Path
 
@@ -183,7 +183,7 @@ def _chosen(url: str | None) -> "tuple[StoreUrl, ManagedRunStore]":
     specs, _gates = load_project_parts([Path.cwd()])
     store = open_run_store(place, specs)
     if not isinstance(store, ManagedRunStore):
-        raise ConfigError(f"the store {place} takes runs only while they run (agentv run --store); it has no commands")
+        raise ConfigError(f"the store {place} only receives runs while they are executed (agentv run --store)")
     return place, store
 
 

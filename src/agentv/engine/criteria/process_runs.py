@@ -132,7 +132,9 @@ class ProcessRun:
         for folder in reversed(list_run_folders(self._home)):
             with suppress(StorageError):
                 stored = StoredRun(folder)
-                is_same_suite = stored.run.name == name and stored.are_given and stored.suites == (self._run.suite,)
+                is_same_suite = (
+                    stored.run.name == name and stored.has_given_answers and stored.suites == (self._run.suite,)
+                )
                 if is_same_suite and judged_by(_configuration(stored)) == self._judged_by:
                     return folder
         return None

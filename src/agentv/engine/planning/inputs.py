@@ -182,5 +182,5 @@ def unknown_parts(inputs: Inputs) -> Iterator[str]:
     """Yield a message for each name that only a plug-in that was not imported can define."""
     where = ", ".join(inputs.not_imported)
     for registry in (inputs.specs.evaluators, inputs.specs.providers):
-        for name in registry.stood_in:
+        for name in registry.stand_in_names:
             yield f"unknown: {registry.what} {name!r}, its settings and cost; the plug-ins are not imported ({where})"

@@ -21,7 +21,7 @@ _READS_CERTIFICATES = "aiohttp.connector"
 """The module that reads the certificates on import."""
 
 
-def import_beside(folder: Path, options: RunOptions, *, cwd: Path) -> Thread:
+def import_in_background(folder: Path, options: RunOptions, *, cwd: Path) -> Thread:
     """Start to import the HTTP providers that eval files in `folder` probably use: those of the targets in `options`.
 
     A wrong guess costs one needless import. Code that needs a provider waits for the same import, and reports its

@@ -279,7 +279,7 @@ def _load_judging(run: StoredRun) -> StoredVerdict:
         recorded=recorded,
         order=plan_order(run),
         reason=None if log is None else log.why_incomplete,
-        are_given=run.are_given,
+        are_given=run.has_given_answers,
     )
 
 

@@ -47,7 +47,7 @@ def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[
     return named if named is not None and _same_place(named, mine) else replace(mine, hint=_hint(mine))
 
 
-def kept_name(option: str | None, store: StoreUrl | None) -> str | None:
+def recorded_name(option: str | None, store: StoreUrl | None) -> str | None:
     """Return what a run records about its team's store: the URL without password, `none`, or nothing."""
     return (NO_STORE if option == NO_STORE else None) if store is None else store.public
 
@@ -57,11 +57,14 @@ QUOTA_KEY = "quota"
 
 
 class NamedQuota(Struct, frozen=True):
-    """The URL of a shared quota, None for no sharing. `is_required` unless it is only the usual one, of the store."""
+    """The URL of a shared quota, None for no sharing. `is_required` is False for the default, the store's own quota.
+
+    `recorded` is what the run records about it, as `recorded_name` returns it.
+    """
 
     url: StoreUrl | None
     is_required: bool = True
-    kept: str | None = None
+    recorded: str | None = None
 
 
 def named_quota(option: str | None, store: StoreUrl | None) -> NamedQuota:
@@ -69,7 +72,7 @@ def named_quota(option: str | None, store: StoreUrl | None) -> NamedQuota:
     if option is None:
         return NamedQuota(store, is_required=False)
     url = None if option == NO_STORE else parse_store_url(option)
-    return NamedQuota(url, kept=kept_name(option, url))
+    return NamedQuota(url, recorded=recorded_name(option, url))
 
 
 def quota_of_run(

@@ -130,7 +130,7 @@ class StoredRun:
         return tuple(path for path in paths if isinstance(path, str))
 
     @property
-    def are_given(self) -> bool:
+    def has_given_answers(self) -> bool:
         """True if the run judged answers that existed already, and called no target."""
         return SCORED in self.run.plan
 
