@@ -188,8 +188,8 @@ def test_options_override_the_marker_and_trials_make_one_test(project: Path) -> 
         ('"evals/refunds.yaml", target="defualt"', "there is no target 'defualt'"),
         ('"evals/refunds.yaml", case="x*"', "no case of evals/refunds.yaml matches case='x*' (3 loaded)"),
         ('"evals/refunds.yaml", trials=0', "trials must be a whole number from 1, not 0"),
-        ('"evals/refunds.yaml", cases="x"', "it takes a path, and target=, case= and trials="),
-        ("", "it takes a path, and target=, case= and trials="),
+        ('"evals/refunds.yaml", cases="x"', "expected a path, and optionally target=, case= and trials="),
+        ("", "expected a path, and optionally target=, case= and trials="),
     ],
 )
 def test_a_wrong_marker_is_an_error_of_the_collection(tmp_path: Path, marker: str, message: str) -> None:

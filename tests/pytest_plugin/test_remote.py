@@ -13,9 +13,9 @@ def rows():
 
 called = set()
 sys.setprofile(lambda frame, event, arg: called.add(frame.f_code.co_name))
-remote.answered(b'{"all_wanted": []}', rows)
+remote.handle_request(b'{"all_wanted": []}', rows)
 sys.setprofile(None)
-print("answered" in called, "get_class_annotations" in called)
+print("handle_request" in called, "get_class_annotations" in called)
 """
 
 

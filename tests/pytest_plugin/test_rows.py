@@ -7,15 +7,15 @@ from threading import Barrier
 
 import pytest
 
-from agentv.pytest_plugin.rows import GivenAnswer, RunOfSession, SessionOptions
+from agentv.pytest_plugin.rows import GivenAnswer, SessionOptions, SessionRun
 
 ROUNDS = 40
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[RunOfSession]:
+def session(tmp_path: Path) -> Iterator[SessionRun]:
     (tmp_path / ".git").mkdir()
-    made = RunOfSession(SessionOptions(str(tmp_path)))
+    made = SessionRun(SessionOptions(str(tmp_path)))
     yield made
     made.end(interrupted=False, early=None)
 
@@ -25,7 +25,7 @@ def given(file: str, name: str, answer: str) -> GivenAnswer:
 
 
 @pytest.mark.parametrize("files", [("a/test_desk.py", "b/test_desk.py"), ("test_desk.py", "test_desk.py")])
-def test_checks_of_the_same_name_judge_their_own_answers(session: RunOfSession, files: tuple[str, str]) -> None:
+def test_checks_of_the_same_name_judge_their_own_answers(session: SessionRun, files: tuple[str, str]) -> None:
     """Two folders have a test of this name, or two workers run the same test."""
     together = Barrier(2)
 
@@ -42,7 +42,7 @@ def test_checks_of_the_same_name_judge_their_own_answers(session: RunOfSession, 
         assert second.result() == ["second"] * ROUNDS
 
 
-def test_a_further_check_of_a_test_has_a_number(session: RunOfSession) -> None:
+def test_a_further_check_of_a_test_has_a_number(session: SessionRun) -> None:
     rows = [session.of_answer(given(file, "test_x", "x"), ()) for file in ("a.py", "a.py", "b.py", "a.py")]
     assert [(row.suite, row.eval_id) for row in rows] == [
         ("a.py", "test_x"),

@@ -79,7 +79,7 @@ def test_trim_removes_white_space_around_a_value() -> None:
         ("{{ name | default }}", "'{{ name | default }}' cannot be read", False),
         ("{{ name } is", "'{{ name }' does not end with '}}'", False),
         ("{% raw %} a", "{% raw %} has no {% endraw %}", False),
-        ("{% if name %}", "'{% if … %}' is not supported: only {% raw %} is, and variables have no code", False),
+        ("{% if name %}", "'{% if … %}' is not supported: only {% raw %} is, and code is not evaluated", False),
     ],
 )
 def test_what_cannot_be_filled_is_reported_and_stays(text: str, message: str, is_undefined: bool) -> None:

@@ -229,7 +229,7 @@ def test_a_value_too_long_for_an_argument_suggests_the_prompt_file(end: str) -> 
     template.fill(values)
     with pytest.raises(TemplateError, match=r"\{PROMPT\} is 120 kB, but .* at most 120 kB; use \{PROMPT_FILE\}"):
         template.fill(values | {"PROMPT": "é" * (MAX_VALUE_BYTES // 2) + "x"})
-    with pytest.raises(TemplateError, match=r"holds a NUL character.*\{PROMPT_FILE\}"):
+    with pytest.raises(TemplateError, match=r"contains a NUL character.*\{PROMPT_FILE\}"):
         template.fill(values | {"PROMPT": "a\0b"})
 
 
@@ -261,7 +261,7 @@ def test_each_file_stands_as_the_format_says(text: str, expected: tuple[str, ...
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the files format is empty; it may hold {path} and {basename}"),
+        ("", "the files format is empty; it may contain {path} and {basename}"),
         ("{file}", "the files format has the unsupported placeholder {file}; supported: {path}, {basename}"),
         ("'{path}", "the files format cannot be read: No closing quotation"),
     ],

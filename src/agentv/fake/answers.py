@@ -30,8 +30,8 @@ from agentv.fake.api import (
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
-_DEPTH = 8
-_JOINING = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
+_MAX_DEPTH = 8
+_COMBINING_KEYS = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
 _FORMATS: Mapping[str, str] = {
     "date": "2026-01-01",
     "date-time": "2026-01-01T00:00:00Z",
@@ -50,7 +50,7 @@ def example_object(schema: JsonObject) -> JsonObject:
 def example_of(schema: JsonObject, *, name: str = "", root: JsonObject | None = None, depth: int = 0) -> JsonValue:
     """Return an example of a schema: `const`, `default`, the first of `enum` or `examples`, or a small value.
 
-    `name` is the property that the value is for, which texts are made of. References within the schema are followed.
+    `name` is the name of the property, from which example texts are made. References within the schema are followed.
     """
     root = schema if root is None else root
     schema = _merged(schema, root)
@@ -61,7 +61,7 @@ def example_of(schema: JsonObject, *, name: str = "", root: JsonObject | None = 
         if as_list(schema.get(key)):
             return as_list(schema[key])[0]
     kind = _type_of(schema)
-    if depth >= _DEPTH:
+    if depth >= _MAX_DEPTH:
         return None
     if kind == "object":
         return _object(schema, root, depth)
@@ -103,11 +103,11 @@ def _type_of(schema: JsonObject) -> str:
 
 def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
     """Return a schema merged with its reference, its first alternative and all its parts."""
-    for _ in range(_DEPTH):
+    for _ in range(_MAX_DEPTH):
         parts = _parts(schema, root)
         if not parts:
             break
-        schema = {key: value for key, value in schema.items() if key not in _JOINING}
+        schema = {key: value for key, value in schema.items() if key not in _COMBINING_KEYS}
         for part in parts:
             schema = {**schema, **part}
     return schema
@@ -127,7 +127,7 @@ def _parts(schema: JsonObject, root: JsonObject) -> list[JsonObject]:
 
 _GENERATION_PROMPT = re.compile(r'^- "nonce": "([^"]+)", copied exactly\n- "(rubrics|cases)": ', re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!?\n]+")
-_MOST = 3
+_MOST_ITEMS = 3
 
 
 def generated_reply(question: Question) -> str | None:
@@ -147,7 +147,7 @@ def _sentences(said: str, name: str, nonce: str) -> list[str]:
     fence = re.compile(rf"<<<{name} {re.escape(nonce)}>>>\n(.*?)\n<<<end of {name} {re.escape(nonce)}>>>", re.DOTALL)
     found = fence.search(said)
     texts = (text.strip(' "{}[]#*-') for text in _SENTENCE.findall(found[1] if found else said))
-    return [text for text in texts if text][:_MOST]
+    return [text for text in texts if text][:_MOST_ITEMS]
 
 
 def _rubric(text: str) -> JsonObject:
@@ -166,8 +166,8 @@ _RANGE = re.compile(r"a number from (\S+) \(worst\) to (\S+) \(best\)")
 _SCORE = re.compile(r'^- "score": (.*)$', re.MULTILINE)
 _LABELS = re.compile(r"one of (.+) \(from worst to best\)")
 _WORD = re.compile(r"\w{4,}|\d+")
-_LINES = 4
-_ENOUGH = 0.5
+_MOST_FINDINGS = 4
+_PASSING_SHARE = 0.5
 
 
 def judge_reply(question: Question) -> str | None:
@@ -188,9 +188,9 @@ def judge_reply(question: Question) -> str | None:
 
 def overlap(expected: str, candidate: str) -> tuple[list[str], list[str]]:
     """Return the words of `expected` that the candidate has, and those that it lacks, in order."""
-    there = set(_words(candidate))
+    present = set(_words(candidate))
     wanted = list(dict.fromkeys(_words(expected)))
-    return [word for word in wanted if word in there], [word for word in wanted if word not in there]
+    return [word for word in wanted if word in present], [word for word in wanted if word not in present]
 
 
 def _words(text: str) -> list[str]:
@@ -207,7 +207,7 @@ def _fence(nonce: str) -> re.Pattern[str]:
 
 
 def _parts_of(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
-    """Return the answer to judge, and the other sections of the prompt by name (one named "" if there are no names)."""
+    """Return the answer to judge, and the other sections by name; a prompt without sections is the section ""."""
     fence = _fence(nonce)
     candidate = "\n".join(found.group(2) for found in fence.finditer(prompt))
     _, *named = _SECTION.split(fence.sub("", prompt))
@@ -225,8 +225,8 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], contract: 
         "score": share
         if allowed is None or allowed[1].startswith("a number from 0.0 (")
         else _on_scale(share, allowed[1]),
-        "hits": [f"says {word!r}" for word in found[:_LINES]],
-        "misses": [f"does not say {word!r}" for word in missing[:_LINES]],
+        "hits": [f"says {word!r}" for word in found[:_MOST_FINDINGS]],
+        "misses": [f"does not say {word!r}" for word in missing[:_MOST_FINDINGS]],
         "reasoning": f"{len(found)} of {len(found) + len(missing)} expected words are in the answer.",
     }
 
@@ -250,7 +250,7 @@ def _check(item: re.Match[str], candidate: str) -> JsonObject:
     found, missing = overlap(description, candidate)
     share = _share(found, missing)
     graded = "graded" in (marks or "")
-    given: JsonObject = {"score": 1 + round(4 * share)} if graded else {"satisfied": share >= _ENOUGH}
+    given: JsonObject = {"score": 1 + round(4 * share)} if graded else {"satisfied": share >= _PASSING_SHARE}
     return {"id": name, **given, "reasoning": f"{len(found)} of {len(found) + len(missing)} words are in the answer."}
 
 
@@ -276,24 +276,24 @@ def _on_scale(share: float, allowed: str) -> JsonValue:
         return labels[round(share * (len(labels) - 1))]
     if allowed.startswith("a text"):
         return "some" if share else "none"
-    passed = share >= _ENOUGH
+    passed = share >= _PASSING_SHARE
     return passed if allowed.startswith("true") else ("pass" if passed else "fail")
 
 
 CALLS_TOOL = "calls-tool"
 """The model of this name calls the first tool of a request before it answers."""
 
-_ECHOED = 300
+_MOST_ECHOED = 300
 _STEP = re.compile(r"^@(call|say) +(.+)$", re.MULTILINE)
 
 
 def answer(question: Question) -> Reply:
     """Return the reply to a request.
 
-    A judge's prompt gets a verdict (`judge_reply`), a prompt of `agentv generate` what it requests
+    A judge's prompt gets a verdict (`judge_reply`); a prompt of `agentv generate` gets cases or rubrics
     (`generated_reply`). Lines `@call TOOL {"json": "arguments"}` and `@say TEXT` in the user's text are steps, one per
-    turn. The model `calls-tool`, and any model that must call a tool, calls one with arguments made from its schema. A
-    request for JSON gets an example of the schema; any other gets its own text back.
+    turn. The model `calls-tool`, and any model that is forced to call a tool, calls one with arguments made from its
+    schema. A request for JSON gets an example of the schema; the reply to any other request repeats its text.
     """
     reply = _reply_to(question)
     if question.thinks:
@@ -321,7 +321,9 @@ def _reply_to(question: Question) -> Reply:
         return Reply(made)
     if question.schema is not None:
         return Reply(compact_json(example_of(question.schema)))
-    return Reply(f"You said: {question.said[:_ECHOED]}" if result is None else f"The tool answered: {result[:_ECHOED]}")
+    return Reply(
+        f"You said: {question.said[:_MOST_ECHOED]}" if result is None else f"The tool answered: {result[:_MOST_ECHOED]}"
+    )
 
 
 def _result(question: Question) -> str | None:
@@ -341,7 +343,7 @@ def _scripted(question: Question) -> Reply | None:
     if kind == "say":
         return Reply(words)
     if done >= len(steps):
-        return Reply(f"The tool answered: {(_result(question) or '')[:_ECHOED]}")
+        return Reply(f"The tool answered: {(_result(question) or '')[:_MOST_ECHOED]}")
     name, _, given = words.partition(" ")
     tool = next((tool for tool in question.tools if tool.name == name), Tool(name, {}))
     try:
@@ -427,14 +429,14 @@ def _write_gemini_many(question: Question, _: Reply) -> JsonObject:
     return {"embeddings": [{"values": vector} for vector in _vectors(question)]}
 
 
-OPENAI_EMBEDDINGS = Api("openai-embeddings", _read_openai, _write_openai, openai_chat.refuse, speaks=False)
+OPENAI_EMBEDDINGS = Api("openai-embeddings", _read_openai, _write_openai, openai_chat.refuse, has_reply=False)
 AZURE_EMBEDDINGS = Api(
     "azure-embeddings",
     _read_openai,
     _write_openai,
     openai_chat.refuse,
-    speaks=False,
+    has_reply=False,
     needed_query=("api-version",),
 )
-GEMINI_EMBED = Api("gemini-embed", _read_gemini, _write_gemini_one, gemini.refuse, speaks=False)
-GEMINI_EMBED_MANY = Api("gemini-embed", _read_gemini, _write_gemini_many, gemini.refuse, speaks=False)
+GEMINI_EMBED = Api("gemini-embed", _read_gemini, _write_gemini_one, gemini.refuse, has_reply=False)
+GEMINI_EMBED_MANY = Api("gemini-embed", _read_gemini, _write_gemini_many, gemini.refuse, has_reply=False)

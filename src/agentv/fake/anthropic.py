@@ -28,7 +28,7 @@ from agentv.types.messages_json import compact_json
 
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _SYSTEM_BETA = "mid-conversation-"
-"""The start of the betas that allow system messages between the others, as Claude Code sends them."""
+"""The prefix of betas that allow system messages between other messages; Claude Code sends such messages."""
 
 _REMINDER = re.compile(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
 """A text that Claude Code itself puts into the user's message."""
@@ -75,7 +75,7 @@ def _read_any(body: JsonObject, model: str) -> Question:
 
 
 def _check(body: JsonObject, headers: Mapping[str, str]) -> None:
-    """Refuse system messages without their beta."""
+    """Refuse system messages unless the request has the beta header for them."""
     roles = [message.get("role") for message in objects(body.get("messages"))]
     if "system" in roles and _SYSTEM_BETA not in headers.get("anthropic-beta", ""):
         raise _wrong_role("system")
@@ -86,9 +86,9 @@ def _wrong_role(role: JsonValue) -> RefusedError:
 
 
 def _turns(message: JsonObject) -> list[Turn]:
-    """Return a message as turns; reminders are system turns before the text, tool results turns of their own after it.
+    """Return a message as turns: first its reminders as a system turn, then its text, then one turn per tool result.
 
-    The results come last, so that text beside them does not hide them.
+    Tool results come last, because the reply to a request depends on its last turn.
     """
     content = message.get("content")
     role = _ROLES.get(as_text(message.get("role")))
@@ -219,5 +219,5 @@ ANTHROPIC = Api(
     check=_check,
 )
 ANTHROPIC_COUNT = Api(
-    "anthropic-count", _read_any, _count, _refuse, speaks=False, billed=False, needed_headers=_VERSION, check=_check
+    "anthropic-count", _read_any, _count, _refuse, has_reply=False, billed=False, needed_headers=_VERSION, check=_check
 )

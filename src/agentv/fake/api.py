@@ -1,4 +1,4 @@
-"""The interface of a model API to the server: questions and replies, reading of requests, replies and refusals."""
+"""The interface between the server and its model APIs: questions, replies, refusals, and reading of JSON."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
 Finish: TypeAlias = Literal["stop", "tool", "length", "filter", "blocked"]
-"""Why a reply ends: complete, calls tools, hit the limit, was filtered; or there is none, as the prompt was blocked."""
+"""Why a reply ends: complete, tool calls, token limit, content filter; `blocked`: no reply to a refused prompt."""
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -71,7 +71,7 @@ class Question(Struct, frozen=True):
 
     @property
     def system(self) -> str:
-        """All system texts, joined."""
+        """The texts of all system messages, joined."""
         return "\n\n".join(turn.text for turn in self.turns if turn.role == "system")
 
     @property
@@ -127,7 +127,7 @@ class Problem(Struct, frozen=True):
 
 
 class RefusedError(Exception):
-    """A request that cannot be answered; the server writes it in the API's own form."""
+    """The refusal of a request; the server sends it in the API's own form."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -138,8 +138,8 @@ class Api(Struct, frozen=True):
     """One API. `read` raises RefusedError for a request that the real API would refuse.
 
     `stream` yields a reply's events as they are sent, and `report` returns the event that reports an error in the
-    middle of them. `speaks` is False for an API that only counts or embeds its input, without a reply of the model.
-    `check` raises RefusedError for a body that needs other headers.
+    middle of them. `has_reply` is False for an API that only counts or embeds its input.
+    `check` raises RefusedError for a body that requires headers which are missing.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Api(Struct, frozen=True):
     refuse: Callable[[Problem], JsonObject]
     stream: Callable[[Question, Reply], Iterator[str]] | None = None
     report: Callable[[Problem], str] | None = None
-    speaks: bool = True
+    has_reply: bool = True
     billed: bool = True
     refuses_blocked_prompts: bool = True
     needed_headers: tuple[str, ...] = ()

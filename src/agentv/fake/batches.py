@@ -21,7 +21,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 
 class FileStore(Struct):
-    """The stored files, and a counter for names. `polls` is how often a batch is polled before it is done."""
+    """The stored files, and a counter for names. `polls` is the number of polls after which a batch is done."""
 
     polls: int
     files: dict[str, tuple[JsonObject, bytes]] = field(default_factory=dict)
@@ -67,7 +67,7 @@ _APIS: Mapping[str, Api] = {
     "/responses": OPENAI_RESPONSES,
     "/embeddings": OPENAI_EMBEDDINGS,
 }
-_GOOD = 200
+_OK = 200
 
 
 class Batch(Struct):
@@ -181,9 +181,9 @@ class OpenAIBatches(Struct):
         read = [_read_line(line, as_text(batch.request["endpoint"])) for line in lines]
         names = [as_text(line.get("custom_id")) for line in read]
         for number, line in enumerate(read, 1):
-            twice = names.count(names[number - 1]) > 1
-            if not line or twice or batch_fault(as_object(line["body"])) == "batch-failed":
-                message = "The custom_id is not unique." if twice else "This line is not a valid request."
+            is_duplicate = names.count(names[number - 1]) > 1
+            if not line or is_duplicate or batch_fault(as_object(line["body"])) == "batch-failed":
+                message = "The custom_id is not unique." if is_duplicate else "This line is not a valid request."
                 batch.problems.append({"code": "invalid_request", "line": number, "message": message, "param": None})
         if not batch.problems:
             for line in read:
@@ -200,7 +200,7 @@ class OpenAIBatches(Struct):
         elif fault != "batch-lost":
             status, answered = self.endpoints.answer_line(api, body, call)
             response = {"status_code": status, "request_id": row["id"], "body": answered}
-            rows = batch.rows if status == _GOOD else batch.errors
+            rows = batch.rows if status == _OK else batch.errors
             rows.append({**row, "response": response, "error": None})
 
     def _show(self, batch: Batch) -> JsonObject:
@@ -233,8 +233,8 @@ def _read_line(line: bytes, endpoint: str) -> JsonObject:
         read = as_object(json.loads(line))
     except ValueError:
         return {}
-    good = read.get("custom_id") and read.get("method") == "POST" and read.get("url") == endpoint
-    return read if good and as_object(read.get("body")) else {}
+    is_valid = read.get("custom_id") and read.get("method") == "POST" and read.get("url") == endpoint
+    return read if is_valid and as_object(read.get("body")) else {}
 
 
 def _refuse(error: RefusedError) -> web.StreamResponse:
@@ -243,7 +243,7 @@ def _refuse(error: RefusedError) -> web.StreamResponse:
 
 
 _AT = "2026-01-01T00:00:00Z"
-_GOOD_MESSAGES = 200
+_OK = 200
 
 
 class MessageBatch(Struct):
@@ -321,7 +321,7 @@ class MessageBatches(Struct):
         if fault == "batch-expired":
             return [{"custom_id": name, "result": {"type": "expired"}}]
         status, answered = self.endpoints.answer_line(ANTHROPIC, params, call)
-        if status == _GOOD_MESSAGES:
+        if status == _OK:
             return [{"custom_id": name, "result": {"type": "succeeded", "message": answered}}]
         return [{"custom_id": name, "result": {"type": "errored", "error": answered}}]
 

@@ -26,7 +26,7 @@ _BLOCKED = Problem(400, "The prompt was refused by the content filter.", "conten
 
 
 class Behavior(Struct, frozen=True):
-    """The behaviour of the server: its replies, its latency, and the wait that a refusal requests."""
+    """The behaviour of the server: its replies, its latency, and the Retry-After of its refusals."""
 
     answer: Callable[[Question], Reply]
     latency_s: float
@@ -83,7 +83,7 @@ class Endpoints(Struct):
 
     def reply_to(self, api: Api, parsed: ParsedRequest) -> Reply:
         """Return the model's reply. Raises RefusedError when the fault is a refusal."""
-        reply = self.behavior.answer(parsed.question) if api.speaks else Reply()
+        reply = self.behavior.answer(parsed.question) if api.has_reply else Reply()
         if parsed.chosen is None:
             return reply
         fault = parsed.chosen.fault

@@ -54,8 +54,8 @@ def _drop(out: Outgoing, *, reset: bool) -> None:
     if transport is None:
         return
     if reset:
-        held: socket.socket = transport.get_extra_info("socket")
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+        connection: socket.socket = transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
         transport.abort()
     else:
         transport.close()
@@ -141,7 +141,7 @@ async def bad_gzip(out: Outgoing) -> web.StreamResponse:
 
 
 async def redirect(_: Outgoing) -> web.StreamResponse:
-    """Redirect the client; a call of `/redirected` in the log shows that it followed, and with which key."""
+    """Redirect to `/redirected`; a client that follows is in the log, with a fingerprint of the key it sent."""
     return web.Response(status=307, headers={"Location": "/redirected"})
 
 
@@ -204,14 +204,14 @@ def _filled(reply: Reply) -> Reply:
     return replace(reply, text=FILLING, tool_uses=(), finish="stop")
 
 
-def _wrong(value: JsonValue) -> JsonValue:
+def _of_other_type(value: JsonValue) -> JsonValue:
     """Return a value of another type."""
     if isinstance(value, str | Mapping):
         return 7
     return "many" if value is None or isinstance(value, int | float) else {}
 
 
-def _no_number(value: JsonValue) -> JsonValue:
+def _number_to_nan(value: JsonValue) -> JsonValue:
     return math.nan if isinstance(value, int | float) else value
 
 
@@ -235,7 +235,7 @@ def _each_json(change: Callable[[JsonValue], JsonValue]) -> Callable[[bytes], by
 
 
 def _top_level(value: JsonValue) -> JsonValue:
-    return {key: _wrong(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+    return {key: _of_other_type(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 _HTML = b"<!DOCTYPE html><html><body><h1>Sign in</h1></body></html>"
@@ -246,7 +246,7 @@ FAULTS: Mapping[str, Fault] = {
     "429": Refusal("HTTP 429 with Retry-After in seconds", Problem(429, _BUSY), "seconds"),
     "429-date": Refusal("HTTP 429 with Retry-After as a date", Problem(429, _BUSY), "date"),
     "429-ms": Refusal("HTTP 429 with retry-after-ms", Problem(429, _BUSY), "ms"),
-    "429-bare": Refusal("HTTP 429 that does not say how long", Problem(429, _BUSY)),
+    "429-bare": Refusal("HTTP 429 without a time to wait", Problem(429, _BUSY)),
     "no-credit": Refusal("HTTP 429, code insufficient_quota", Problem(429, "Out of credit.", "insufficient_quota")),
     "400": Refusal("HTTP 400", Problem(400, "The request is wrong.")),
     "401": Refusal("HTTP 401", Problem(401, "Incorrect API key provided.")),
@@ -260,7 +260,7 @@ FAULTS: Mapping[str, Fault] = {
     "529": Refusal("HTTP 529", Problem(529, "Overloaded.")),
     "content-filter": OddReply("a reply stopped by the content filter", lambda _: Reply(finish="filter")),
     "blocked-prompt": OddReply("a prompt refused by the content filter", lambda _: Reply(finish="blocked")),
-    "length": OddReply("a reply cut off at the token limit", lambda said: replace(said, finish="length")),
+    "length": OddReply("a reply cut off at the token limit", lambda reply: replace(reply, finish="length")),
     "empty-text": OddReply("a reply with an empty text", lambda _: Reply()),
     "prose": OddReply("prose instead of JSON", lambda _: Reply("Well, it depends on how you look at it.")),
     "half-character": OddReply("a string with half a character (a lone surrogate)", lambda _: Reply("half \ud83d one")),
@@ -268,8 +268,8 @@ FAULTS: Mapping[str, Fault] = {
     "null": OddBody("the body `null`", lambda _: b"null"),
     "truncated": OddBody("JSON that ends in the middle", lambda body: body[: len(body) // 2]),
     "wrong-types": OddBody("top-level values of wrong types", _each_json(_top_level)),
-    "wrong-leaves": OddBody("strings and numbers mixed up", _each_json(_each_leaf(_wrong))),
-    "nan": OddBody("NaN instead of every number", _each_json(_each_leaf(_no_number))),
+    "wrong-leaves": OddBody("strings and numbers mixed up", _each_json(_each_leaf(_of_other_type))),
+    "nan": OddBody("NaN instead of every number", _each_json(_each_leaf(_number_to_nan))),
     "not-utf8": OddBody("invalid UTF-8 in the text", lambda body: body.replace(FILLING.encode(), b"\xff\xfe\xfa")),
     "nested": OddBody("200,000 nested brackets", lambda _: _NESTED),
     "html": OddBody("an HTML page instead of JSON", lambda _: _HTML, "text/html"),
@@ -292,7 +292,7 @@ FAULTS: Mapping[str, Fault] = {
 """Every fault by name. `NAME-xN` (`429-x2`) applies to the first N attempts of a request; later ones are answered."""
 
 FILLED: frozenset[str] = frozenset({"not-utf8", "huge", "gzip-bomb"})
-"""Faults that replace a placeholder, which is the text of the reply."""
+"""Faults for which the text of the reply is the placeholder `FILLING`, which they replace."""
 
 
 class ChosenFault(Struct, frozen=True):

@@ -152,7 +152,7 @@ def refuse(problem: Problem) -> JsonObject:
 
 
 def _report(problem: Problem) -> str:
-    """Return an error as it comes in a stream: JSON that is no event."""
+    """Return an error in the form that a stream sends: plain JSON, not an event."""
     return f"{json.dumps(refuse(problem), indent=2)}\n"
 
 
@@ -170,4 +170,4 @@ GEMINI = Api(
     refuses_blocked_prompts=False,
 )
 GEMINI_EVENTS = replace(GEMINI, read=_read_streamed)
-GEMINI_COUNT = Api("gemini-count", _read, _count, refuse, speaks=False, billed=False)
+GEMINI_COUNT = Api("gemini-count", _read, _count, refuse, has_reply=False, billed=False)

@@ -1,4 +1,4 @@
-"""Rate limits per key, in requests and tokens per minute, and the headers that report what is left."""
+"""Rate limits per key, in requests and tokens per minute, and the headers that report the remaining amounts."""
 
 import math
 import time
@@ -11,9 +11,9 @@ _MINUTE = 60.0
 
 
 class Quota(Struct, frozen=True):
-    """The limits of each key. A minute's worth, or `burst` requests, may come at once; they are refilled steadily.
+    """The limits of each key. A minute's amount, or `burst` requests, may be used at once; it is refilled steadily.
 
-    `concurrent` is the most requests at a time. Without `headers` replies do not report what is left.
+    `concurrent` is the most requests at a time. Without `headers` replies do not report the remaining amounts.
     """
 
     requests_per_minute: float
@@ -38,12 +38,12 @@ class Meter(Struct):
         self.at = now
 
     def wait_s(self, amount: float) -> float:
-        """Return the seconds until `amount` is available; an amount above the capacity waits for a full meter."""
+        """Return the seconds until `amount` is available; for more than the capacity, until the bucket is full."""
         return max(0.0, (min(amount, self.capacity) - self.left) * _MINUTE / self.per_minute)
 
     @property
     def reset_s(self) -> float:
-        """Seconds until it is full."""
+        """The seconds until the bucket is full."""
         return (self.capacity - self.left) * _MINUTE / self.per_minute
 
 
@@ -76,8 +76,8 @@ class Quotas(Struct):
         account = self._account(key, self.quota)
         meters = ((account.requests, 1.0), (account.tokens, float(tokens)))
         wait_s = max(meter.wait_s(amount) for meter, amount in meters if meter is not None)
-        crowded = self.quota.concurrent is not None and account.running >= self.quota.concurrent
-        allowed = wait_s <= 0 and not crowded
+        is_busy = self.quota.concurrent is not None and account.running >= self.quota.concurrent
+        allowed = wait_s <= 0 and not is_busy
         if allowed:
             account.running += 1
             for meter, amount in meters:

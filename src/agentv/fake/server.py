@@ -67,7 +67,7 @@ def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
     _add_batches(app, endpoints, FileStore(polls))
     _add_log(app, endpoints)
     app.router.add_get("/v1/models", _models)
-    app.router.add_get("/api/hello", _describe)  # Claude Code looks whether its server is there
+    app.router.add_get("/api/hello", _describe)  # Claude Code checks that its server is reachable
     app.router.add_get("/", _describe)
 
 
@@ -94,17 +94,17 @@ def _add_log(app: web.Application, endpoints: Endpoints) -> None:
     async def show(_: web.Request) -> web.StreamResponse:
         return json_response(log.to_json())
 
-    async def forget(_: web.Request) -> web.StreamResponse:
+    async def clear(_: web.Request) -> web.StreamResponse:
         log.calls.clear()
         return json_response(log.to_json())
 
-    async def miss(request: web.Request) -> web.StreamResponse:
+    async def refuse_unknown(request: web.Request) -> web.StreamResponse:
         problem = Problem(404, f"Unknown path {request.path}; GET / lists the paths of models.")
         return endpoints.refuse(OPENAI_CHAT, problem, start_call(request, ""))
 
     app.router.add_get("/calls", show)
-    app.router.add_delete("/calls", forget)
-    app.router.add_route("*", "/{rest:.+}", miss)
+    app.router.add_delete("/calls", clear)
+    app.router.add_route("*", "/{rest:.+}", refuse_unknown)
 
 
 async def _models(request: web.Request) -> web.StreamResponse:
@@ -119,7 +119,7 @@ async def _models(request: web.Request) -> web.StreamResponse:
 
 async def _describe(request: web.Request) -> web.StreamResponse:
     about: JsonObject = {
-        "about": "The fake model server of agentv. Any model name answers; MODEL@FAULT answers with a fault.",
+        "about": "The fake model server of agentv. Any model name is accepted; MODEL@FAULT applies a fault.",
         "paths": [*_ROUTES, *(f"/v1beta/models/{{model}}:{method}" for method in _GEMINI)],
         "faults": {name: fault.summary for name, fault in FAULTS.items()},
         "calls": f"{request.url.origin()}/calls",
@@ -143,8 +143,8 @@ class Received(Struct, frozen=True):
 class FakeServer:
     """A local server that implements the model APIs. Use it with `async with`, which sets `port` and `url`.
 
-    `port` 0 takes a free one. `quota` limits every key. `retry_after_s` is the wait that refusals request, `latency_s`
-    the time before each reply, `batch_polls` how often a batch is polled before it is done. With `keep_requests` all
+    `port` 0 takes a free one. `quota` limits every key. `retry_after_s` is the wait in refusals, `latency_s` the
+    time before each reply, `batch_polls` the number of polls after which a batch is done. With `keep_requests` all
     requests are stored in `requests`. `answer` returns the model's reply, instead of `answers.answer`.
     """
 

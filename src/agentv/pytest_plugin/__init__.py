@@ -23,7 +23,7 @@ _MARKER_LINE = (
     "target and case are a name or a list, case may have wildcards"
 )
 KIND = "agentv_kind"
-"""The attribute of an exception and its report that says what failed instead of the test."""
+"""The attribute of an exception and its report that names what failed, if that is not the test: target or judge."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,7 +91,7 @@ def agentv(request: pytest.FixtureRequest) -> "AgentvFixture":
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Fail a marked test whose case was judged as not passed; its function runs only if it passed."""
+    """Fail a marked test whose case did not pass; the test function runs only if the case passed."""
     fixture = item.stash.get(_MARKED, None)
     if fixture is not None:
         fixture.assert_passed()
@@ -101,7 +101,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)  # `wrapper` would refuse the pluggy of early releases of pytest 7
 def pytest_runtest_makereport(call: "pytest.CallInfo[None]") -> Generator[None, Any, None]:
-    """Note in a report that a target or a judge failed, and not the test."""
+    """Record in a report that a target or judge failed, not the test."""
     report = (yield).get_result()
     if call.excinfo is not None and report.failed:
         kind = getattr(call.excinfo.value, KIND, None)
@@ -111,7 +111,7 @@ def pytest_runtest_makereport(call: "pytest.CallInfo[None]") -> Generator[None, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-    """Count a test without a working judge apart from failed tests."""
+    """Count a test whose judge failed separately from failed tests."""
     if getattr(report, KIND, None) == "judge" and report.when == "call":
         return JUDGE_ERROR, "J", ("JUDGE ERROR", {"red": True})
     return None
@@ -125,7 +125,7 @@ class AgentvSession:
         self.workers: WorkerServer | None = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count failed tests, and apart from them those whose target or judge failed."""
+        """Count failed tests, and separately tests whose target or judge failed."""
         if report.failed:
             if getattr(report, KIND, None) is None:
                 self.state.failed += 1
@@ -134,7 +134,7 @@ class AgentvSession:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker of pytest-xdist where to ask for rows: all workers share the run of their controller."""
+        """Send a worker of pytest-xdist the address of its controller, whose run all workers share."""
         if self.workers is None:
             from agentv.pytest_plugin.workers import WorkerServer  # noqa: PLC0415 - only with pytest-xdist
 
@@ -154,7 +154,7 @@ class AgentvSession:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the judge errors, the verdict and the folder of the run."""
         if self.state.ended is not None:
-            from agentv.pytest_plugin.ending import print_ending  # noqa: PLC0415 - as above
+            from agentv.pytest_plugin.ending import print_ending  # noqa: PLC0415 - only after a run
 
             print_ending(terminalreporter, self.state.ended)
         elif gates := terminalreporter.config.getoption("agentv_gate"):

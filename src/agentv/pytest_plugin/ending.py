@@ -14,9 +14,9 @@ def end_run(session: SessionState, pytest_session: pytest.Session, exit_status: 
     """End the run of a session, and return the exit code of pytest."""
     if session.rows is None:
         return exit_status
-    why = pytest_session.shouldfail or pytest_session.shouldstop
+    reason = pytest_session.shouldfail or pytest_session.shouldstop
     session.ended = session.rows.end(
-        interrupted=exit_status == pytest.ExitCode.INTERRUPTED, early=f"pytest stopped: {why}" if why else None
+        interrupted=exit_status == pytest.ExitCode.INTERRUPTED, early=f"pytest stopped: {reason}" if reason else None
     )
     if session.ended is None:
         return exit_status
@@ -26,8 +26,8 @@ def end_run(session: SessionState, pytest_session: pytest.Session, exit_status: 
 def exit_code(ended: EndedRun, exit_status: int, *, failed: int, broken: int) -> int:
     """Return the exit code of a session by the rules of a verdict (docs/reference/gates.md).
 
-    `exit_status` is that of pytest; it stays if pytest itself could not go on. `failed` tests or a failed gate: 1;
-    otherwise tests without a verdict, because of a `broken` target or judge, or a run that failed: 3.
+    Return pytest's `exit_status` if pytest itself failed. Otherwise, return 1 if tests or a gate failed, and 3 if tests
+    have no verdict because of a `broken` target or judge, or if the run failed.
     """
     if exit_status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return exit_status

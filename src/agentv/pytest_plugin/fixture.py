@@ -7,7 +7,7 @@ import pytest
 from _pytest.outcomes import Failed
 
 from agentv.pytest_plugin.marked import MarkedCase, wanted_of
-from agentv.pytest_plugin.rows import GivenAnswer, Rows, RunOfSession, session_options
+from agentv.pytest_plugin.rows import GivenAnswer, Rows, SessionRun, session_options
 from agentv.pytest_plugin.state import MARKER, SESSION
 from agentv.scoring.results.conversations import transcript
 from agentv.types.cases import EvalCase
@@ -22,7 +22,7 @@ MAX_LINES = 30
 
 
 def failed_text(row: CaseResult, case: EvalCase | None, *, prompt: str = "", expected: str | None = None) -> str:
-    """Return why a row did not pass. A row of a check has no case, but the prompt and the expected answer given."""
+    """Return why a row did not pass. A row of `agentv.check` has no case, but may have `prompt` and `expected`."""
     if case is not None:
         said = [message for message in case.input_messages if message.role == "user"]
         prompt = content_text(said[-1].content) if said else ""
@@ -174,9 +174,9 @@ class AgentvFixture:
         if session.rows is None:
             worker = getattr(config, "workerinput", {})
             if MARKER in worker:
-                from agentv.pytest_plugin.remote import RowsOfController  # noqa: PLC0415 - only with pytest-xdist
+                from agentv.pytest_plugin.remote import ControllerRows  # noqa: PLC0415 - only with pytest-xdist
 
-                session.rows = RowsOfController(worker[MARKER])
+                session.rows = ControllerRows(worker[MARKER])
             else:
-                session.rows = RunOfSession(session_options(config))
+                session.rows = SessionRun(session_options(config))
         return session.rows

@@ -12,7 +12,7 @@ from agentv.engine.planning.inputs import load_inputs
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.planning.selection import select_cases
 from agentv.loading.files.places import find_eval_files, find_home
-from agentv.pytest_plugin.rows import SessionOptions, WantedCases, chosen, session_options
+from agentv.pytest_plugin.rows import SessionOptions, WantedCases, session_options, with_wanted_cases
 from agentv.pytest_plugin.state import FIXTURE
 from agentv.types.cases import BrokenCase, EvalCase
 from agentv.types.errors import AgentvError, ConfigError, EvalFileError
@@ -50,7 +50,7 @@ def _read(mark: pytest.Mark) -> _Mark:
     given = {name: value for name, value in given.items() if value is not None}
     problem = None
     if len(mark.args) > len(names) or not given.keys() <= set(names) or "path" not in given:
-        problem = "it takes a path, and target=, case= and trials="
+        problem = "expected a path, and optionally target=, case= and trials="
     elif not _is_text(given["path"]):
         problem = f"path must be a string or a Path, not {given['path']!r}"
     elif "trials" in given and (type(given["trials"]) is not int or given["trials"] < 1):
@@ -75,11 +75,13 @@ def _listed(value: str | Sequence[str]) -> tuple[str, ...]:
 
 def _cases(mark: _Mark, definition: pytest.Item, options: SessionOptions) -> Iterator[MarkedCase]:
     """Yield the cases of one marker, after all checks that need no call."""
-    root, beside = Path(options.root), definition.path.parent
-    near = next((place for place in (root, beside) if (place / mark.path).exists()), None)
-    if near is None:
-        raise ConfigError(f"marker agentv: there is no {mark.path} in {root}, nor beside the test in {beside}")
-    files = find_eval_files([mark.path], cwd=near)
+    root, test_folder = Path(options.root), definition.path.parent
+    base = next((folder for folder in (root, test_folder) if (folder / mark.path).exists()), None)
+    if base is None:
+        raise ConfigError(
+            f"marker agentv: there is no {mark.path} in {root} or in {test_folder}, the folder of the test"
+        )
+    files = find_eval_files([mark.path], cwd=base)
     run_options = replace(options.run_options(), case_globs=_listed(mark.case), gates=())
     inputs = load_inputs(files, run_options, cwd=root, env=os.environ)
     groups: list[tuple[WantedCases, list[EvalCase]]] = []
@@ -91,7 +93,7 @@ def _cases(mark: _Mark, definition: pytest.Item, options: SessionOptions) -> Ite
         groups.append((WantedCases(str(file.resolve()), ids, _listed(mark.target), mark.trials), cases))
     if not any(cases for _, cases in groups):
         raise ConfigError(f"marker agentv: no case of {mark.path} matches case={mark.case!r} ({read} loaded)")
-    suites = [chosen(given, group) for given, (group, _) in zip(inputs.suites, groups, strict=True)]
+    suites = [with_wanted_cases(given, group) for given, (group, _) in zip(inputs.suites, groups, strict=True)]
     make_plan(suites, replace(run_options, case_globs=()), specs=inputs.specs, home=str(find_home(root)))
     for group, cases in groups:
         yield from (MarkedCase(case, replace(group, ids=(case.id,))) for case in cases)
@@ -104,7 +106,7 @@ def _readable(case: EvalCase | BrokenCase) -> EvalCase:
 
 
 def wanted_of(items: Iterable[pytest.Item]) -> tuple[WantedCases, ...]:
-    """Return the cases that the tests of a session ask for, grouped by file, targets and trials."""
+    """Return the cases that the tests of a session request, grouped by file, targets and trials."""
     ids: dict[WantedCases, dict[str, None]] = {}
     for item in items:
         marked = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)

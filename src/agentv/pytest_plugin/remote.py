@@ -1,4 +1,4 @@
-"""The messages between the workers of pytest-xdist and their controller, and the rows that a worker asks for."""
+"""The messages between the workers of pytest-xdist and their controller, and the rows that a worker requests."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -15,28 +15,28 @@ from agentv.types.records.result import CaseResult
 
 
 class Request(Struct):
-    """What a worker asks for: the rows of a case, or of a given answer."""
+    """A request of a worker: for the rows of a case, or for the row of a given answer."""
 
     all_wanted: tuple[WantedCases, ...]
     wanted: WantedCases | None = None
     given: GivenAnswer | None = None
 
 
-class Reply(Struct):
-    """The rows as lines of results.jsonl, or the error; `is_config` says that a setting is wrong."""
+class Response(Struct):
+    """The rows as lines of results.jsonl, or the error; `is_config` is True for a ConfigError."""
 
     rows: tuple[str, ...] = ()
     error: str | None = None
     is_config: bool = False
 
 
-# Made here, once: msgspec crashes when two threads read a type for the first time at the same moment.
+# Created on import, because msgspec crashes when two threads read a type for the first time at the same moment.
 _decode_request = msgspec.json.Decoder(Request).decode
-_decode_reply = msgspec.json.Decoder(Reply).decode
+_decode_response = msgspec.json.Decoder(Response).decode
 
 
-def answered(line: bytes, rows_of: Callable[[], Rows]) -> bytes:
-    """Return the reply to a request, both as lines."""
+def handle_request(line: bytes, rows_of: Callable[[], Rows]) -> bytes:
+    """Return the response to a request; both are lines of JSON."""
     request = _decode_request(line)
     try:
         rows = rows_of()
@@ -45,13 +45,13 @@ def answered(line: bytes, rows_of: Callable[[], Rows]) -> bytes:
             results = rows.of_case(request.wanted, request.all_wanted)
         elif request.given is not None:
             results = (rows.of_answer(request.given, request.all_wanted),)
-        reply = Reply(tuple(encode(result_line(row)).decode() for row in results))
+        response = Response(tuple(encode(result_line(row)).decode() for row in results))
     except AgentvError as error:
-        reply = Reply(error=str(error), is_config=isinstance(error, ConfigError))
-    return msgspec.json.encode(reply) + b"\n"
+        response = Response(error=str(error), is_config=isinstance(error, ConfigError))
+    return msgspec.json.encode(response) + b"\n"
 
 
-class RowsOfController:
+class ControllerRows:
     """The rows of a session, requested by a worker. `address` comes from its controller."""
 
     def __init__(self, address: str) -> None:
@@ -62,11 +62,11 @@ class RowsOfController:
 
     def of_case(self, wanted: WantedCases, all_wanted: Sequence[WantedCases]) -> tuple[CaseResult, ...]:
         """Return the rows of the case in `wanted`. Raises AgentvError if it cannot be run."""
-        return self._ask(Request(tuple(all_wanted), wanted=wanted))
+        return self._request(Request(tuple(all_wanted), wanted=wanted))
 
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
         """Return the row of a given answer. Raises ConfigError for evaluators that cannot be used."""
-        (row,) = self._ask(Request(tuple(all_wanted), given=given))
+        (row,) = self._request(Request(tuple(all_wanted), given=given))
         return row
 
     def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:  # noqa: ARG002 - the controller decides
@@ -75,13 +75,13 @@ class RowsOfController:
         self._socket.close()
         return None
 
-    def _ask(self, request: Request) -> tuple[CaseResult, ...]:
+    def _request(self, request: Request) -> tuple[CaseResult, ...]:
         try:
             self._file.write(msgspec.json.encode(request) + b"\n")
             self._file.flush()
-            reply = _decode_reply(self._file.readline())
+            response = _decode_response(self._file.readline())
         except (OSError, msgspec.DecodeError) as error:
             raise AgentvError(f"the controller of pytest-xdist does not answer: {error}") from error
-        if reply.error is not None:
-            raise (ConfigError if reply.is_config else AgentvError)(reply.error)
-        return tuple(RESULTS.of_line(row.encode()) for row in reply.rows)
+        if response.error is not None:
+            raise (ConfigError if response.is_config else AgentvError)(response.error)
+        return tuple(RESULTS.of_line(row.encode()) for row in response.rows)

@@ -1,4 +1,4 @@
-"""The rows of a pytest session: one run, whose cases are called and judged when a test asks for them."""
+"""The rows of a pytest session: one run, in which a case is called and judged when a test requests it."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pytest
 
 CHECK = "check"
-"""The name of the target, and its provider, whose answers are those given to `agentv.check`."""
+"""The name of the target and of its provider for `agentv.check`; its answers are the given ones."""
 
 
 class SessionOptions(Struct, frozen=True):
@@ -71,7 +71,7 @@ def session_options(config: "pytest.Config") -> SessionOptions:
 
 
 class WantedCases(Struct, frozen=True):
-    """The cases of one eval file that tests ask for, by id; `targets` and `trials` are those of the marker."""
+    """The cases of one eval file that tests request, by id; `targets` and `trials` are those of the marker."""
 
     file: str
     ids: tuple[str, ...]
@@ -99,7 +99,7 @@ class GivenAnswer(Struct, frozen=True, kw_only=True):
 
 
 class EndedRun(Struct, frozen=True):
-    """A run that has ended; `has_gates` is True if it has other gates than the default one, which the tests are."""
+    """A run that has ended; `has_gates` is False for the default gate, which is what the tests check."""
 
     report: RunReport
     has_gates: bool
@@ -109,7 +109,7 @@ class Rows(Protocol):
     """The source of rows for tests: the run itself, or the controller of pytest-xdist."""
 
     def of_case(self, wanted: WantedCases, all_wanted: Sequence[WantedCases]) -> tuple[CaseResult, ...]:
-        """Return the rows of the case in `wanted`; `all_wanted` is what the whole session asks for."""
+        """Return the rows of the case in `wanted`; `all_wanted` are all cases that the session requests."""
 
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
         """Return the row of a given answer."""
@@ -117,12 +117,12 @@ class Rows(Protocol):
     def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:
         """End the run and return its report; None if it belongs to another process, or never began.
 
-        `early` is the reason why not all tests were run.
+        `early` is the reason if pytest stopped before it had run all tests.
         """
 
 
 class OpenPlan(RunPlan, frozen=True):
-    """The plan of a session, which does not know how many rows will be requested."""
+    """The plan of a session, in which the number of rows is not known in advance."""
 
     @property
     def planned(self) -> int | None:
@@ -130,7 +130,7 @@ class OpenPlan(RunPlan, frozen=True):
         return None
 
 
-class RunOfSession:
+class SessionRun:
     """One run for the rows of a session, in a thread of its own. Its methods may be called from any thread."""
 
     def __init__(self, options: SessionOptions) -> None:
@@ -163,21 +163,21 @@ class RunOfSession:
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
         """Return the row of a given answer. Raises ConfigError for evaluators that cannot be used."""
         plan = self._begin(all_wanted)
-        given = self._numbered(given)
+        given = self._with_unique_id(given)
         task = self._check_task(given, plan)
         self._answers[given.file, given.id] = given.answer
         (row,) = self._requested.get([task])
         return row
 
-    def _numbered(self, given: GivenAnswer) -> GivenAnswer:
-        """Return an answer with the id of its check; a test that is run again, in any process, has further ones."""
+    def _with_unique_id(self, given: GivenAnswer) -> GivenAnswer:
+        """Return the answer with a unique id: `#2` and so on for further checks and reruns of a test."""
         with self._counting:
             self._checks[given.file, given.id] += 1
             number = self._checks[given.file, given.id]
         return given if number == 1 else replace(given, id=f"{given.id} #{number}")
 
     def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:
-        """End the run and return its report, also of one that failed; None if it never began."""
+        """End the run and return its report, even if the run failed; None if it never began."""
         if self._thread is None or self._plan is None:
             return None
         if interrupted:
@@ -188,7 +188,7 @@ class RunOfSession:
         self._thread.join()
         try:
             report = self._report.result()
-        except Exception as error:  # noqa: BLE001 - of a target or a store: pytest itself must go on
+        except Exception as error:  # noqa: BLE001 - a target or store failed; pytest itself must go on
             report = _failed_report(error)
         return EndedRun(report, self._plan.gates is not None)
 
@@ -209,7 +209,7 @@ class RunOfSession:
         else:
             inputs = Inputs((), *load_project_parts([self._root]))
         by_file = dict(zip(map(str, files), inputs.suites, strict=True))
-        suites = [chosen(by_file[group.file], group) for group in all_wanted]
+        suites = [with_wanted_cases(by_file[group.file], group) for group in all_wanted]
         home = str(find_home(self._root))
         plan = make_plan(suites, options, specs=inputs.specs, home=home, project_gates=inputs.gates)
         for group, suite in zip(all_wanted, plan.suites, strict=True):
@@ -222,7 +222,7 @@ class RunOfSession:
         return OpenPlan(**{name: getattr(plan, name) for name in plan.__struct_fields__})
 
     def _spec(self) -> Spec:
-        """Return the provider that answers with what was given to `agentv.check`."""
+        """Return the provider that returns the answers given to `agentv.check`."""
 
         def factory(target: ResolvedTarget, tools: object) -> PythonProvider:
             def answer(request: ProviderRequest) -> JsonValue:
@@ -253,9 +253,9 @@ class RunOfSession:
         return CaseTask(case=case, suite=suite, target=target, known=known)
 
     def _check_suite(self, given: GivenAnswer, plan: RunPlan) -> tuple[EvalSuite, ResolvedTarget, KnownTargets]:
-        """Return the suite and the target of the checks in one file, which stay the same objects.
+        """Return the suite, target and known targets for the checks in one file; they are created once.
 
-        The settings of the target are the file.
+        The target's settings are the name of the file, by which the provider finds the answers.
         """
         key = (given.file, given.judge)
         if key not in self._suites:
@@ -277,7 +277,7 @@ class RunOfSession:
 
     def _run(self, plan: RunPlan) -> None:
         clock = make_clock()
-        rng = random.Random(plan.options.seed)  # noqa: S311 - spreads retries, keeps no secret
+        rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
         try:
             store = make_store(plan, clock=clock)
             work = run_plan(
@@ -291,21 +291,21 @@ class RunOfSession:
 
     def _why_failed(self) -> str:
         error = self._report.exception() if self._report.done() else None
-        return "" if error is None else f": {_described(error)}"
+        return "" if error is None else f": {_error_text(error)}"
 
 
 def _failed_report(error: Exception) -> RunReport:
     """Return the report of a run that ended with an exception."""
-    summary, ending = Summary(), Ending(state="failed", reason=_described(error))
+    summary, ending = Summary(), Ending(state="failed", reason=_error_text(error))
     return summary.report("", "failed", run_verdict(summary, ending, gates=()))
 
 
-def _described(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error) if isinstance(error, AgentvError) else described(error)
 
 
 def _add_needed(found: dict[str, None], case_id: str, tasks: Mapping[str, Sequence[CaseTask]]) -> None:
-    """Add the cases of the session that a case depends on, each after those that it depends on itself."""
+    """Add the cases of the session that a case depends on, each after its own dependencies."""
     for name in dict.fromkeys(name for task in tasks[case_id] for name in _depends_on(task) if name in tasks):
         if name not in found:
             _add_needed(found, name, tasks)
@@ -316,8 +316,8 @@ def _depends_on(task: CaseTask) -> tuple[str, ...]:
     return task.case.depends_on if isinstance(task.case, EvalCase) else ()
 
 
-def chosen(given: SuiteInput, group: WantedCases) -> SuiteInput:
-    """Return a suite with only the cases that are wanted, and with the targets and trials of their marker."""
+def with_wanted_cases(given: SuiteInput, group: WantedCases) -> SuiteInput:
+    """Return a suite with only the wanted cases, and with the targets and trials of their marker."""
     wanted = frozenset(group.ids)
     cases = [case for case in given.suite.cases if isinstance(case, EvalCase) and case.id in wanted]
     suite = given.suite
@@ -331,7 +331,7 @@ def chosen(given: SuiteInput, group: WantedCases) -> SuiteInput:
 
 
 def _judge_of(known: KnownTargets, options: SessionOptions, specs: Specs) -> str | None:
-    """Return the judge of checks: that of the target that is chosen or is the default; None if there is none."""
+    """Return the judge of checks: that of `--agentv-target` or of the default target; None if there is none."""
     try:
         target = known.choose(options.targets[0] if options.targets else None)
     except AgentvError:  # a judge is needed only by some evaluators, which report that they have none
@@ -342,8 +342,8 @@ def _judge_of(known: KnownTargets, options: SessionOptions, specs: Specs) -> str
 def settings_of(type_: str, value: JsonValue, specs: Specs) -> Mapping[str, JsonValue]:
     """Return the settings that a short form such as `contains="30 days"` stands for.
 
-    An object is the settings themselves and `True` stands for none; any other value is that of the one required
-    setting, or for a judge the expected outcome. Raises ConfigError if there is no such setting.
+    An object contains the settings, and `True` means no settings. Any other value is the value of the only required
+    setting, or the expected outcome for a judge. Raises ConfigError if the evaluator has no such setting.
     """
     settings = specs.evaluators.get(type_).load_settings()
     if isinstance(value, Mapping):
@@ -357,4 +357,4 @@ def settings_of(type_: str, value: JsonValue, specs: Specs) -> Mapping[str, Json
     if not required and any(field.name == "plain_prompt" for field in fields) and isinstance(value, str):
         return {"prompt": value, "plain_prompt": "outcome"}
     names = ", ".join(field.encode_name for field in fields)
-    raise ConfigError(f"{type_}={value!r}: give its settings as a dict; they are {names}")
+    raise ConfigError(f"{type_}={value!r}: give its settings as a dict; settings: {names}")

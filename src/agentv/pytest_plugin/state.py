@@ -1,4 +1,4 @@
-"""What the parts of the plug-in share: the state of one pytest session, and names."""
+"""The state of one pytest session, and names, which the parts of the plug-in share."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 MARKER = "agentv"
 FIXTURE = "agentv"
 JUDGE_ERROR = "judge error"
-"""The category of a test whose `agentv.check` found no working judge, in the summary of pytest."""
+"""The category, in the summary of pytest, of tests whose judge failed in `agentv.check`."""
 
 
 class SessionState:

@@ -1,4 +1,4 @@
-"""pytest-xdist: the controller owns the run, and its workers ask it for rows over a connection of this machine.
+"""pytest-xdist: the controller owns the run, and its workers request rows from it over a local connection.
 
 A message is one line of JSON. The first line of a connection is the token of the session. Every session with
 pytest-xdist imports this module, so that it imports the standard library only.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WorkerServer:
-    """The part of the controller that answers workers; each has a connection and a thread."""
+    """The part of the controller that answers requests of workers; each worker has a connection and a thread."""
 
     def __init__(self, config: pytest.Config, session: "SessionState") -> None:
         self._config = config
@@ -34,7 +34,7 @@ class WorkerServer:
         self._socket.close()
 
     def _accept(self) -> None:
-        with suppress(OSError):  # closed
+        with suppress(OSError):  # raised by accept() after close()
             while True:
                 connection, _ = self._socket.accept()
                 Thread(target=self._serve, args=(connection,), name="agentv-worker", daemon=True).start()
@@ -44,15 +44,15 @@ class WorkerServer:
             if not secrets.compare_digest(file.readline().strip(), self._token.encode()):
                 return
             for line in file:
-                from agentv.pytest_plugin.remote import answered  # noqa: PLC0415 - no worker may ask for anything
+                from agentv.pytest_plugin.remote import handle_request  # noqa: PLC0415 - only if a worker requests rows
 
-                file.write(answered(line, self._rows))
+                file.write(handle_request(line, self._rows))
                 file.flush()
 
     def _rows(self) -> "Rows":
-        from agentv.pytest_plugin.rows import RunOfSession, session_options  # noqa: PLC0415 - as above
+        from agentv.pytest_plugin.rows import SessionRun, session_options  # noqa: PLC0415 - only if a worker requests rows
 
         with self._make_once:
             if self._session.rows is None:
-                self._session.rows = RunOfSession(session_options(self._config))
+                self._session.rows = SessionRun(session_options(self._config))
             return self._session.rows

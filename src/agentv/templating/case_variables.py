@@ -1,6 +1,6 @@
-"""`{{ name }}` in eval files: variables with paths and filters. No code, one pass: a value is never filled again.
+"""`{{ name }}` in eval files: variables with paths and filters, without code. A filled value is not filled again.
 
-`${{ NAME }}` is not a variable, and `{% raw %}…{% endraw %}` keeps a text as it is written.
+`${{ NAME }}` is not a variable, and `{% raw %}…{% endraw %}` marks text that is not filled.
 """
 
 import re
@@ -41,7 +41,7 @@ Report: TypeAlias = Callable[[Fault], None]
 
 
 def has_variables(text: str) -> bool:
-    """Return True if filling may change a text."""
+    """Return True if `fill_text` may change a text."""
     return ("{{" in text or "{%" in text) and _TOKEN.search(text) is not None
 
 
@@ -65,7 +65,7 @@ def fill_text(text: str, values: Mapping[str, JsonValue], report: Report) -> Jso
             return value
         return text.replace(lone[0], value)
 
-    def put(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         if match["raw"] is not None:
             return match["raw"]
         if match["tag"]:
@@ -77,7 +77,7 @@ def fill_text(text: str, values: Mapping[str, JsonValue], report: Report) -> Jso
         value, is_filled = _value(match, values, report)
         return as_text(value) if is_filled else match[0]
 
-    return _TOKEN.sub(put, text)
+    return _TOKEN.sub(replacement, text)
 
 
 def fill_prompt(template: str, value_of: Callable[[str], str | None], values: Mapping[str, JsonValue]) -> str:
@@ -86,7 +86,7 @@ def fill_prompt(template: str, value_of: Callable[[str], str | None], values: Ma
     A place without a value is left as it is written.
     """
 
-    def put(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         if match["raw"] is not None:
             return match["raw"]
         if not match["name"]:
@@ -97,13 +97,13 @@ def fill_prompt(template: str, value_of: Callable[[str], str | None], values: Ma
         value, is_filled = _value(match, values, lambda _fault: None)
         return as_text(value) if is_filled else match[0]
 
-    return _TOKEN.sub(put, template)
+    return _TOKEN.sub(replacement, template)
 
 
 def prompt_faults(
     template: str, is_built_in: Callable[[str], bool], values: Mapping[str, JsonValue]
 ) -> tuple[Fault, ...]:
-    """Return the faults of a judge prompt's variables; those of built-in names are not looked for."""
+    """Return the faults of a judge prompt's variables; built-in names are not checked."""
     faults: list[Fault] = []
     for match in _TOKEN.finditer(template):
         if match["name"] and (match["filters"] or not is_built_in(match["name"].strip())):
@@ -119,7 +119,7 @@ def as_text(value: JsonValue) -> str:
 def find_value(name: str, values: Mapping[str, JsonValue]) -> tuple[JsonValue, bool]:
     """Return the value of `name` or `a.b`, and True if there is one; `vars.` in front is ignored.
 
-    A key with dots, as the column `metadata.level`, is preferred to a path.
+    A key that contains dots, such as the column `metadata.level`, is preferred to a path.
     """
     for path in (name, name.removeprefix(PREFIX)) if name.startswith(PREFIX) else (name,):
         if path in values:
@@ -146,12 +146,12 @@ def _tag_fault(tag: str) -> Fault:
     if word == "raw":
         return Fault("{% raw %} has no {% endraw %}")
     return Fault(
-        f"'{{% {word} … %}}' is not supported: only {{% raw %}} is, and variables have no code", allowed=_LITERAL
+        f"'{{% {word} … %}}' is not supported: only {{% raw %}} is, and code is not evaluated", allowed=_LITERAL
     )
 
 
 def _value(match: re.Match[str], values: Mapping[str, JsonValue], report: Report) -> tuple[JsonValue, bool]:
-    """Return the value of a place, and True if it has one; else report why it has none."""
+    """Return the value for a match and True; without a value, report the fault and return False."""
     name, filters = match["name"].strip(), match["filters"]
     value, is_known = find_value(name, values)
     steps = list(_FILTER.finditer(filters))
@@ -164,7 +164,7 @@ def _value(match: re.Match[str], values: Mapping[str, JsonValue], report: Report
         if step[1] == "default":
             value, is_known = (value if is_known else _literal(step[2])), True
         elif step[1] == "json":
-            has_key = is_known or _is_null(name, values)
+            has_key = is_known or _is_known_name(name, values)
             value, is_known = (compact_json(value) if has_key else None), has_key
         elif is_known:
             value = _TEXT_FILTERS[step[1]](as_text(value))
@@ -177,7 +177,7 @@ _TEXT_FILTERS: Mapping[str, Callable[[str], str]] = {"upper": str.upper, "lower"
 _NAMES = frozenset({"default", "json", *_TEXT_FILTERS})
 
 
-def _is_null(name: str, values: Mapping[str, JsonValue]) -> bool:
+def _is_known_name(name: str, values: Mapping[str, JsonValue]) -> bool:
     return name.removeprefix(PREFIX) in values
 
 
@@ -202,7 +202,7 @@ _MOST_LISTED = 30
 
 
 def _undefined(name: str, values: Mapping[str, JsonValue]) -> Fault:
-    if _is_null(name, values):
+    if _is_known_name(name, values):
         return Fault(
             f"the variable {name!r} has no value",
             allowed=f"give it one, or write {{{{ {name} | default('…') }}}}",

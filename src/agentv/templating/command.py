@@ -22,14 +22,14 @@ _BOUNDARIES = frozenset(" \t\n;&|()")
 _SHELL_ONLY = re.compile(r"\s*[A-Za-z_]\w*=|(?:.*\s)?~", re.DOTALL)
 
 
-class Slot(Struct, frozen=True):
-    """A placeholder to fill. `is_word`: it is an unquoted word, so that a list may become several words."""
+class Placeholder(Struct, frozen=True):
+    """A placeholder to fill. `is_word`: it is an unquoted word, so that a list of values becomes several words."""
 
     name: str
     is_word: bool
 
 
-Word: TypeAlias = tuple[str | Slot, ...]
+Word: TypeAlias = tuple[str | Placeholder, ...]
 
 
 def variable_of(name: str) -> str:
@@ -40,29 +40,29 @@ def variable_of(name: str) -> str:
 class Reader:
     """Reads a template character by character as sh would, building both of its forms.
 
-    `_inside` is the stack of open constructs: `'`, `"`, a back quote, `(` (a subshell or `$(`), `((` (arithmetic),
-    `${`. Even if it were wrong about a quote, a value would only be a variable in the script.
+    `_open` is the stack of open constructs: `'`, `"`, a back quote, `(` (a subshell or `$(`), `((` (arithmetic),
+    `${`. If the stack were wrong about a quote, a value would still be a variable in the script.
     """
 
     def __init__(self, text: str, called: str) -> None:
         self.text = text
         self._called = called
         self.script: list[str] = []
-        self.words: list[list[str | Slot]] = []
+        self.words: list[list[str | Placeholder]] = []
         self.singles: set[str] = set()
         self.needs_shell = _SHELL_ONLY.match(text) is not None
         self._at = 0
-        self._inside: list[str] = []
+        self._open: list[str] = []
         self._in_word = False
 
     def read(self) -> None:
         """Read the whole text. Raises TemplateError for an unclosed construct or an unsafe placeholder."""
         while self._at < len(self.text):
             char = self.text[self._at]
-            slot = PLACEHOLDER.match(self.text, self._at)
-            if slot is not None and not self.text.endswith("$", 0, self._at):
-                self._read_slot(slot)
-            elif self._where == "'":
+            placeholder = PLACEHOLDER.match(self.text, self._at)
+            if placeholder is not None and not self.text.endswith("$", 0, self._at):
+                self._read_placeholder(placeholder)
+            elif self._innermost == "'":
                 self._read_single_quoted(char)
             elif char == "\\":
                 self._read_escape()
@@ -70,120 +70,120 @@ class Reader:
                 self._read_quote(char)
             elif char in "$`":
                 self._read_expansion(char)
-            elif self._where == '"':
-                self._keep(char)
+            elif self._innermost == '"':
+                self._add_literal(char)
             else:
                 self._read_plain(char)
-        if self._inside:
+        if self._open:
             closing = {"(": "parenthesis", "((": "parenthesis", "${": "brace", "`": "back quote"}
-            raise TemplateError(f"{self._called} has an unclosed {closing.get(self._inside[-1], 'quote')}: {self.text}")
+            raise TemplateError(f"{self._called} has an unclosed {closing.get(self._open[-1], 'quote')}: {self.text}")
 
     @property
-    def _where(self) -> str:
-        return self._inside[-1] if self._inside else ""
+    def _innermost(self) -> str:
+        return self._open[-1] if self._open else ""
 
     @property
-    def _word(self) -> list[str | Slot]:
+    def _word(self) -> list[str | Placeholder]:
         """The word of the argument list that is being read; a new one after a blank."""
         if not self._in_word:
             self.words.append([])
             self._in_word = True
         return self.words[-1]
 
-    def _skip(self, text: str) -> None:
-        """Add text that has a meaning to the shell only."""
+    def _add_syntax(self, text: str) -> None:
+        """Add text to the script only: it has a meaning to the shell."""
         self.script.append(text)
         self._at += len(text)
 
-    def _keep(self, text: str) -> None:
-        """Add literal text."""
+    def _add_literal(self, text: str) -> None:
+        """Add text that is part of a word to the word and to the script."""
         self._word.append(text)
-        self._skip(text)
+        self._add_syntax(text)
 
-    def _read_slot(self, match: re.Match[str]) -> None:
+    def _read_placeholder(self, match: re.Match[str]) -> None:
         name = match[1]
         before, after = self.text[: match.start()][-1:], self.text[match.end() :][:1]
-        is_word = self._where in ("", "(") and all(char in _BOUNDARIES for char in before + after)
-        self._word.append(Slot(name, is_word))
+        is_word = self._innermost in ("", "(") and all(char in _BOUNDARIES for char in before + after)
+        self._word.append(Placeholder(name, is_word))
         if is_word and name == "FILES":
             self.script.append('"$@"')
         else:
-            self.script.append(self._asvariable_of(name))
+            self.script.append(self._as_variable(name))
             self.singles.add(name)
         self._at = match.end()
 
-    def _asvariable_of(self, name: str) -> str:
+    def _as_variable(self, name: str) -> str:
         """Return the script's text for a value: a variable in quotes that fits the open constructs."""
-        if "`" in self._inside or "${" in self._inside:
+        if "`" in self._open or "${" in self._open:
             raise TemplateError(f"{self._called} has {{{name}}} inside back quotes or ${{…}}; use $( ) instead")
-        if "((" in self._inside and name != "ATTEMPT":
+        if "((" in self._open and name != "ATTEMPT":
             raise TemplateError(f"{self._called} has {{{name}}} in arithmetic; only {{ATTEMPT}} is a number")
         variable = f"${{{variable_of(name)}}}"
-        if self._where == "'":
+        if self._innermost == "'":
             return f"'\"{variable}\"'"
-        return variable if self._where in ('"', "((") else f'"{variable}"'
+        return variable if self._innermost in ('"', "((") else f'"{variable}"'
 
     def _read_single_quoted(self, char: str) -> None:
         if char == "'":
-            self._inside.pop()
-            self._skip(char)
+            self._open.pop()
+            self._add_syntax(char)
         else:
-            self._keep(char)
+            self._add_literal(char)
 
     def _read_escape(self) -> None:
         escaped = self.text[self._at + 1 : self._at + 2]
-        stands_for_itself = self._where == '"' and escaped not in '$`"\\'
-        self._word.append("\\" + escaped if stands_for_itself else escaped)
-        self._skip("\\" + escaped)
+        keeps_backslash = self._innermost == '"' and escaped not in '$`"\\'
+        self._word.append("\\" + escaped if keeps_backslash else escaped)
+        self._add_syntax("\\" + escaped)
 
     def _read_quote(self, char: str) -> None:
-        if char == "'" and self._where == '"':
-            self._keep(char)
+        if char == "'" and self._innermost == '"':
+            self._add_literal(char)
             return
         self._word.append("")
-        if self._where == char:
-            self._inside.pop()
+        if self._innermost == char:
+            self._open.pop()
         else:
-            self._inside.append(char)
-        self._skip(char)
+            self._open.append(char)
+        self._add_syntax(char)
 
     def _read_expansion(self, char: str) -> None:
         self.needs_shell = True
         openings = {"$((": "((", "$(": "(", "${": "${"}
         opening = next((known for known in openings if self.text.startswith(known, self._at)), None)
         if opening is not None:
-            self._inside.append(openings[opening])
-        elif char == "`" and self._where == "`":
-            self._inside.pop()
+            self._open.append(openings[opening])
+        elif char == "`" and self._innermost == "`":
+            self._open.pop()
         elif char == "`":
-            self._inside.append("`")
-        self._skip(opening or char)
+            self._open.append("`")
+        self._add_syntax(opening or char)
 
     def _read_plain(self, char: str) -> None:
-        if self.text.startswith("<<", self._at) and "((" not in self._inside:
+        if self.text.startswith("<<", self._at) and "((" not in self._open:
             raise TemplateError(f"{self._called} has a here-document; use {{PROMPT_FILE}} to hand over a text")
         self.needs_shell = self.needs_shell or char in _OPERATORS
         if char in " \t\n":
             self._in_word = False
-            self._skip(char)
+            self._add_syntax(char)
         elif char == "#" and not self._in_word:
             self.needs_shell = True
-            self._skip(self.text[self._at :].split("\n", 1)[0])
+            self._add_syntax(self.text[self._at :].split("\n", 1)[0])
         elif char in "()}":
             self._read_bracket(char)
         else:
             self._in_word = self._in_word and char not in _BOUNDARIES
-            self._keep(char)
+            self._add_literal(char)
 
     def _read_bracket(self, char: str) -> None:
         if char == "(":
-            self._inside.append("(")
-        elif self._where == "((" and self.text.startswith("))", self._at):
-            self._inside.pop()
+            self._open.append("(")
+        elif self._innermost == "((" and self.text.startswith("))", self._at):
+            self._open.pop()
             char = "))"
-        elif (self._where, char) in (("(", ")"), ("${", "}")):
-            self._inside.pop()
-        self._keep(char)
+        elif (self._innermost, char) in (("(", ")"), ("${", "}")):
+            self._open.pop()
+        self._add_literal(char)
 
 
 PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "CASES_FILE")
@@ -203,7 +203,7 @@ class FilledCommand(Struct, frozen=True):
 class CommandTemplate(Struct, frozen=True):
     """A parsed template: `words` when it needs no shell, else `script`, which names variables for its values.
 
-    `singles` are its placeholders that are filled as one piece of text: all except a {FILES} that is a word.
+    `singles` are the placeholders that are filled with a single text: all except a {FILES} that is a word.
     """
 
     text: str
@@ -213,12 +213,12 @@ class CommandTemplate(Struct, frozen=True):
     script: str
 
     def fill(self, values: Mapping[str, str], files: Sequence[str] = ()) -> FilledCommand:
-        """Return the command with its values. `files` are the words of {FILES}, the other names are keys of `values`.
+        """Return the command with all placeholders filled: {FILES} with `files`, others from `values` by name.
 
         Raises TemplateError when a value cannot be an argument: over 120 kB, or with a NUL character.
         """
         given = {**values, "FILES": " ".join(files)}
-        used = {name: _fit(name, given[name]) for name in self.singles}
+        used = {name: _checked_value(name, given[name]) for name in self.singles}
         if self.words is not None:
             argv = [filled for word in self.words for filled in _fill_word(word, used, files)]
             return FilledCommand(tuple(argv), {})
@@ -239,7 +239,7 @@ class FilesFormat(Struct, frozen=True):
 def parse_command(
     text: str, *, supported: Sequence[str] = PLACEHOLDERS, called: str = "the command"
 ) -> CommandTemplate:
-    """Parse a command template, which messages call `called`.
+    """Parse a command template. `called` is its name in messages.
 
     Raises TemplateError for an empty or unbalanced one, or an unsupported placeholder.
     """
@@ -249,7 +249,7 @@ def parse_command(
     if unknown:
         allowed = ", ".join(f"{{{name}}}" for name in supported)
         listed = ", ".join(f"{{{name}}}" for name in unknown)
-        hint = f"supported: {allowed}" if supported else "it can have none"
+        hint = f"supported: {allowed}" if supported else "no placeholder is allowed here"
         raise TemplateError(f"{called} has the unsupported placeholder {listed}; {hint}")
     reader = Reader(text, called)
     reader.read()
@@ -274,16 +274,16 @@ def parse_files_format(text: str, *, called: str = "the files format") -> FilesF
             f"{called} has the unsupported placeholder {{{unknown[0]}}}; supported: {{path}}, {{basename}}"
         )
     if not words:
-        raise TemplateError(f"{called} is empty; it may hold {{path}} and {{basename}}")
+        raise TemplateError(f"{called} is empty; it may contain {{path}} and {{basename}}")
     return FilesFormat(tuple(words))
 
 
 def _names_in(text: str) -> list[str]:
-    """Return the placeholders of a template; `${NAME}` is left to the shell."""
+    """Return the placeholders of a template; `${NAME}` is none, because the shell expands it."""
     return [match[1] for match in PLACEHOLDER.finditer(text) if text[match.start() - 1 : match.start()] != "$"]
 
 
-def _fit(name: str, value: str) -> str:
+def _checked_value(name: str, value: str) -> str:
     size = len(value.encode("utf-8", "surrogateescape" if name == "FILES" else "replace"))
     if size > MAX_VALUE_BYTES:
         raise TemplateError(
@@ -292,13 +292,13 @@ def _fit(name: str, value: str) -> str:
         )
     if "\0" in value:
         raise TemplateError(
-            f"{{{name}}} holds a NUL character, which no argument of a command can; use {{PROMPT_FILE}}"
+            f"{{{name}}} contains a NUL character, which an argument of a command cannot contain; use {{PROMPT_FILE}}"
         )
     return value
 
 
 def _fill_word(word: Word, values: Mapping[str, str], files: Sequence[str]) -> Sequence[str]:
-    if word == (Slot("FILES", is_word=True),):
+    if word == (Placeholder("FILES", is_word=True),):
         return files
     return ["".join(piece if isinstance(piece, str) else values[piece.name] for piece in word)]
 

@@ -1,4 +1,4 @@
-"""Detection of secrets, and their redaction from texts. Pure."""
+"""Detection of secrets, and their redaction from texts."""
 
 import base64
 import json
@@ -11,17 +11,17 @@ SHORTEST_SECRET = 8
 """Shorter values are words that occur in texts for other reasons."""
 
 SHORTEST_ENCODED = 16
-"""The encoded forms of shorter values, which may occur by chance, are left."""
+"""The encoded forms of shorter values are not redacted, because they may occur by chance."""
 
 _WORDS = frozenset(
     {"key", "keys", "token", "secret", "secrets", "password", "passwords", "passwd", "pat", "cred", "creds"}
     | {"credential", "credentials", "auth", "authorization", "cookie", "cookies", "session", "dsn"}
 )
 _ENDINGS = ("key", "keys", "token", "secret", "secrets", "password", "passwords", "passwd", "authorization")
-"""Endings of a last word that is written together: `apikey`, `dbpassword`."""
+"""Endings that make the last word of a name secret: `apikey`, `dbpassword`."""
 
 _NOT_SECRET = frozenset({"model", "deployment", "endpoint", "host", "region", "file", "path", "dir", "type", "sha"})
-"""The last word of a name that says what the value is, whatever stands before: `KEY_FILE`, `SESSION_TYPE`."""
+"""Last words of names that are not secret, even after a secret word: `KEY_FILE`, `SESSION_TYPE`."""
 
 _BETWEEN_WORDS = re.compile(r"[_\-.\s\[\]$]+|(?<=[a-z0-9])(?=[A-Z])")
 _PREFIXES = ("sk-", "ghp_", "github_pat_", "AKIA", "eyJ", "xox", "hf_")
@@ -40,7 +40,7 @@ def looks_secret(name: str) -> bool:
 
 
 def is_secret_header(name: str) -> bool:
-    """Return True if the value of an HTTP header is secret: of all but those that describe the content."""
+    """Return True if the value of an HTTP header is secret, as in all headers but those that describe the content."""
     return name.lower() not in _PLAIN_HEADERS
 
 
@@ -51,7 +51,7 @@ def secrets_in_header(value: str) -> Iterator[str]:
 
 
 def is_secret(value: str) -> bool:
-    """Return True if a value in a secret place is long enough to be one, and no number or boolean."""
+    """Return True if a value in a secret place is long enough for a secret, and not a number or boolean."""
     return len(value) >= SHORTEST_SECRET and not _NUMBER.fullmatch(value)
 
 
@@ -71,13 +71,13 @@ def secrets_in_urls(text: str) -> Iterator[str]:
         user, _, password = user_info.partition(":")
         if password or is_secret(user):  # not the `git` of ssh://git@host
             yield f"{user_info}@"
-            yield from (*_long(user_info), *_long(password or user))
+            yield from (*_long_forms(user_info), *_long_forms(password or user))
         for name, value in parse_qsl(parts.query):
             if looks_secret(name):
-                yield from _long(value)
+                yield from _long_forms(value)
 
 
-def _long(value: str) -> Iterator[str]:
+def _long_forms(value: str) -> Iterator[str]:
     yield from (form for form in {value, unquote(value)} if is_secret(form))
 
 
@@ -100,7 +100,7 @@ def secret_values(
 
 
 class SecretRedactor:
-    """Redacts secrets from texts, also where they are escaped or encoded."""
+    """Redacts secrets from texts, including their escaped and encoded forms."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self.forms = sorted({form for secret in secrets if secret for form in forms_of(secret)}, key=len, reverse=True)
@@ -113,7 +113,7 @@ class SecretRedactor:
 
 
 def forms_of(secret: str) -> Iterator[str]:
-    """Yield a secret as it is written: as it is, in JSON, and for long ones in URLs, base64 and hexadecimal."""
+    """Yield the forms of a secret: unchanged, in JSON, and for long ones in URLs, base64 and hexadecimal."""
     yield secret
     yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     if len(secret) < SHORTEST_ENCODED:
@@ -129,7 +129,7 @@ def forms_of(secret: str) -> Iterator[str]:
 
 
 def _base64_core(data: bytes, offset: int) -> str:
-    """Return the part of base64 that depends on `data` alone when it follows `offset` bytes of a group of three."""
+    """Return the base64 characters that depend only on `data` when it starts at byte `offset` of a group of three."""
     encoded = base64.b64encode(bytes(offset) + data).decode().rstrip("=")
     is_whole = (offset + len(data)) % 3 == 0
     return encoded[(0, 2, 3)[offset] : None if is_whole else -1]

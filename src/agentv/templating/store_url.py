@@ -1,4 +1,4 @@
-"""The URL of a store for runs, which is shown and recorded without its password. Pure."""
+"""The URL of a store for runs, which is shown and recorded without its password."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _PUBLIC_PARAMETERS = (
     "target_session_attrs",
     "user",
 )
-"""The parameters that may be stored with a run: those for connecting that cannot hold a password."""
+"""The connection parameters that may be stored with a run, because they cannot contain a password."""
 
 
 class StoreUrl(Struct, frozen=True):
@@ -89,7 +89,7 @@ class StoreUrl(Struct, frozen=True):
     def _rest(self) -> tuple[str, str, str]:
         """Split what follows the scheme at its first `?`.
 
-        An `@` after that is a password with an unescaped `?`, or a parameter with an unescaped `@`: ambiguous.
+        An `@` after the `?` is ambiguous: the password contains a `?`, or a parameter contains an `@`, unescaped.
         """
         return self.text.partition("://")[2].partition("?")
 
@@ -109,22 +109,22 @@ def _without_password(before: str) -> str:
 
 
 SHORTEST_REDACTED = 4
-"""A shorter password would redact parts of words; inside its URL it is redacted all the same."""
+"""A shorter password is redacted only inside its URL, because elsewhere it may be a part of words."""
 
 
 def store_secrets(url: str, password: str = "") -> tuple[str, ...]:
     """Return the texts to redact so that the password of a database's URL is not shown.
 
-    `password` is one given separately from the URL. A password that is also a word of the URL (`postgres:postgres@`)
-    is redacted only inside the URL, because the word may occur anywhere.
+    `password` is a password that is given separately from the URL. A password that is also a word of the URL
+    (`postgres:postgres@`) is redacted only inside the URL, because the word may occur anywhere.
     """
     return tuple(dict.fromkeys(_secrets(url, password)))
 
 
 def _secrets(url: str, password: str) -> Iterator[str]:
     scheme, _, rest = url.partition("://")
-    who, at, place = rest.rpartition("@")
-    user, _, written = who.partition(":")
+    credentials, at, place = rest.rpartition("@")
+    user, _, written = credentials.partition(":")
     given = [value for name, value in parse_qsl(url.rpartition("?")[2]) if "pass" in name or "secret" in name]
     if not (written or given or password):
         return

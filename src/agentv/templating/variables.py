@@ -1,4 +1,4 @@
-"""`{{ name }}` in judge prompts. Filled in one pass: a value is never filled again."""
+"""`{{ name }}` in judge prompts. A value that was filled in is not searched for further names."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -8,7 +8,7 @@ from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue
 
 ANSWER_NAMES = ("candidate_answer", "output_messages", "conversation", "diff")
-"""The variables that hold the answer: a prompt without any of them gives a judge nothing to judge."""
+"""The variables that contain the answer; a prompt without any of them gives a judge nothing to judge."""
 
 JUDGE_VARIABLES = (
     "question",
@@ -60,14 +60,14 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 def fill(template: str, value_of: Callable[[str], str | None], variables: Mapping[str, JsonValue] | None = None) -> str:
     """Replace each `{{ name }}` by its value, fetched once; a name without a value is left as written.
 
-    With `variables`, a name that `value_of` does not know may be one of them, with a path and filters.
+    A name for which `value_of` returns None is looked up in `variables`, with its path and filters.
     """
     if variables:
         return fill_prompt(template, value_of, variables)
     values: dict[str, str] = {}
     unknown: set[str] = set()
 
-    def put(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         name = match[1]
         if name not in values and name not in unknown:
             value = value_of(name)
@@ -77,7 +77,7 @@ def fill(template: str, value_of: Callable[[str], str | None], variables: Mappin
                 values[name] = value
         return values.get(name, match[0])
 
-    return _VARIABLE.sub(put, template)
+    return _VARIABLE.sub(replacement, template)
 
 
 def variable_names(template: str) -> tuple[str, ...]:
@@ -86,12 +86,12 @@ def variable_names(template: str) -> tuple[str, ...]:
 
 
 def canonical_name(name: str) -> str:
-    """Return the name of a variable that may have been given under another one."""
+    """Return the standard name of a variable, which may be given by an alias."""
     return ALIASES.get(name, name)
 
 
 def is_built_in(name: str, known: Iterable[str] = JUDGE_VARIABLES) -> bool:
-    """Return True for a name, in any spelling, that judge prompts know without a variable."""
+    """Return True for a name or alias that is built into judge prompts."""
     return canonical_name(name) in known or name.startswith("context.")
 
 
@@ -103,9 +103,9 @@ def template_problems(
     allow_unknown: bool = False,
     variables: Mapping[str, JsonValue] | None = None,
 ) -> tuple[str, ...]:
-    """Return what makes a prompt useless to a judge: unknown names unless they are allowed, or no name of the answer.
+    """Return the problems of a judge prompt: unknown names unless they are allowed, or no variable with the answer.
 
-    A name without a value stays text, so that the judge would be shown `{{ name }}`.
+    An unknown name would not be replaced, so that the judge would read `{{ name }}`.
     """
     listed = tuple(known)
     written = variable_names(template)
