@@ -1,4 +1,4 @@
-"""A comparison as JSON: agentv's versioned schema, and the schema of the TypeScript program AgentV."""
+"""A comparison as JSON: agentv's versioned schema, and the schema of AgentV for TypeScript."""
 
 from collections.abc import Iterable, Iterator
 
