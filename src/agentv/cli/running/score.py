@@ -113,7 +113,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             target_field=options.target_field,
             by=options.by,
         )
-        report = score_and_report(
+        report = score_lines(
             scoring,
             options.workers,
             screen,
@@ -131,7 +131,7 @@ def sources_of(files: Sequence[str]) -> Sources | None:
     return "stream" if STDIN in files else "files"
 
 
-def score_and_report(
+def score_lines(
     scoring: LineScoring,
     workers: int,
     screen: "Screen",

@@ -22,7 +22,7 @@ from agentv.cli.running.score import (
     check_sources,
     load_config,
     parse_gates,
-    score_and_report,
+    score_lines,
     sources_of,
 )
 from agentv.cli.terminal import own_stdout
@@ -164,9 +164,7 @@ def _continue(
                 run.store.note(GENERATION_STARTED, generation.to_event())
             scoring.lines = make_lines(scoring)
             resume_from = sources_of(_files(stored)) if is_rest else "files"
-            made = score_and_report(
-                scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from
-            )
+            made = score_lines(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from)
             run.observe(RunEnded(made))
         if outputs:
             report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
