@@ -406,8 +406,8 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
 
     Runs with fewer than 10 % of their case ids in common are compared as with --unpaired.
 
-    Exit codes without --gate: 0 compared, 3 the runs share cases, but none has a score in both, 5 a run has no results,
-    or no group of --by is in both. With --format agentv-ts: 0 if the mean did not fall, else 1.
+    Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, or no
+    group of --by is in both. With --format agentv-ts: 0 if the mean did not fall, else 1.
     """
     if as_json:
         given["format"] = "json"

@@ -172,8 +172,8 @@ def command(
     --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
     the cases. With several targets or prompts, each group is a table with one line per target and prompt.
 
-    With --side-by-side, filters such as --failed or --tag select cases, and all answers of each selected case are
-    shown; but with --target or --prompt, only its answers of that target or prompt.
+    With --side-by-side, filters such as --failed or --tag select cases, and every answer to a selected case is shown.
+    With --target or --prompt, only the answers of that target or to that prompt are shown.
     """
     from pathlib import Path
 
