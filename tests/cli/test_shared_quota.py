@@ -86,6 +86,7 @@ def call(*arguments: str) -> int:
     return int(left.value.code or 0)
 
 
+@pytest.mark.slow
 def test_two_shards_share_one_rate_limit(tmp_path: Path) -> None:
     url, times = upgraded_database(), list[float]()
     with timed_server(times) as server:
@@ -129,6 +130,7 @@ def test_a_resumed_run_goes_on_with_the_shared_budget(tmp_path: Path, monkeypatc
         assert call("resume", "--budget-usd", f"{COST * 20:.4f}", "--display", "none") == 0
 
 
+@pytest.mark.slow
 def test_calls_stop_while_the_database_is_gone_and_go_on_after(tmp_path: Path) -> None:
     times: list[float] = []
     with own_server() as database, timed_server(times) as server:
