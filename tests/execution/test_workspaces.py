@@ -183,7 +183,7 @@ def test_a_template_that_is_no_folder_is_a_config_error(template: Path, name: st
         ({"template": "template"}, None),
         ({"template": "nowhere"}, "workspace: there is no folder {here}/nowhere to copy"),
         ({"template": "template/README.md"}, "workspace: there is no folder {here}/template/README.md to copy"),
-        ({"git": "template"}, None),
+        ({"git": "template"}, "workspace: the folder {here}/template is not a git repository"),
         ({"git": "nowhere"}, "workspace: there is no repository {here}/nowhere"),
         ({"git": "https://nowhere.example/x.git"}, None),
         ({"git": "git@nowhere.example:x.git"}, None),
@@ -738,7 +738,7 @@ def test_inside_a_git_hook_the_owners_repository_is_left_alone(
     ("settings", "kind", "said"),
     [
         ({"git": "nowhere"}, "config_error", "there is no repository"),
-        ({"git": "template"}, "config_error", "template has no commit called 'HEAD'"),
+        ({"git": "template"}, "config_error", "template is not a git repository"),
         ({"git": "repository", "ref": "v9"}, "config_error", "repository has no commit called 'v9'"),
         ({"git": "file:///nowhere/at/all"}, "target_exit", "git clone failed: fatal:"),
     ],

@@ -46,9 +46,12 @@ class ProcessNode:
         self._env = env
         self._lost = asyncio.Event()
         self.has_stopped_itself = asyncio.Event()
-        self.work = NodeWork(
-            pickle.loads(spec), machine=name, on_lost=self.has_stopped_itself.set, lease_s=QUICK.lease_s
-        )
+        self.work = NodeWork(pickle.loads(spec), machine=name, on_lost=self._end, lease_s=QUICK.lease_s)
+
+    def _end(self) -> None:
+        """End as the process of a node does: no call reaches it any more."""
+        self.has_stopped_itself.set()
+        self.lose()
 
     def lose(self) -> None:
         """Let every call from now on, and those that wait, find nobody."""

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, TypeAlias, cast
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
@@ -10,6 +12,27 @@ from agentv.types.json_value import JsonObject
 
 Keep: TypeAlias = Literal["never", "failed", "always"]
 ChangeStatus: TypeAlias = Literal["added", "modified", "deleted", "renamed"]
+
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
+_FILE_URL = "file://"
+
+
+def is_url(repository: str) -> bool:
+    """Return True for a repository that is given by a URL, or as `user@host:path`."""
+    return _URL.match(repository) is not None
+
+
+def local_repository(repository: str, base_dir: Path) -> Path | None:
+    """Return the folder of a repository on this machine, given by its path or a file:// URL; None for other URLs."""
+    if repository.startswith(_FILE_URL):
+        return Path(unquote(urlsplit(repository).path))
+    return None if is_url(repository) else written_path(repository, base_dir)
+
+
+def written_path(written: str, base_dir: Path) -> Path:
+    """Return the path of a template or repository as written in a file: relative to `base_dir`, or below `~`."""
+    return base_dir / Path(written).expanduser()
 
 
 class WorkspaceRepo(Struct, frozen=True):

@@ -27,8 +27,9 @@ from agentv.engine.cluster.lines import (
     RetryLine,
     StoredLine,
 )
-from agentv.engine.cluster.packing import discard, unpack
+from agentv.engine.cluster.packing import discard, placed_workspaces, unpack
 from agentv.engine.cluster.tasks import RunSpec, TaskData, TaskReader, load_plan, moved_path
+from agentv.engine.cluster.workspaces import PlacedWorkspaces
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import result_key_of
@@ -41,7 +42,7 @@ from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import files_of
 from agentv.storage.records.encode import answer_line, case_line, result_line
 from agentv.storage.records.json_line import encode
-from agentv.types.errors import AgentvError, ConfigError, StorageError
+from agentv.types.errors import StorageError
 from agentv.types.events import LogLine
 from agentv.types.protocols import NODE_LEASE_S, Amounts, Clock, QuotaGrant, QuotaRequest
 from agentv.types.provider import CallRecord
@@ -189,15 +190,13 @@ class NodeWork:
         """
         spec, clock = self._spec, make_clock()
         moved: tuple[str, str] | None = None
+        placed: PlacedWorkspaces | None = None
         if spec.packed is not None:
             self._copy = await asyncio.to_thread(unpack, spec.packed)
             moved = (spec.packed.root, str(self._copy))
+            placed = placed_workspaces(spec.packed, self._copy)
             spec = replace(spec, folder=moved_path(spec.folder, *moved))
-        try:
-            plan = load_plan(spec, env=env)
-        except AgentvError as error:
-            raise ConfigError(str(error)) from error  # other classes cannot be sent
-        self._plan = plan
+        self._plan = plan = load_plan(spec, env=env, placed=placed)
         self._reader = TaskReader(plan, moved=moved)
         runtime = self._runtime = self._make_runtime(plan, clock=clock)
         self._runner = CaseRunner(
@@ -207,6 +206,7 @@ class NodeWork:
             fingerprints=Fingerprints(runtime),
             on_retry=self._on_retry,
             on_log_line=self._on_log_line if spec.shows_log_lines else None,
+            place_workspace=None if placed is None else placed.place,
         )
         targets = (*(plan.targets if spec.calls_targets else ()), *(plan.judges if spec.calls_judges else ()))
         return await failed_check(targets, plan, runtime)

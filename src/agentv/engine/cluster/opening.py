@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget, BudgetStop
 from agentv.engine.cluster.driver import Cluster, Machines
-from agentv.engine.cluster.packing import check_packable, is_packed, pack
+from agentv.engine.cluster.packing import check_packable, is_packed, not_sent, pack
 from agentv.engine.cluster.tasks import RunSpec, SharedBudget, check_sendable, make_spec
+from agentv.engine.cluster.workspaces import read_states, repositories_of
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.recorder import RunRecorder
@@ -21,6 +22,9 @@ from agentv.types.protocols import Clock, QuotaLease
 if TYPE_CHECKING:
     from agentv.engine.stored.resume import ResumePlan
 
+
+MOST_NAMED = 5
+"""The ignored files and folders that are named in a note."""
 
 OpenMachines: TypeAlias = Callable[[RunSpec, RunOptions], Machines]
 
@@ -60,6 +64,8 @@ async def reached(plan: RunPlan) -> AsyncIterator[None]:
     check_sendable(plan)
     if is_packed(plan):
         check_packable(plan)
+    else:
+        read_states(repositories_of(plan))
     _import_ray()
     from agentv.engine.cluster.ray_nodes import connect, leave  # noqa: PLC0415 - of an extra
 
@@ -82,16 +88,21 @@ def cluster_of(
     budget: Budget | None,
 ) -> Cluster:
     """Return the machines of a run. Raises MissingExtraError, or ConfigError for a plan without files."""
+    run_id = recorder.store.run_id
+    packed = pack(plan, run_id=run_id) if plan.options.backend == "ray" and is_packed(plan) else None
+    if packed is not None and (ignored := not_sent(plan)):
+        names = ", ".join(ignored[:MOST_NAMED]) + (", …" if len(ignored) > MOST_NAMED else "")
+        recorder.note(f"nodes do not have what git ignores: {names}", is_problem=False)
     spec = make_spec(
         plan,
-        run_id=recorder.store.run_id,
+        run_id=run_id,
         calls_targets=resume_plan is None or resume_plan.calls_targets,
         calls_judges=resume_plan is None or resume_plan.calls_judges,
         shows_log_lines=recorder.shows_log_lines,
         budget=None
         if budget is None
         else SharedBudget(budget.name or "", budget.limit_usd - budget.spent_usd, dict(budget.max_call_cost_by_target)),
-        packed=pack(plan) if plan.options.backend == "ray" and is_packed(plan) else None,
+        packed=packed,
     )
     return Cluster(
         open_machines(spec, plan.options),

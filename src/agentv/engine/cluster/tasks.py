@@ -4,29 +4,35 @@ import hashlib
 import os
 import pickle
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.engine.cluster.named_files import files_of
+from agentv.engine.cluster.workspaces import (
+    Fetched,
+    PlacedWorkspaces,
+    Repository,
+    located_here,
+    read_states,
+    repositories_of,
+    templates_of,
+)
 from agentv.engine.planning.inputs import load_inputs
-from agentv.engine.planning.judges import member_configs
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.planning.plan import CaseTask, RunPlan, Stored, SuitePlan
+from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.provenance import load_scripts
 from agentv.loading.files.places import find_eval_files, find_home
-from agentv.loading.models.settings import named_files, read_settings
 from agentv.scoring.keys.identity import digest, target_key
-from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig
-from agentv.types.errors import ConfigError
+from agentv.types.cases import BrokenCase, EvalCase
+from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
-MOST_CASES_CHECKED = 1_000
-"""The cases of an eval file whose evaluators' files are compared on the nodes; those of the file itself always are."""
+_NOT_IN_COPIES = "a copy of the project has no .env file, and nothing that git ignores unless the run names it"
 
 
 class SharedBudget(Struct, frozen=True):
@@ -40,13 +46,15 @@ class SharedBudget(Struct, frozen=True):
 class Packed(Struct, frozen=True):
     """The files of a project under `root` as a tar archive; `has_git` is True for a git repository.
 
-    `home` is the path of its `.agentv` folder under `root`.
+    `home` is the path of its `.agentv` folder under `root`. `repositories` are those that workspaces name, each with
+    the folder in `home`/REPOSITORIES that the archive has for it.
     """
 
     tar: bytes
     root: str
     home: str
     has_git: bool
+    repositories: Mapping[Repository, Fetched] = field(default_factory=dict)
 
 
 class RunSpec(Struct, frozen=True):
@@ -99,7 +107,7 @@ def make_spec(
         paths=plan.paths,
         # A node gives no verdict and reads no earlier run to compare with.
         options=replace(plan.options, baseline=None, gates=()),
-        contents=contents_of(plan),
+        contents=contents_of(plan, run_id=run_id),
         calls_targets=calls_targets,
         calls_judges=calls_judges,
         shows_log_lines=shows_log_lines,
@@ -124,8 +132,8 @@ def check_sendable(plan: RunPlan) -> None:
         )
 
 
-def contents_of(plan: RunPlan) -> dict[str, str]:
-    """Return a digest of everything that a plan read, by name."""
+def contents_of(plan: RunPlan, *, run_id: str, placed: PlacedWorkspaces | None = None) -> dict[str, str]:
+    """Return a digest of everything that the plan of a run read, by name; `placed` has the repositories of a copy."""
     folders = [suite.suite.base_dir for suite in plan.suites]
     contents = {f"eval file {suite.suite.path}": suite.suite.sha256 for suite in plan.suites}
     for target, of in _targets_of(plan):
@@ -135,8 +143,11 @@ def contents_of(plan: RunPlan) -> dict[str, str]:
     for suite in plan.suites:
         for folder in templates_of(suite):
             contents[f"workspace template {os.path.relpath(folder, plan.folder)}"] = tree_digest(folder)
-        for path in sorted(set(files_of_evaluators(suite, plan))):
-            contents[f"file {os.path.relpath(path, plan.folder)}"] = file_digest(Path(path))
+    for path in files_of(plan, run_id=run_id):
+        contents[f"file {os.path.relpath(path, plan.folder)}"] = file_digest(path)
+    locate = located_here if placed is None else placed.locate
+    for repository, state in read_states(repositories_of(plan), locate).items():
+        contents[repository.name(plan.folder or "")] = state.digest
     return contents
 
 
@@ -147,34 +158,6 @@ def _targets_of(plan: RunPlan) -> Iterator[tuple[ResolvedTarget, str]]:
             yield target, suite.suite.path
     for judge in plan.judges:
         yield judge, "the judges"
-
-
-def files_of_evaluators(suite: SuitePlan, plan: RunPlan) -> Iterator[str]:
-    """Yield the files that evaluators of a suite and of its first cases name."""
-    for evaluator in chain(suite.suite.evaluators or (), *(case.evaluators or () for case in _first_cases(suite))):
-        if isinstance(evaluator, EvaluatorConfig):
-            yield from _files_of(evaluator, plan)
-
-
-def _first_cases(suite: SuitePlan) -> Iterator[EvalCase]:
-    listed = suite.suite.cases if suite.suite.cases.count is not None else ()
-    return (case for case in islice(listed, MOST_CASES_CHECKED) if isinstance(case, EvalCase))
-
-
-def _files_of(config: EvaluatorConfig, plan: RunPlan) -> Iterator[str]:
-    settings = read_settings(plan.specs.evaluators.get(config.type), config.settings, where=config.name)
-    yield from named_files(settings, config.base_dir)
-    for member in member_configs(settings):
-        yield from _files_of(member, plan)
-
-
-def templates_of(suite: SuitePlan) -> list[Path]:
-    """Return the folders that the workspaces of a suite, of its first cases and of its targets are copied from."""
-    base_dir = suite.suite.base_dir
-    written = [(suite.suite.workspace, base_dir), *((case.workspace, base_dir) for case in _first_cases(suite))]
-    written += [(target.workspace, target.base_dir) for target in suite.targets]
-    named = ((folder, (workspace or {}).get("template")) for workspace, folder in written)
-    return sorted({Path(os.path.normpath(Path(folder, name))) for folder, name in named if isinstance(name, str)})
 
 
 def tree_digest(folder: Path) -> str:
@@ -192,23 +175,32 @@ def file_digest(path: Path) -> str:
         return ""
 
 
-def load_plan(spec: RunSpec, *, env: Mapping[str, str]) -> RunPlan:
-    """Read the plan of a run on a node. Raises ConfigError if something differs from what the driver read."""
+def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces | None = None) -> RunPlan:
+    """Read the plan of a run on a node. Raises ConfigError if something differs from what the driver read.
+
+    `placed` are the workspaces of a copy of the project.
+    """
     if spec.version != __version__:
         raise ConfigError(f"the node has agentv {__version__}, the driver {spec.version}; install the same on both")
     folder = Path(spec.folder)
-    inputs = load_inputs(find_eval_files(spec.paths, cwd=folder), spec.options, cwd=folder, env=env)
-    plan = make_plan(inputs.suites, spec.options, specs=inputs.specs, home=str(find_home(folder)))
-    found = contents_of(replace(plan, folder=spec.folder))
+    options = spec.options
+    if placed is not None:
+        options = replace(options, allow_paths=(os.sep,))  # the driver has checked them, at their own places
+    why = "every node needs the same files in the same folder" if placed is None else _NOT_IN_COPIES
+    try:
+        inputs = load_inputs(find_eval_files(spec.paths, cwd=folder), options, cwd=folder, env=env)
+        plan = make_plan(
+            inputs.suites, options, specs=inputs.specs, home=str(find_home(folder)), has_sources=placed is None
+        )
+        found = contents_of(replace(plan, folder=spec.folder), run_id=spec.run_id, placed=placed)
+    except AgentvError as error:  # other classes cannot be sent
+        raise ConfigError(f"{error}; {why}") from error
     for name, expected in spec.contents.items():
         if found.get(name) != expected:
             what = "is missing" if name not in found else "differs"
-            why = (
-                "every node needs the same files in the same folder"
-                if spec.packed is None
-                else "a copy of the project has no .env file, and nothing that git ignores"
-            )
             raise ConfigError(f"{name} {what} on the node; {why}")
+    if placed is not None:
+        placed.learn(plan)
     return plan
 
 

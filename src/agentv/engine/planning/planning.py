@@ -114,12 +114,24 @@ def make_plan(
     home: str,
     project_gates: Sequence[str] = (),
     overrides: Mapping[str, Evaluator] | None = None,
+    has_sources: bool = True,
 ) -> RunPlan:
-    """Return the plan of a run. Raises ConfigError with every problem that can be found without a paid call."""
+    """Return the plan of a run. Raises ConfigError with every problem that can be found without a paid call.
+
+    Without `has_sources`, the sources of workspaces need not be where the files name them.
+    """
     findings = Findings()
     suites = [plan for item in inputs if (plan := _plan_suite(item, options, findings)) is not None]
     checks = [
-        SuiteCheck(plan=plan, specs=specs, findings=findings, overrides=overrides or {}, home=home) for plan in suites
+        SuiteCheck(
+            plan=plan,
+            specs=specs,
+            findings=findings,
+            overrides=overrides or {},
+            home=home,
+            has_sources=has_sources,
+        )
+        for plan in suites
     ]
     for check in checks:
         check.run()

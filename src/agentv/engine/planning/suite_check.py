@@ -64,6 +64,7 @@ class SuiteCheck(Struct):
     findings: Findings
     overrides: Mapping[str, Evaluator]
     home: str = "."
+    has_sources: bool = True
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
     evaluator_names: set[str] = field(default_factory=set)
     tags: set[str] = field(default_factory=set)
@@ -137,7 +138,7 @@ class SuiteCheck(Struct):
                     f"workspace: target {target.name!r} uses batches, which have no folder for each case; "
                     "disable batching or remove `workspace`"
                 )
-            else:
+            elif self.has_sources:
                 self._check_source(wanted)
 
     def _check_source(self, wanted: WantedWorkspace) -> None:

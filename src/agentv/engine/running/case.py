@@ -429,6 +429,8 @@ class CaseRunner(Struct, frozen=True):
     on_log_line: Callable[[LogLine], None] | None = None
     elsewhere: Callable[[CaseTask], Awaitable[CaseResult]] | None = None
     """Runs a row on another machine; None runs it here."""
+    place_workspace: Callable[[WantedWorkspace], WantedWorkspace] | None = None
+    """Returns a workspace with its sources on this machine, or raises ProviderError; None: where it names them."""
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=Dependencies)
 
@@ -551,7 +553,8 @@ class CaseRunner(Struct, frozen=True):
         task, runtime = prepared.task, self.runtime
         started_at = runtime.clock()
         try:
-            async with open_wanted(wanted, row_name(task), runtime) as workspace:
+            placed = wanted if self.place_workspace is None else self.place_workspace(wanted)
+            async with open_wanted(placed, row_name(task), runtime) as workspace:
                 request = replace(prepared.request, workspace=str(workspace.path))
                 prepared = replace(prepared, request=request)
                 judged: dict[int, EvaluatorResult] = {}

@@ -14,12 +14,21 @@ from agentv.types.targets import ResolvedTarget
 
 
 def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, JsonValue]:
-    """Return the SHA-256 of each existing file that a `cli` or `python` target names, by its path as written.
+    """Return the SHA-256 of each existing file that a target with code names, by its path as written.
 
     Paths are relative to the targets file, or else to one of `folders`, those of the eval files.
     """
-    digests = {word: _digest(word, (target.base_dir, *folders)) for word in _words(target)}
+    digests = {word: _digest(path) for word, path in find_scripts(target, folders).items()}
     return {word: digest for word, digest in digests.items() if digest is not None}
+
+
+def find_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, Path]:
+    """Return each existing file that the code of a target is in, by its path as written, as `load_scripts` finds it."""
+    cwd = target.public_settings.get("cwd")
+    own = (target.base_dir, *folders)
+    places = own if not isinstance(cwd, str) else (*own, *(str(Path(folder, cwd)) for folder in own))
+    found = {word: _find(word, places) for word in _words(target)}
+    return {word: path for word, path in found.items() if path is not None}
 
 
 def changed_code(
@@ -44,19 +53,25 @@ def changed_code(
 _RUNS_CODE = ("cli", "python")
 
 
-def _digest(word: str, folders: Sequence[str]) -> str | None:
-    for folder in folders:
-        path = Path(folder, word)
-        try:
-            if path.is_file():
-                return hashlib.sha256(path.read_bytes()).hexdigest()
-        except (OSError, ValueError):
-            continue
-    return None
+def _find(word: str, folders: Sequence[str]) -> Path | None:
+    try:
+        return next((path for folder in folders if (path := Path(folder, word)).is_file()), None)
+    except (OSError, ValueError):
+        return None
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def _words(target: ResolvedTarget) -> Iterator[str]:
     """Yield the words of a target's settings that may be file names."""
+    executable = target.public_settings.get("executable")
+    if isinstance(executable, str) and "/" in executable and not executable.startswith(("/", "~")):
+        yield executable
     if target.provider == "python":
         function = target.public_settings.get("callable")
         if isinstance(function, str):

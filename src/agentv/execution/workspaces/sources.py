@@ -23,7 +23,7 @@ from agentv.execution.workspaces.folder_trees import copy_tree, fix_links, remov
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.protocols import SharedParts
-from agentv.types.workspaces import WorkspaceConfig
+from agentv.types.workspaces import WorkspaceConfig, is_url, written_path
 
 TIMEOUT_S = 600.0
 
@@ -41,7 +41,9 @@ WITHOUT_GIT_VARIABLES = ("env", *(word for name in _VARIABLES for word in ("-u",
 
 _NO_PROMPTS = {"GIT_TERMINAL_PROMPT": "0"}
 _NO_CONFIG = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
+MAIN_BRANCH = "main"
+"""The branch of a clone whose source has a commit instead of a branch as its HEAD."""
+
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -59,12 +61,13 @@ async def clone(
         raise ProviderError(
             Failure("target_missing", "a workspace with `git` needs the program git, which is not installed")
         )
-    is_remote = _REMOTE.match(repository)
-    origin = await _mirror(repository, ref, home) if is_remote else (base_dir / repository).resolve()
+    origin = (
+        await _mirror(repository, ref, home) if is_url(repository) else written_path(repository, base_dir).resolve()
+    )
     commit = await _commit(origin, ref or "HEAD", repository)
     await _git(["clone", "--quiet", "--shared", "--no-checkout", "--", str(origin), str(target)], kind="config_error")
     named = await _run(["-C", str(target), "symbolic-ref", "--quiet", "--short", "HEAD"])
-    branch = named.stdout.decode(errors="replace").strip() or "main"
+    branch = named.stdout.decode(errors="replace").strip() or MAIN_BRANCH
     if sparse:
         await _git(["-C", str(target), "sparse-checkout", "set", "--", *sparse])
     await _git(["-C", str(target), "checkout", "--quiet", "--no-track", "-B", branch, commit])
@@ -72,9 +75,14 @@ async def clone(
 
 
 def missing_repository(repository: str, base_dir: Path) -> str | None:
-    """Return a message if a local repository does not exist, else None. URLs are not checked."""
-    path = (base_dir / repository).resolve()
-    return None if _REMOTE.match(repository) or path.is_dir() else f"workspace: there is no repository {path}"
+    """Return a message if a path does not lead to a repository, else None. URLs are not checked."""
+    if is_url(repository):
+        return None
+    path = written_path(repository, base_dir).resolve()
+    if not path.is_dir():
+        return f"workspace: there is no repository {path}"
+    is_repository = (path / ".git").exists() or (path / "HEAD").is_file()
+    return None if is_repository else f"workspace: the folder {path} is not a git repository"
 
 
 async def ignored(paths: Iterable[str], folder: Path, scratch: Path) -> frozenset[str]:
@@ -192,7 +200,7 @@ def missing_source(config: WorkspaceConfig, base_dir: Path) -> str | None:
 
 
 def _template(config: WorkspaceConfig, base_dir: Path) -> Path:
-    return (base_dir / (config.template or "")).resolve()
+    return written_path(config.template or "", base_dir).resolve()
 
 
 async def get_source(config: WorkspaceConfig, *, base_dir: Path, home: Path, shared: SharedParts) -> Source:

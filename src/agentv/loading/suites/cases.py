@@ -1,6 +1,5 @@
 """Reading of one eval case of a file as EvalCase."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -42,6 +41,7 @@ from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Content, Message
 from agentv.types.problems import Problem, Severity
+from agentv.types.workspaces import local_repository, written_path
 
 
 def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | None, files: FileFinder) -> None:
@@ -51,14 +51,15 @@ def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | No
     sources: list[tuple[JsonPath, str | None]] = [(("template",), workspace.template), (("git",), workspace.git)]
     sources += [(("repos", index, "git"), repo.git) for index, repo in enumerate(workspace.repos or ())]
     for place, written in sources:
-        if written is not None and not (place[-1] == "git" and _REMOTE.match(written)):
+        if written is None:
+            continue
+        read = local_repository if place[-1] == "git" else written_path
+        folder = read(written, files.base_dir)
+        if folder is not None:
             try:
-                files.guard.check(files.base_dir / written.removeprefix("file://"), written)
+                files.guard.check(folder, written)
             except FileProblemError as error:
                 reader.error((*at, *place), error.message, allowed=error.allowed)
-
-
-_REMOTE = re.compile(r"(?!file://)[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
 
 
 class SuiteParts(Struct, frozen=True):

@@ -241,6 +241,18 @@ class ReplaySettings(Struct, frozen=True):
             except ConfigError as error:
                 raise ValueError(str(error)) from None
 
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the recording, unless it is that of a stored run, as an absolute path."""
+        if self.copilot_log is not None:
+            return (str(find_copilot_log(Path(base_dir, Path(self.copilot_log).expanduser()))),)
+        file = self.file or self.execution_traces
+        return () if file is None else (str(Path(base_dir, file)),)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The stored runs from which answers are read."""
+        return () if self.run is None else (self.run,)
+
 
 class ReplayProvider:
     """Looks up answers by case id and trial. Only their positions are held in memory."""
@@ -253,10 +265,8 @@ class ReplayProvider:
         self._is_copilot_log = settings.copilot_log is not None
         self._traces: tuple[TracedAnswer, ...] | None = None
         self._is_traces = settings.execution_traces is not None
-        if settings.copilot_log is not None:
-            self._path = find_copilot_log(Path(target.base_dir, Path(settings.copilot_log).expanduser()))
-        elif settings.file is not None or settings.execution_traces is not None:
-            self._path = Path(target.base_dir, settings.file or settings.execution_traces or "")
+        if files := settings.files(target.base_dir):
+            self._path = Path(files[0])
         else:
             self._path = _run_folder(settings.run or "", Path(target.base_dir), tools) / ANSWERS
             if (self._path.parent / SEGMENTS).is_file():

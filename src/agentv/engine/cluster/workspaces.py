@@ -1,0 +1,230 @@
+"""The sources of workspaces that nodes need: templates, and repositories of the driver's machine."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby, islice
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.engine.planning.plan import RunPlan, SuitePlan
+from agentv.engine.planning.suite_check import STREAM_CHECKED_AHEAD
+from agentv.engine.running.case import WantedWorkspace, wanted_workspace
+from agentv.execution.workspaces.folder_trees import remove_tree
+from agentv.execution.workspaces.sources import MAIN_BRANCH, WITHOUT_GIT_VARIABLES
+from agentv.scoring.keys.identity import digest
+from agentv.types.cases import EvalCase
+from agentv.types.errors import ConfigError, ProviderError
+from agentv.types.failures import Failure
+from agentv.types.workspaces import WorkspaceConfig, local_repository, written_path
+
+
+def workspaces_of(suite: SuitePlan) -> dict[WantedWorkspace, None]:
+    """Return the workspaces of a suite's cases, each once; of a stream those of the first 1,000 cases."""
+    found: dict[WantedWorkspace, None] = {}
+    has_plain = False
+    for case in islice(suite.selection, None if suite.selection.count is not None else STREAM_CHECKED_AHEAD):
+        if not isinstance(case, EvalCase) or (case.workspace is None and has_plain):
+            continue
+        has_plain = has_plain or case.workspace is None
+        wanted = (wanted_workspace(case, suite.suite, target) for target in suite.targets)
+        found.update(dict.fromkeys(each for each in wanted if each is not None))
+    return found
+
+
+def templates_of(suite: SuitePlan) -> list[Path]:
+    """Return the folders that the workspaces of a suite are copied from."""
+    named = ((wanted.config.template, wanted.base_dir) for wanted in workspaces_of(suite))
+    return sorted({Path(os.path.normpath(written_path(name, folder))) for name, folder in named if name is not None})
+
+
+class Repository(Struct, frozen=True, order=True):
+    """A repository of the driver's machine as a workspace names it; `git` is a path or a file:// URL."""
+
+    base_dir: str
+    git: str
+    ref: str = "HEAD"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the repository on this machine."""
+        folder = local_repository(self.git, Path(self.base_dir))
+        assert folder is not None  # noqa: S101 - by `repositories_of`
+        return folder
+
+    def name(self, folder: str) -> str:
+        """Return the name for messages; its path is relative to `folder`."""
+        is_relative = not self.git.startswith(("/", "~", "file:"))
+        path = os.path.normpath(Path(os.path.relpath(self.base_dir, folder), self.git)) if is_relative else self.git
+        return f"workspace repository {path} at {self.ref}"
+
+
+def repositories_of(plan: RunPlan) -> list[Repository]:
+    """Return the repositories of this machine that the workspaces of a run are cloned from."""
+    found = {
+        Repository(str(wanted.base_dir), git, ref or "HEAD")
+        for suite in plan.suites
+        for wanted in workspaces_of(suite)
+        for git, ref in _named(wanted.config)
+        if local_repository(git, wanted.base_dir) is not None
+    }
+    return sorted(found)
+
+
+def _named(config: WorkspaceConfig) -> Iterator[tuple[str, str | None]]:
+    if config.git is not None:
+        yield config.git, config.ref
+    yield from ((repo.git, repo.ref) for repo in config.repos)
+
+
+class RepositoryState(Struct, frozen=True, order=True):
+    """What a clone of a repository at a ref has: the commit, the name of its branch, and the digest of all tags."""
+
+    commit: str
+    branch: str
+    tags: str
+
+    @property
+    def digest(self) -> str:
+        """A digest of everything."""
+        return digest([self.commit, self.branch, self.tags])
+
+
+Located = tuple[Path, str]
+"""The folder of a repository on this machine, and the ref or commit in it."""
+
+
+def located_here(repository: Repository) -> Located:
+    """Return the folder and the ref that a workspace names."""
+    return repository.folder.resolve(), repository.ref
+
+
+def read_states(
+    repositories: Iterable[Repository], locate: Callable[[Repository], Located] = located_here
+) -> dict[Repository, RepositoryState]:
+    """Return the states of repositories. Raises ConfigError for one that cannot be cloned, or has no such ref."""
+    found: dict[Repository, RepositoryState] = {}
+    located = sorted((locate(each), each) for each in repositories)
+    for folder, named in groupby(located, key=lambda each: each[0][0]):
+        branch, tags = _read_clone(folder)
+        found |= {each: RepositoryState(_commit(folder, ref), branch, tags) for (_, ref), each in named}
+    return found
+
+
+def _read_clone(folder: Path) -> tuple[str, str]:
+    """Return the branch that a clone of a repository has, and a digest of its tags."""
+    with _temporary() as place:
+        # Only git itself knows which branch it takes if HEAD is a commit.
+        _git(["clone", "--quiet", "--shared", "--no-checkout", "--", str(folder), str(place / "clone")], of=folder)
+        branch = _git(["-C", str(place / "clone"), "branch", "--show-current"], of=folder)
+    tags = _git(["-C", str(folder), "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"], of=folder)
+    return branch or MAIN_BRANCH, digest(tags)
+
+
+def _commit(folder: Path, ref: str) -> str:
+    found = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    return _git(["-C", str(folder), *found], of=folder, otherwise=f"it has no commit called {ref!r}")
+
+
+class Fetched(Struct, frozen=True):
+    """A repository with what nodes need: `folder` is the name of its copy, `commit` what its ref names."""
+
+    folder: str
+    commit: str
+
+
+@contextmanager
+def fetched(plan: RunPlan) -> Iterator[tuple[Path, Mapping[Repository, Fetched]]]:
+    """Copy the repositories of this machine that a run needs into a folder, for the time of the block.
+
+    A copy is a bare repository with the history of the commits that workspaces are cloned at, and the tags, because a
+    clone has them. Other branches, settings, and what is not committed are left out. Raises ConfigError.
+    """
+    states = sorted((each.folder.resolve(), each, state) for each, state in read_states(repositories_of(plan)).items())
+    found: dict[Repository, Fetched] = {}
+    with _temporary() as place:
+        for number, (folder, of_folder) in enumerate(groupby(states, key=lambda each: each[0])):
+            of_refs = [(repository, state) for _, repository, state in of_folder]
+            _fetch(folder, place / str(number), [state for _, state in of_refs])
+            found |= {repository: Fetched(str(number), state.commit) for repository, state in of_refs}
+        yield place, found
+
+
+def _fetch(source: Path, target: Path, states: Sequence[RepositoryState]) -> None:
+    """Copy the history of commits, and the tags, from a repository into a new bare one."""
+    object_format = _git(["-C", str(source), "rev-parse", "--show-object-format"], of=source)
+    head = f"refs/heads/{states[0].branch}"
+    command = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(target))
+    _git(command, of=source)
+    _git(["-C", str(target), "symbolic-ref", "HEAD", head], of=source)
+    settings = ("-c", "protocol.version=2", "-c", "fetch.unpackLimit=1", "-c", "gc.auto=0")  # any commit; one file
+    commits = (f"{commit}:refs/agentv/{commit}" for commit in sorted({state.commit for state in states}))
+    wanted = (f"{states[0].commit}:{head}", *commits, "refs/tags/*:refs/tags/*")
+    fetch = ("fetch", "--quiet", "--no-tags", "--update-shallow", "--", str(source), *wanted)
+    _git([*settings, "-C", str(target), *fetch], of=source)
+
+
+def _git(arguments: Sequence[str], *, of: Path, otherwise: str = "") -> str:
+    """Return what git prints, without the last line break. Raises ConfigError that names the repository `of`."""
+    command = [*WITHOUT_GIT_VARIABLES, "GIT_TERMINAL_PROMPT=0", "git", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603 - git
+    if done.returncode != 0:
+        raise ConfigError(f"workspace: the repository {of} cannot be cloned: {done.stderr.strip() or otherwise}")
+    return done.stdout.rstrip("\n")
+
+
+@contextmanager
+def _temporary() -> Iterator[Path]:
+    place = Path(tempfile.mkdtemp(prefix="agentv-repositories-")).resolve()
+    try:
+        yield place
+    finally:
+        remove_tree(place)
+
+
+class PlacedWorkspaces:
+    """The workspaces of a run on a node that has a copy of the project: their repositories are in the copy.
+
+    `repositories` are those that were sent, by the name that workspaces of the copy give them.
+    """
+
+    def __init__(self, repositories: Mapping[Repository, Fetched], folder: Path) -> None:
+        self._folder = folder
+        self._repositories = repositories
+        self._known: set[WantedWorkspace] = set()
+
+    def learn(self, plan: RunPlan) -> None:
+        """Take note of the workspaces whose sources were sent and compared."""
+        self._known.update(wanted for suite in plan.suites for wanted in workspaces_of(suite))
+
+    def locate(self, repository: Repository) -> Located:
+        """Return where a repository is here, and its commit. Raises ConfigError if it was not sent."""
+        found = self._repositories.get(repository)
+        if found is None:
+            raise ConfigError(f"workspace: the repository {repository.git} was not sent to the node")
+        return self._folder / found.folder, found.commit
+
+    def place(self, wanted: WantedWorkspace) -> WantedWorkspace:
+        """Return a workspace that is cloned from the repositories here. Raises ProviderError if one was not sent."""
+        config, base_dir = wanted.config, str(wanted.base_dir)
+        if wanted not in self._known:
+            sources = [source for source in (config.template, *(git for git, _ in _named(config))) if source]
+            message = (
+                f"workspace: {', '.join(sources)} was not sent to the node: of a stream of cases, only the "
+                f"workspaces of the first {STREAM_CHECKED_AHEAD:,} are; use --shared-path DIR or --backend local"
+            )
+            raise ProviderError(Failure("config_error", message))
+        git, ref = self._placed(base_dir, config.git, config.ref)
+        repos = []
+        for repo in config.repos:
+            repo_git, repo_ref = self._placed(base_dir, repo.git, repo.ref)
+            repos.append(replace(repo, git=repo_git or repo.git, ref=repo_ref))
+        return WantedWorkspace(replace(config, git=git, ref=ref, repos=tuple(repos)), wanted.base_dir)
+
+    def _placed(self, base_dir: str, git: str | None, ref: str | None) -> tuple[str | None, str | None]:
+        found = None if git is None else self._repositories.get(Repository(base_dir, git, ref or "HEAD"))
+        return (git, ref) if found is None else (str(self._folder / found.folder), found.commit)
