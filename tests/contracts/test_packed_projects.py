@@ -5,10 +5,11 @@ import re
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from tests.contracts.test_backends import files_of
-from tests.support.cluster import ProcessMachines, plan_of, run_on, stored_rows
+from tests.support.cluster import ProcessMachines, ProcessNode, plan_of, run_on, stored_rows
 
 from agentv.engine.cluster.packing import MOST_BYTES, check_packable, is_packed, pack, unpack
 from agentv.types.errors import ConfigError
@@ -106,6 +107,36 @@ def test_no_file_with_variables_is_sent(folder: Path) -> None:
     assert b"PREFIX" in machines.sent
     assert b"sk-a-secret-of-this-project" not in machines.sent
     assert b"large.bin" not in machines.sent
+
+
+class RecordingNode(ProcessNode):
+    """A node that records every message to and from it."""
+
+    messages: ClassVar[list[bytes]] = []
+
+    async def give(self, tasks: bytes) -> None:
+        self.messages.append(tasks)
+        await super().give(tasks)
+
+    async def take(self, wait_s: float) -> bytes:
+        self.messages.append(await super().take(wait_s))
+        return self.messages[-1]
+
+    async def stop(self) -> bytes:
+        self.messages.append(await super().stop())
+        return self.messages[-1]
+
+
+def test_the_value_of_a_variable_is_in_no_message(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY", "sk-canary-of-the-environment")
+    (folder / ".agentv" / "targets.yaml").write_text(
+        "targets: [{name: upper, provider: cli, command_template: 'echo A $KEY', env: {KEY: '${{ CANARY }}'}}]\n"
+    )
+    machines = ProcessMachines(1, node=RecordingNode)
+    report = asyncio.run(run_on(folder, machines, backend="ray", ray_address=ADDRESS))
+    assert {row.candidate_answer for row in stored_rows(report)} == {"A ***"}
+    assert b"A ***" in b"".join(RecordingNode.messages)
+    assert b"sk-canary" not in b"".join((machines.sent, *RecordingNode.messages))
 
 
 def test_a_kept_workspace_stays_on_its_node_and_the_row_names_both(folder: Path, tmp_path: Path) -> None:
