@@ -87,7 +87,7 @@ def test_a_case_alone_does_not_wait_for_one_outside_the_run() -> None:
     [
         (case("a", ", depends_on: [b]") + case("b", ", depends_on: [a]"), "the cases a -> b -> a depend on each other"),
         (case("a", ", depends_on: [a]"), "the cases a -> a depend on each other in a circle"),
-        (case("a", ", depends_on: [nothing]"), "case 'a': it depends on 'nothing', which is no case of the suite"),
+        (case("a", ", depends_on: [nothing]"), "case 'a': it depends on 'nothing', which is not a case of the suite"),
     ],
 )
 def test_a_circle_and_an_unknown_case_are_errors_with_their_line(cases: str, message: str) -> None:

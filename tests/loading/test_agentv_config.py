@@ -42,7 +42,7 @@ def test_keys_of_agentv_are_ignored_and_lost_ones_are_warned_of(root: Path) -> N
 
     assert [(each.line, each.severity, each.message) for each in problems] == [
         (9, "warning", "AgentV's `hooks` of a project do not run here; a workspace has `setup` and `teardown`"),
-        (10, "warning", "'guidelines' is no key of AgentV's configuration, and has no effect"),
+        (10, "warning", "'guidelines' is not a key of AgentV's configuration, and has no effect"),
     ]
     assert project.guideline_patterns == ("**/*.rules.md",)
 

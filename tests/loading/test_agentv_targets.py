@@ -187,7 +187,7 @@ ROWS = [
         "{name: t, provider: codex, model: m, cwd: '${{ NOT_SET }}', log_dir: '${{ HOST }}'}",
         "codex",
         {"log_dir": "${{ HOST }}", "args": ["--model", "m"]},
-        ("the variable NOT_SET is not set; as in AgentV, 'cwd' has its default then",),
+        ("the variable NOT_SET is not set; as in AgentV, 'cwd' then has its default value",),
     ),
     Row("a provider of a variable", "{name: t, provider: '${{ KIND }}', response: x}", "mock", {"response": "x"}),
     Row(
@@ -195,14 +195,14 @@ ROWS = [
         f"{{{CLI}, command: run, healthcheck: {{command: 'true', cwd: '${{{{ NOT_SET }}}}'}}}}",
         "cli",
         {"command_template": "run", "healthcheck": {"type": "command", "command_template": "true"}},
-        ("the variable NOT_SET is not set; as in AgentV, 'cwd' has its default then",),
+        ("the variable NOT_SET is not set; as in AgentV, 'cwd' then has its default value",),
     ),
     Row(
         "unknown keys",
         f"{{{CLI}, command: run, comand: x}}",
         "cli",
         {"command_template": "run"},
-        ("'comand' is no setting of a 'cli' target, and has no effect",),
+        ("'comand' is not a setting of a 'cli' target, and has no effect",),
     ),
 ]
 
@@ -249,7 +249,7 @@ def test_a_file_of_agentv_5_is_refused(tmp_path: Path) -> None:
     path.write_text("providers:\n  - id: x\n")
 
     assert [problem.message for problem in read_targets(path, SPECS).problems] == [
-        "this is an AgentV 5 file; files of AgentV 1.5 to 4.42 are read"
+        "this is an AgentV 5 file; only files of AgentV 1.5 to 4.42 can be read"
     ]
 
 

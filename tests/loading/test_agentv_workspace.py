@@ -78,7 +78,7 @@ ROWS = [
         "unknown key",
         "{isolation: per_test, template: ./w, isolaton: x}",
         {"template": "./w"},
-        ("'isolaton' is no key that AgentV's `workspace` has, and has no effect",),
+        ("'isolaton' is not a key of AgentV's `workspace`, and has no effect",),
     ),
     Row(
         "hooks that are switched off, and `reset`",
@@ -94,8 +94,8 @@ def test_a_workspace_of_agentv_becomes_ours(row: Row, tmp_path: Path) -> None:
     translation = translated(row.written, tmp_path)
 
     assert translation.document.value == row.ours
-    notes = {"lost": list(row.warnings), "refused": list(row.refused), "ignored": []}
-    for effect in ("lost", "refused"):
+    notes = {"dropped": list(row.warnings), "refused": list(row.refused), "ignored": []}
+    for effect in ("dropped", "refused"):
         assert [note.problem.message for note in translation.notes if note.effect == effect] == notes[effect]
     assert workspace_from_json(row.ours).keep == "never"
 
@@ -127,14 +127,18 @@ env: {required_commands: [sh, git], python: 3}
         ),
     }
     assert [(note.effect, note.problem.line, note.problem.message) for note in translation.notes] == [
-        ("lost", 8, "AgentV's `env.python` of a workspace has no counterpart here"),
+        ("dropped", 8, "AgentV's `env.python` of a workspace has no counterpart here"),
         (
-            "lost",
+            "dropped",
             4,
             "AgentV runs `before_all` once for all cases; here it runs for each result, in its own workspace",
         ),
-        ("lost", 5, "a command of a workspace may take ten minutes at most"),
-        ("lost", 7, "AgentV runs `after_all` once for all cases; here it runs for each result, in its own workspace"),
+        ("dropped", 5, "a command of a workspace may take ten minutes at most"),
+        (
+            "dropped",
+            7,
+            "AgentV runs `after_all` once for all cases; here it runs for each result, in its own workspace",
+        ),
     ]
 
 

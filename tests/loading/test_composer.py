@@ -187,7 +187,7 @@ def test_half_a_surrogate_pair_in_a_json_line_is_a_located_problem() -> None:
         ('{"a" 1}', "1:6  $  this line is not valid JSON: a ':' is missing here"),
         ('{"a": 1 "b": 2}', "1:9  $  this line is not valid JSON: a ',' is missing here"),
         ('{"a": }', "1:7  $  this line is not valid JSON: a value is missing here"),
-        ('{"a": "x', "1:7  $  this line is not valid JSON: the text that starts here is not closed"),
+        ('{"a": "x', "1:7  $  this line is not valid JSON: the string that starts here is not closed"),
         ('{"a": [1, 2', "1:12  $  this line is not valid JSON: a ',' is missing here"),
         ('{"a": 1} {"b": 2}', "1:10  $  this line is not valid JSON: unexpected text after the end of the object"),
         ('{"a": 1, "a": 2}', "1:10  $.a  the key 'a' appears twice"),

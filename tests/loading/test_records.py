@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.loading.suites.recorded import MOST_CHARACTERS, Record, pieces, read_records_of
+from agentv.loading.suites.recorded import MAX_PIECE_CHARACTERS, Record, pieces, read_records_of
 from agentv.types.errors import EvalFileError
 
 
@@ -69,7 +69,7 @@ def test_a_long_text_is_cut_before_headings_and_after_paragraphs() -> None:
 @given(st.text(alphabet="ab#\n \r\x85\u2028", max_size=300).map(lambda text: text * 60))
 def test_pieces_are_short_and_lose_nothing(text: str) -> None:
     found = list(pieces(text))
-    assert all(0 < len(piece) <= MOST_CHARACTERS for _, piece in found)
+    assert all(0 < len(piece) <= MAX_PIECE_CHARACTERS for _, piece in found)
     assert "".join("".join(piece for _, piece in found).split()) == "".join(text.split())
     lines = text.replace("\r\n", "\n").split("\n")
     assert all(piece.split("\n")[0].strip() in lines[line - 1] for line, piece in found)

@@ -1,4 +1,4 @@
-"""The files of a project: `.agentv.yaml` (or `.agentv/config.yaml`, also of AgentV 1.5 to 4.42) and criteria.yaml."""
+"""The files of a project: `.agentv.yaml` or `.agentv/config.yaml`, which AgentV also reads, and criteria.yaml."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -30,30 +30,30 @@ from agentv.types.problems import Problem
 from agentv.types.structs import repr_without
 
 _IGNORED = ("$schema", "required_version", "requiredVersion", "execution", "results", "projects", "dashboard")
-_LOST = {"hooks": "AgentV's `hooks` of a project do not run here; a workspace has `setup` and `teardown`"}
+_WITHOUT_EFFECT = {"hooks": "AgentV's `hooks` of a project do not run here; a workspace has `setup` and `teardown`"}
 
 
 def translate_config(document: Document, names: Names) -> Translation | None:
-    """Return the translation of a configuration; None for one without any key of AgentV alone.
+    """Return the translation of a configuration; None if none of its keys is known to AgentV alone.
 
-    `names` are the keys of ours. In a file of AgentV, an unknown key is a warning.
+    `names` are the keys of our configuration. In a translated file an unknown key is only a warning.
     """
     raw = document.value
-    if not isinstance(raw, Mapping) or raw.keys().isdisjoint((*_IGNORED, *_LOST)):
+    if not isinstance(raw, Mapping) or raw.keys().isdisjoint((*_IGNORED, *_WITHOUT_EFFECT)):
         return None
     translation = Translation(document)
     translation.ignore((), *_IGNORED)
-    translation.lose_any((), _LOST)
+    translation.drop_any((), _WITHOUT_EFFECT)
     for key in [key for key in translation.entries(()) if names.of(key) is None]:
         near = nearest(key, names.spellings)
         hint = f"did you mean {near!r}?" if near else None
-        translation.lose((key,), f"{key!r} is no key of AgentV's configuration, and has no effect", hint)
+        translation.drop((key,), f"{key!r} is not a key of AgentV's configuration, and has no effect", hint)
     return translation
 
 
 DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 
-SETS = "criteria_sets"
+_SETS_KEY = "criteria_sets"
 
 M = TypeVar("M", bound=FileModel)
 
@@ -66,7 +66,7 @@ def _check_pattern(pattern: str) -> str:
 
 
 class ProjectModel(FileModel, frozen=True, kw_only=True):
-    """`.agentv.yaml`."""
+    """The keys of `.agentv.yaml`."""
 
     guideline_patterns: list[Name] | None = None
     gates: Gates | None = None
@@ -79,7 +79,7 @@ class ProjectModel(FileModel, frozen=True, kw_only=True):
 
 
 class CriteriaFileModel(FileModel, frozen=True, kw_only=True):
-    """`.agentv/criteria.yaml`."""
+    """The keys of `.agentv/criteria.yaml`."""
 
     criteria: Criteria = None
     criteria_sets: JsonFields = field(default_factory=dict)
@@ -91,7 +91,7 @@ class ProjectConfig(Struct, frozen=True):
 
     Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `public_env` are
     environment variables that hold no secrets. `store` is the URL of the team's store, in which `${{ NAME }}` is not
-    yet filled in. `eval_patterns` name the eval files of a command without paths.
+    yet filled in. `eval_patterns` select the eval files if a command is given no paths.
     """
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
@@ -166,8 +166,8 @@ def _read_file(model: type[M], path: Path) -> tuple[M | None, list[Problem]]:
 def paths_to_read(paths: Sequence[str | Path], *, cwd: Path) -> Sequence[str | Path]:
     """Return the given paths; without any, the files that the project's `eval_patterns` match, if it has them.
 
-    A pattern starts from the folder of the project file (of `.agentv/config.yaml`, from the one above), and one with
-    `!` excludes files. Raises NothingFoundError if nothing matches, and ConfigError for an invalid pattern.
+    A pattern is relative to the folder of the project file, or to the folder that contains `.agentv`. A pattern that
+    starts with `!` excludes files. Raises NothingFoundError if nothing matches, and ConfigError for an invalid pattern.
     """
     if paths:
         return paths
@@ -205,7 +205,7 @@ def _is_visible(base: Path, path: Path) -> bool:
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
-    """Yield the patterns that one with `{a,b}` stands for."""
+    """Expand `{a,b}`: yield a pattern for each alternative."""
     before, brace, rest = pattern.partition("{")
     inner, closing, after = rest.partition("}")
     if not (brace and closing):
@@ -235,9 +235,12 @@ def read_named_definitions(path: Path | None, scope: EvaluatorScope) -> tuple[Na
     scope = replace(scope, base_dir=str(path.parent.parent))
     reader.read(CriteriaFileModel)
     criteria = {criterion.name: criterion for criterion in read_criteria(reader, ("criteria",), {})}
-    sets = {name: read_criteria(reader, (SETS, name), named_criteria(criteria, {})) for name in _names(reader, SETS)}
+    sets = {
+        name: read_criteria(reader, (_SETS_KEY, name), named_criteria(criteria, {}))
+        for name in _names(reader, _SETS_KEY)
+    }
     for name in sets.keys() & criteria.keys():
-        reader.error((SETS, name), f"{name!r} is already the name of a criterion; rename the set", on_key=True)
+        reader.error((_SETS_KEY, name), f"{name!r} is already the name of a criterion; rename the set", on_key=True)
     evaluators: dict[str, EvaluatorConfig] = {}
     for name in _names(reader, "evaluators"):
         config = read_evaluator(reader, ("evaluators", name), scope, default_name=name)

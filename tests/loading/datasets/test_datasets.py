@@ -235,7 +235,7 @@ def test_a_wrong_row_is_an_error_with_its_place(name: str, content: str, said: s
 def test_the_same_problem_of_many_rows_is_reported_once() -> None:
     rows = "".join(f"q{n}\n" for n in range(20))
     (problem,) = problems(CHECK + "evalcases: {file: q.csv}\n", {"q.csv": f"question\n{rows}"})
-    assert "and so on lines 3, 4, 5, 6, 7 and 14 more" in problem
+    assert "also on lines 3, 4, 5, 6, 7 and 14 more" in problem
 
 
 def test_unknown_roles_and_columns_are_reported() -> None:

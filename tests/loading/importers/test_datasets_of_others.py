@@ -125,7 +125,7 @@ def test_every_other_evaluator_and_key_is_listed(tmp_path: Path) -> None:
 
 
 def test_a_file_of_no_known_program_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="it is of no known program"):
+    with pytest.raises(ConfigError, match="its format is not known"):
         find_converter(written(tmp_path, "x.json", {"a": 1}))
     with pytest.raises(ConfigError, match="it is code"):
         find_converter(tmp_path / "promptfooconfig.ts")

@@ -108,7 +108,7 @@ def test_a_value_that_is_no_score_is_kept_in_the_metadata_and_noted(tmp_path: Pa
     samples = list(log.samples)
     assert samples[0].case.metadata["inspect_scores"] == {"closeness": 7}
     assert [found.name for found in samples[0].evaluators] == ["includes"]
-    assert [note.message for note in log.notes] == ["7 is no score between 0 and 1"] * 3
+    assert [note.message for note in log.notes] == ["7 is not a score between 0 and 1"] * 3
 
 
 def test_a_score_that_is_not_known_leaves_the_sample_without_a_verdict(tmp_path: Path) -> None:

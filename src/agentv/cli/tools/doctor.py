@@ -219,7 +219,7 @@ def _project_targets(
     plugins = load_project(folder, root).plugins
     specs = load_specs(plugins) if is_imported else load_specs_without(plugins)
     env = load_env(folder, os.environ)
-    parsed = read_targets(path, specs, env=env, unset="warning")
+    parsed = read_targets(path, specs, env=env, unset_severity="warning")
     raise_errors(str(path), parsed.general_problems())
     return parsed, specs, env, plugins
 

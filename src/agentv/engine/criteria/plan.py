@@ -24,7 +24,7 @@ from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import LOCAL, KnownTargets, default_judge, key_variables
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.evaluators.isolation import config_of
-from agentv.loading.criteria.run_configs import named_definitions_around, read_given_entries, unmatched_entries
+from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries, unmatched_entries
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
@@ -133,7 +133,7 @@ class _Planning(Struct):
         base_dir = Path(self.config.base_dir).resolve()
         self.env = load_env(base_dir, os.environ)
         specs, _ = load_project_parts([base_dir])
-        named, scope, found = named_definitions_around(base_dir, specs)
+        named, scope, found = find_named_definitions(base_dir, specs)
         self.problems.found += [problem for problem in found if problem.severity == "error"]
         if not self.config.evaluators:
             self.problems.add("$.evaluators", "there are no evaluators", allowed="name at least one")

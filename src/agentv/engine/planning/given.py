@@ -13,7 +13,7 @@ from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import KnownTargets, inline_target, target_named
 from agentv.engine.plugins.plugins import as_evaluator
-from agentv.loading.criteria.run_configs import named_definitions_around, read_given_entries
+from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_eval_files
 from agentv.loading.models.reader import raise_errors
@@ -54,7 +54,7 @@ class GivenEvaluators:
 
     def _known_names(self) -> EvaluatorScope:
         if self._scope is None:
-            _, self._scope, problems = named_definitions_around(self._folder, self._specs)
+            _, self._scope, problems = find_named_definitions(self._folder, self._specs)
             raise_errors(".agentv/criteria.yaml", problems)
         return self._scope
 

@@ -161,7 +161,7 @@ class KnownTargets(Struct, frozen=True):
         """Raise EvalFileError with the problems of a target, if it has errors."""
         for each in sorted(self.parsed.with_used([name])):
             if each == name or each in self.parsed.used.get(name, ()):
-                raise_errors(name, self.parsed.faults_of(each))
+                raise_errors(name, self.parsed.problems_of_target(each))
 
     def warnings(self) -> Iterator[str]:
         """Yield the warnings about the targets that were used, and one about unused ones that have errors."""

@@ -27,7 +27,7 @@ from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.project import find_criteria_file, paths_to_read, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill, redact_problems
-from agentv.loading.suites.suites import ParsedSuite, read_suite, together
+from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suite
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
 from agentv.registry import Specs, names_model
@@ -80,7 +80,10 @@ def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Co
 
 
 class CheckResult(Struct, frozen=True):
-    """The checked files, and all problems in order. `dialects` say of each file of AgentV what it is."""
+    """The checked files, and all problems in order.
+
+    `dialects` has a sentence for each file of AgentV: its version, and the number of ignored keys.
+    """
 
     files: tuple[Path, ...]
     problems: tuple[Problem, ...]
@@ -96,10 +99,10 @@ def check_paths(
     allow_paths: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
 ) -> CheckResult:
-    """Check eval files and the targets and project files that they use; `paths` may also name the latter.
+    """Check eval files and the targets and project files that they use; `paths` may also contain targets and project files.
 
-    JSON Lines files are read to their end. `allow_paths` are folders outside of the project that eval files may name
-    files in. Raises ConfigError for a path that does not exist.
+    JSON Lines files are read to their end. Files that eval files name may also lie in the folders
+    `allow_paths`, outside of the project. Raises ConfigError for a path that does not exist.
     """
     paths = paths_to_read(paths, cwd=cwd)
     files = find_eval_files(paths, cwd=cwd)
@@ -119,7 +122,7 @@ def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Pro
 
 
 class Surroundings(Struct, frozen=True):
-    """What all files of one check share. `allow_paths` are relative to `cwd`."""
+    """The values that all files of one check share. `allow_paths` are relative to `cwd`."""
 
     cwd: Path
     env: Mapping[str, str]
@@ -137,7 +140,7 @@ def _check_file(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[P
         project, _ = read_project(path.parent, root)
         severity = _unknown_name_severity(project.plugins)
         env = load_env(path.resolve().parent, at.env)
-        yield from read_targets(path, at.specs, env=env, unknown_provider=severity, unset="warning").problems
+        yield from read_targets(path, at.specs, env=env, unknown_provider=severity, unset_severity="warning").problems
     elif kind == "evaluation":
         project, _ = read_project(path.parent, find_repository_root(path))
         yield from _check_evaluation(path, at, _unknown_name_severity(project.plugins))
@@ -176,7 +179,7 @@ def _check_suite(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[
         yield from _check_cases(parsed.suite, rows)
     if parsed.dialect:
         dialects.append(f"{shown(path)}: {parsed.dialect}")
-    yield from together(rows)
+    yield from merged_problems(rows)
     try:
         values = load_env(path.resolve().parent, at.env)
     except EvalFileError as error:
@@ -185,7 +188,7 @@ def _check_suite(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[
     targets_file = find_targets_file(path.parent, find_repository_root(path), at.cwd, None)
     if targets_file is not None:
         severity = _unknown_name_severity(parsed.project.plugins)
-        targets = read_targets(targets_file, specs, env=values, unknown_provider=severity, unset="warning")
+        targets = read_targets(targets_file, specs, env=values, unknown_provider=severity, unset_severity="warning")
         used = used_targets(parsed.suite, targets)
         yield from targets.problems if used is None else targets.problems_for(used)
         yield from _check_choice(parsed, targets, targets_file, specs)
@@ -219,7 +222,7 @@ def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
 
 
 def _first_name(case: EvalCase) -> str | None:
-    """Return the first `{{ name }}` in a question or an expectation; None for none. `${{ NAME }}` is no such name."""
+    """Return the first `{{ name }}` in a question or an expectation; else None. `${{ NAME }}` does not count."""
     messages = (*case.input_messages, *case.expected_messages)
     texts = (case.expected_outcome, *(json.dumps(message_to_json(each), ensure_ascii=False) for each in messages))
     plain = (text.replace("${{", "") for text in texts if "{{" in text)
@@ -325,7 +328,7 @@ def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str]
             continue
         if raw.get("provider") not in specs.providers:
             continue
-        filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset="warning")
+        filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset_severity="warning")
         if isinstance(filled.value, dict):
             before = len(reader.problems)
             check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)

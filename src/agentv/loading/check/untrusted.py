@@ -1,6 +1,6 @@
 """What eval files, and the targets and project files around them, would execute, read and send.
 
-The files are only read: keys and values are listed as they are written, also those that no reader knows.
+The files are only read: keys and values are listed as written, including those that agentv does not know.
 """
 
 import json
@@ -49,7 +49,7 @@ _COMMANDS = frozenset(
 _CALLABLES = frozenset({"python", "callable"})
 _URLS = ("url", "base_url", "endpoint", "resource", "resource_name", "store")
 _PROMPT_DEPTH = 2
-"""The length of the path of a prompt that is a lone text."""
+"""The length of the path of a prompt that is a single string."""
 _KIND_OF_KEY = {"provider": "provider", "plugins": "plug-in", **dict.fromkeys(_URLS, "url")}
 _TARGETS = frozenset({"target", "targets", "judge", "judges", "llm", "judge_target", "fallback_targets"})
 _MODEL = re.compile(r"[A-Za-z][\w-]*:[^\s/]\S*")
@@ -165,7 +165,7 @@ def _uses(document: Document) -> Iterator[Use]:
 
 
 def _kinds_of(at: JsonPath, text: str, document: Document) -> Iterator[tuple[str, str]]:
-    """Yield what a text is, by its key; a text under an unknown key may be a URL or a path by its look."""
+    """Yield the kinds of a string, by its key; under an unknown key, a string that looks like a URL or path is one."""
     for name in REFERENCE.findall(text):
         yield "variable", name
     if at[0] == "prompts" and len(at) == _PROMPT_DEPTH and (file := file_of(text)) is not None:

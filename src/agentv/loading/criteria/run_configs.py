@@ -54,8 +54,8 @@ class ParsedRunConfig(Struct, frozen=True):
 def load_run_config(path: Path, specs: Specs, *, allow_paths: Sequence[str] = ()) -> ParsedRunConfig:
     """Return the configuration in a YAML or JSON file. Raises EvalFileError with all its problems.
 
-    Evaluators and criteria may be given by the names that the nearest `.agentv/criteria.yaml` defines. `allow_paths`
-    are folders outside of the project that their files may lie in.
+    Evaluators and criteria may be given by the names that the nearest `.agentv/criteria.yaml` defines. Files that they
+    name may also lie in the folders `allow_paths`, outside of the project.
     """
     parsed, problems = read_run_config(path, specs, allow_paths=allow_paths)
     raise_errors(str(path), problems)
@@ -69,7 +69,7 @@ def read_run_config(
     reader = open_yaml(path)
     folder = path.resolve().parent
     guard = guard_for(folder, cwd=Path.cwd(), allow_paths=allow_paths)
-    named, scope, problems = named_definitions_around(folder, specs, unknown_type=unknown_type, guard=guard)
+    named, scope, problems = find_named_definitions(folder, specs, unknown_type=unknown_type, guard=guard)
     reader.problems += problems
     model = reader.read(RunConfigModel)
     criteria = read_criteria(reader, ("criteria",), named_criteria(named.criteria, named.sets))
@@ -77,7 +77,7 @@ def read_run_config(
     if reader.document.at(evaluators_at) is None and model is not None:
         reader.error((), "there are no evaluators", allowed="list at least one under `evaluators:`")
     evaluators = tuple(config for _, config in read_entries(reader, evaluators_at, scope))
-    _check_rest(reader, evaluators_at, scope)
+    _check_other_entries(reader, evaluators_at, scope)
     _check_storage(reader, specs.stores)
     only = None if model is None else model.only
     for index in unmatched_entries(only, evaluators, specs.evaluators):
@@ -105,7 +105,7 @@ def read_given_entries(
 
     Objects that are neither a dict nor a name are skipped. The dicts are modified: pass copies.
     """
-    # Non-JSON entries are skipped, never inspected.
+    # The cast is safe: entries that are not JSON are skipped without a look inside.
     document = {"evaluators": list(cast(Sequence[JsonValue], entries))}
     reader = Reader(Document(where, document))
     found = dict(read_entries(reader, ("evaluators",), scope))
@@ -129,10 +129,10 @@ def _other_keys(model: RunConfigModel | None) -> JsonObject:
     return {key: value for key, value in given.items() if key not in ("evaluators", "criteria")}
 
 
-def named_definitions_around(
+def find_named_definitions(
     folder: Path, specs: Specs, *, unknown_type: Severity = "error", guard: PathGuard | None = None
 ) -> tuple[NamedDefinitions, EvaluatorScope, tuple[Problem, ...]]:
-    """Return the content of the nearest `.agentv/criteria.yaml`, the scope of entries that may use it, and problems.
+    """Return the content of the nearest `.agentv/criteria.yaml`, a scope in which its names are known, and problems.
 
     `guard` None, for entries given from Python, allows their files to lie anywhere.
     """
@@ -171,7 +171,7 @@ def read_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> Iterato
         yield index, config
 
 
-def _check_rest(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> None:
+def _check_other_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> None:
     """Record a problem for each entry of a file's list that is neither an object nor a name."""
     raw = reader.document.at(at)
     for index, entry in enumerate(raw if isinstance(raw, list | tuple) else ()):

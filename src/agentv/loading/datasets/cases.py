@@ -46,7 +46,7 @@ class ReadRow(NamedTuple):
 
 
 def is_case(values: JsonValue) -> bool:
-    """Return True for a row that is a case as it stands: one with input messages, or with turns as cases have them."""
+    """Return True for a row that is already a case: it has input messages, or turns in the form of cases."""
     if CaseModel.names().spelling_in(values, "input_messages") is not None:
         return True
     turns = values.get("turns") if isinstance(values, Mapping) else None
@@ -84,7 +84,7 @@ def finished(case: EvalCase | None, found: Iterable[Problem], location: Location
 
 
 def _logged(reader: Reader, row: Row, columns: Mapping[str, str]) -> LoggedRow | TraceStep | None:
-    """Return the conversation of a row that logs one; its problems are recorded. A column for the question wins."""
+    """Return the conversation of a row that logs one; problems are recorded. A question column takes precedence."""
     paths = {"messages": columns["messages"]} if "messages" in columns else {}
     if "input" in map(_role, columns) or not (paths or is_logged(row.values)):
         return None
@@ -190,7 +190,7 @@ class _Roles:
 
     @property
     def same_as_built_in(self) -> frozenset[str]:
-        """The columns that have the value of the built-in name of prompts that is called like them."""
+        """The columns with the same name and value as a built-in variable of prompts."""
         columns = (self._columns.get(role) for role in ("input", "expected", "expected_outcome"))
         names = ("question", "input", "prompt", "expected_output", "expected_outcome")
         return frozenset(column for column in columns if column in names)
@@ -239,7 +239,7 @@ def _columns_by_role(row: JsonObject, given: Mapping[str, str], reader: Reader, 
 
 
 def _by_roles(roles: _Roles, location: Location) -> EvalCase | None:
-    """Return the case that the columns of a row give."""
+    """Return a case made from the columns of a row."""
     messages, reference, scope = roles.messages, roles.reference, roles.rules.scope
     needs_question = scope.parts is None or scope.parts.needs_messages
     if not messages and (needs_question or roles.reader.problems):
@@ -266,7 +266,7 @@ def _by_roles(roles: _Roles, location: Location) -> EvalCase | None:
 
 
 def _by_template(roles: _Roles, template: Template, location: Location, shown: str) -> ReadRow:
-    """Return the case that the template gives for a row; keys that it does not have come from the columns."""
+    """Return the template filled from a row; keys that the template lacks come from the columns."""
     scope = roles.rules.scope
     variables = scope.variables
     written = template.value
@@ -286,7 +286,7 @@ def _by_template(roles: _Roles, template: Template, location: Location, shown: s
 
 
 def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
-    """Add what the columns of a row give to a filled template, for the keys that it does not have."""
+    """Add the keys that a filled template lacks, from the columns of a row."""
     names = CaseModel.names()
     has = {name for key in filled if (name := names.of(key)) is not None}
     if "id" not in has:
@@ -334,7 +334,7 @@ class DatasetCases(Struct, frozen=True):
 
     @property
     def count(self) -> int | None:
-        """None: the length is unknown before the file is read."""
+        """Return None: the length is unknown before the file is read."""
         return None
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:

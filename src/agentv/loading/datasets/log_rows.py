@@ -1,4 +1,4 @@
-"""Rows that are logs: of tables and Parquet files, whose cells with JSON are parsed and empty ones are no values.
+"""Rows that are logs: in tables and Parquet files. JSON in cells is parsed, and empty cells are no values.
 
 A row of a dataset that is a logged conversation gives its questions, with the recorded answer as the reference.
 """
@@ -32,7 +32,7 @@ _OBJECTS = frozenset(
 )
 """The columns whose values are objects or lists, which tables hold as JSON."""
 _TEXTS = frozenset({"prompt", "response"})
-"""The columns whose empty text is a value."""
+"""The columns in which an empty cell is a value."""
 
 _QUESTIONS = ("input", "question", "prompt")
 _EXPECTED = ("expected", "expected_output", "target")
@@ -89,7 +89,7 @@ def _document(path: Path) -> Iterator[Row]:
 
 
 def in_line(error: EvalFileError, path: str, line: int) -> tuple[Problem, ...]:
-    """Return the problems of a record at the line of its file."""
+    """Return the problems of a record with their line in the file."""
     return tuple(replace(each, path=path, line=line, column=1) for each in error.problems)
 
 
@@ -143,7 +143,7 @@ class LoggedRow(Struct, frozen=True):
 
     @property
     def variables(self) -> dict[str, JsonValue]:
-        """The variables of the conversation, which a log does not have as columns."""
+        """The variables that the conversation has, in addition to the columns of the row."""
         question = content_text(self.messages[-1].content) if self.messages else ""
         return {"question": question, "expected": self.expected}
 
@@ -151,7 +151,7 @@ class LoggedRow(Struct, frozen=True):
 def is_logged(row: JsonObject) -> bool:
     """Return True for a row that logs a conversation: an export, `messages` without a question, `prompt` + `response`.
 
-    A row with a column for the expected answer is no log, unless it is an export of another program.
+    A row with a column for the expected answer is not a log, unless it is an export of another program.
     """
     if is_export(row):
         return True

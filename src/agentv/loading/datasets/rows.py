@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentv.execution.user_code import described, load_callable
 from agentv.loading.files.documents import Document, JsonPath, Mark
-from agentv.loading.files.json_lines import QUICK, parse_json, quick_json
+from agentv.loading.files.json_lines import STRICT_DECODER, parse_json, quick_json
 from agentv.loading.files.kinds import YAML_SUFFIXES
 from agentv.loading.files.text import (
     BYTE_ORDER_MARK,
@@ -43,8 +43,8 @@ ROW_SUFFIXES = (*TABLES, *LINES, PARQUET)
 class Row(NamedTuple):
     """One row: its line (in a Parquet file its number, from 1) and its values, or the problems that it has instead.
 
-    `document` has the positions of the values, if they are known, and the row at the path `at`. `is_whole` is True for
-    an object that is the whole file, which may be a page of records.
+    `document`, if known, has the positions of the values; the row is at the path `at` in it. `is_whole` is True if the
+    file is a single object: it may be a response of an API with a list of rows in one of its keys.
     """
 
     line: int
@@ -70,7 +70,7 @@ class RowFile(Protocol):
 
 
 class TableFile(Struct, frozen=True):
-    """A CSV or TSV file; its first row names the columns. All values are texts."""
+    """A CSV or TSV file; its first row names the columns. All values are strings."""
 
     path: Path
     shown: str
@@ -105,7 +105,7 @@ class TableFile(Struct, frozen=True):
                 yield Row(line, {}, (self._problem(line, message, advice),))
 
     def count(self) -> int:
-        """Return the number of rows, by their line ends outside of quotes."""
+        """Return the number of rows: line ends inside of quotes do not end a row."""
         rows, is_quoted, has_text = 0, False, False
         for line in read_lines(self.path):
             has_text = has_text or bool(line.strip())
@@ -120,7 +120,7 @@ class TableFile(Struct, frozen=True):
         for number, line in enumerate(read_lines(self.path), 1):
             data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
             if number == 1:
-                decode(data[:2], self.shown)  # UTF-16
+                decode(data[:2], self.shown)  # raises for UTF-16, by its byte order mark
             if len(data) > MAX_BYTES:
                 bad.append(self._problem(number, f"this line {TOO_LARGE}; nothing after it is read"))
             try:
@@ -130,7 +130,7 @@ class TableFile(Struct, frozen=True):
                 yield data.decode(errors="replace")
 
     def _header(self, reader: "Iterator[list[str]]") -> list[str]:
-        """Return the names of the columns. Raises EvalFileError for none, an empty one, or one that is there twice."""
+        """Return the names of the columns. Raises EvalFileError if there are none, or one is empty or repeated."""
         try:
             names = [name.strip() for name in next((cells for cells in reader if cells), ())]
         except csv.Error as error:
@@ -183,7 +183,7 @@ class ListFile(Struct, frozen=True):
         if isinstance(value, Mapping):
             yield Row(document.start.line or 1, value, document=document, is_whole=True)
             return
-        self._demand_list(value)
+        self._require_list(value)
         for index, each in enumerate(cast(Sequence[JsonValue], value)):
             mark = document.mark((index,))
             yield self._row(each, mark, document, (index,))
@@ -192,7 +192,7 @@ class ListFile(Struct, frozen=True):
         """Yield the objects of a JSON file; a broken file is parsed again, for the positions of its problems."""
         text = read_text(self.path)
         try:
-            value = QUICK.decode(text)
+            value = STRICT_DECODER.decode(text)
         except (ValueError, RecursionError):
             document, problems = parse_json(text, self.shown, 1)
             if document is None or problems:
@@ -202,7 +202,7 @@ class ListFile(Struct, frozen=True):
         if isinstance(value, dict):
             yield Row(1, value, document=Document(self.shown, value, Mark(1, 1)), is_whole=True)
             return
-        self._demand_list(value)
+        self._require_list(value)
         place, line = text.index("[") + 1, text.count("\n", 0, text.index("[")) + 1
         while True:
             start = place
@@ -211,12 +211,12 @@ class ListFile(Struct, frozen=True):
             line += text.count("\n", start, place)
             if text[place] == "]":
                 return
-            each, end = QUICK.raw_decode(text, place)
+            each, end = STRICT_DECODER.raw_decode(text, place)
             yield self._row(each, Mark(line, 1), Document(self.shown, each, Mark(line, 1)), ())
             line += text.count("\n", place, end)
             place = end
 
-    def _demand_list(self, value: JsonValue) -> None:
+    def _require_list(self, value: JsonValue) -> None:
         if not isinstance(value, list | tuple):
             problem = Problem(self.shown, f"must be a list of objects, but is {kind_of(value)}", 1, 1)
             raise EvalFileError(self.shown, (problem,))
@@ -249,7 +249,7 @@ class SpanFile(Struct, frozen=True):
             yield Row(number, value if isinstance(value, Mapping) else {}, problems)
 
     def count(self) -> None:
-        """None: the number of conversations is not known."""
+        """Return None: an export may contain any number of conversations."""
 
 
 def is_span_file(path: Path) -> bool:
@@ -260,7 +260,7 @@ def is_span_file(path: Path) -> bool:
 
 
 class ParquetFile(Struct, frozen=True):
-    """A Parquet file, read in batches; a row's line is its number. Dates and times become ISO 8601 texts."""
+    """A Parquet file, read in batches; rows are numbered from 1. Dates and times become ISO 8601 texts."""
 
     path: Path
     shown: str
@@ -290,7 +290,7 @@ class ParquetFile(Struct, frozen=True):
             raise EvalFileError(self.shown, (problem,))
         try:
             yield from cast("Iterator[Batch]", read_parquet(str(self.path)))
-        except BaseException as error:  # the package is in Rust, whose panics are no Exceptions
+        except BaseException as error:  # the package is in Rust, and its panics are not subclasses of Exception
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             problem = Problem(self.shown, f"not a valid Parquet file: {error}")
@@ -343,7 +343,7 @@ def plain_value(value: object) -> JsonValue:
 
 
 def open_rows(path: Path) -> RowFile | None:
-    """Return the file of rows at a path, by its suffix; None for another suffix, and for JSON Lines."""
+    """Return the reader of a file of rows, by its suffix; None for JSON Lines and for unknown suffixes."""
     suffix = path.suffix.lower()
     if suffix in TABLES:
         return TableFile(path, shown(path), TABLES[suffix])
@@ -353,11 +353,11 @@ def open_rows(path: Path) -> RowFile | None:
 
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
-"""A function of a file, as a dataset."""
+"""A dataset that is a function: `PATH.py:NAME`."""
 
 
 class ListedRows(Struct, frozen=True):
-    """Rows in memory: what a function returned as a list. A row's line is its number, from 1."""
+    """Rows in memory, from a function that returned a list. Rows are numbered from 1."""
 
     shown: str
     items: tuple[object, ...]
@@ -381,7 +381,7 @@ class CalledRows(Struct, frozen=True):
     def __iter__(self) -> Iterator[Row]:
         """Call the function and yield its rows. Raises EvalFileError for whatever it raises."""
         number = 0
-        iterator = iter(_called(self.path, self.name, self.shown))
+        iterator = iter(_call_function(self.path, self.name, self.shown))
         while True:
             try:
                 item = next(iterator)
@@ -393,40 +393,40 @@ class CalledRows(Struct, frozen=True):
             yield _row(number, item, self.shown)
 
     def count(self) -> int | None:
-        """None: the function is not called just to count its rows."""
+        """Return None: counting would run the function."""
         return None
 
 
 def function_rows(path: Path, name: str) -> ListedRows | CalledRows:
-    """Call a function and return its rows: a list, or an iterator that is made anew on every iteration.
+    """Call a function and return its rows: a list in memory, or rows for which it is label again on every iteration.
 
     Raises EvalFileError if the function cannot be loaded, fails, or returns something else.
     """
-    called = f"{shown(path)}:{name}"
-    found = _called(path, name, called)
-    return ListedRows(called, tuple(found)) if isinstance(found, Sequence) else CalledRows(path, name, called)
+    label = f"{shown(path)}:{name}"
+    found = _call_function(path, name, label)
+    return ListedRows(label, tuple(found)) if isinstance(found, Sequence) else CalledRows(path, name, label)
 
 
-def _called(path: Path, name: str, called: str) -> Iterable[object]:
+def _call_function(path: Path, name: str, label: str) -> Iterable[object]:
     try:
         function = cast(Callable[[], object], load_callable(f"{path.name}:{name}", path.parent))
         found = function()
     except PluginError as error:
-        raise EvalFileError(called, (Problem(called, str(error)),)) from error
+        raise EvalFileError(label, (Problem(label, str(error)),)) from error
     except Exception as error:
-        raise _failed(called, error) from error
+        raise _failed(label, error) from error
     if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
         message = f"must return rows, a list or a generator of objects, but returns a {type(found).__name__}"
-        raise EvalFileError(called, (Problem(called, message),))
+        raise EvalFileError(label, (Problem(label, message),))
     return found
 
 
-def _failed(called: str, error: Exception) -> EvalFileError:
-    return EvalFileError(called, (Problem(called, f"failed: {described(error)}"),))
+def _failed(label: str, error: Exception) -> EvalFileError:
+    return EvalFileError(label, (Problem(label, f"failed: {described(error)}"),))
 
 
-def _row(number: int, item: object, called: str) -> Row:
+def _row(number: int, item: object, label: str) -> Row:
     if isinstance(item, Mapping):
         return Row(number, {str(key): plain_value(value) for key, value in item.items()})
     message = f"a row must be an object, but is {kind_of(cast(JsonValue, item))}"
-    return Row(number, {}, (Problem(called, message, number, 1),))
+    return Row(number, {}, (Problem(label, message, number, 1),))

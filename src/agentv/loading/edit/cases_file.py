@@ -60,7 +60,7 @@ class _Node(Struct):
 def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
     """Return a suite's text with a new key at the end of some cases, named by their index.
 
-    Raises EvalFileError for a case that is an alias, or that nothing can be added to. The caller must check that the
+    Raises EvalFileError if a case is an alias or cannot be extended. The caller must check that the
     rest of the file still has the same meaning: values that are aliased or merged elsewhere change there, too.
     """
     cases = _cases(text, path)

@@ -43,7 +43,7 @@ def read_records(path: Path) -> Records:
 
 
 class Translated(Struct, frozen=True):
-    """An eval file of any AgentV in our own keys, and the problems of its translation."""
+    """An eval file of any AgentV version, translated to our own keys, and the problems of the translation."""
 
     records: Records
     generation: str
@@ -101,7 +101,7 @@ def _named_cases(folder: Path, pattern: str, importer: AgentvImport, problems: l
 def _translated_lines(path: Path, importer: AgentvImport, problems: list[Problem]) -> Iterator[JsonObject]:
     for number, line in enumerate(_lines(path), 1):
         reader: Reader = Reader(Document(shown(path), line, Mark(number, 1)))
-        reader = importer.cases(reader) if importer.concerns(line) else reader
+        reader = importer.cases(reader) if importer.applies_to(line) else reader
         problems += problems_of(reader)
         yield from _objects([reader.document.value], path)
 

@@ -75,7 +75,7 @@ def syntax_problem(error: yaml.YAMLError | UnicodeEncodeError, text: str, path: 
         return _odd_start(text, path, Mark(mark.line + 1, mark.column + 1))
     wording = f"{getattr(error, 'problem', None) or error} {getattr(error, 'context', None) or ''}"
     message, allowed = _sentence(wording)
-    # A value that is not closed is reported where it starts, since the fault is there.
+    # A value that is not closed is reported where it starts, since that is what to correct.
     if "not closed" in message and getattr(error, "context_mark", None) is not None:
         mark = getattr(error, "context_mark", None)
     place = Mark(mark.line + 1, mark.column + 1) if mark is not None else Mark(1, 1)

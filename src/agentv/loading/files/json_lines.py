@@ -23,16 +23,18 @@ def _unique(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     return entries
 
 
-QUICK = JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer)
+STRICT_DECODER = JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer
+)
 _SCALAR = JSONDecoder(parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer)
 
 
 def quick_json(text: str, path: str, line: int) -> Document | None:
-    """Return one line's document without positions in the line; None if the line has any problem."""
+    """Return the document of one line, without positions inside of the line; None if the line has any problem."""
     try:
-        value = cast(JsonValue, QUICK.decode(text))
+        value = cast(JsonValue, STRICT_DECODER.decode(text))
         if "\\ud" in text or "\\uD" in text:
-            compact_json(value).encode()
+            compact_json(value).encode()  # raises for half of a surrogate pair
         if text.count("[") + text.count("{") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
             return None
     except (ValueError, RecursionError):
@@ -44,7 +46,7 @@ def parse_json(text: str, path: str, line: int) -> tuple[Document | None, tuple[
     """Return the document of a text that starts on `line`, with all positions, and its problems; None if not JSON."""
     parser = _Parser(text, path, line)
     try:
-        value = parser.whole()
+        value = parser.parse()
     except JSONDecodeError as error:
         message = _SENTENCES.get(error.msg, error.msg)
         what = "the file" if "\n" in text.strip() else "this line"
@@ -58,7 +60,7 @@ _SENTENCES = {
     "Expecting ',' delimiter": "a ',' is missing here",
     "Expecting ':' delimiter": "a ':' is missing here",
     "Expecting property name enclosed in double quotes": "a key in double quotes is missing here",
-    "Unterminated string starting at": "the text that starts here is not closed",
+    "Unterminated string starting at": "the string that starts here is not closed",
     "Invalid control character at": "a string contains a control character; write it as an escape sequence",
     "Invalid \\escape": "'\\' starts an unknown escape sequence",
     "Invalid \\uXXXX escape": "'\\u' needs four hexadecimal digits",
@@ -74,8 +76,8 @@ class _Parser:
         self.problems: list[Problem] = []
         self._last = (0, line, -1)  # a position, its line, and where the line end before it is
 
-    def whole(self) -> JsonValue:
-        """Parse the line's value. Raises JSONDecodeError."""
+    def parse(self) -> JsonValue:
+        """Parse the whole text. Raises JSONDecodeError."""
         value, end = self.value(self.skip(0), ())
         if self.skip(end) < len(self.text):
             raise JSONDecodeError("unexpected text after the end of the object", self.text, self.skip(end))

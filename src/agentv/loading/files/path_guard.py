@@ -11,7 +11,7 @@ from msgspec import Struct
 from agentv.loading.files.places import HOME_FOLDER, find_repository_root, upward_in_project
 
 MAX_ENTRIES = 100_000
-"""The maximum number of files and folders that one pattern may look at."""
+"""The maximum number of files and folders that the search for one pattern may visit."""
 
 _WILDCARDS = frozenset("*?[")
 
@@ -35,7 +35,7 @@ class PathGuard(Struct, frozen=True):
         return any(real.is_relative_to(folder) for folder in (self.root, *self.allowed))
 
     def admits_path(self, path: Path) -> bool:
-        """Return True if a path does not lead outside; a path that cannot be resolved is not one of a file."""
+        """Return True if a path does not lead outside; False also for a path that cannot be resolved."""
         try:
             return self.admits(path.resolve())
         except (OSError, ValueError, RuntimeError):
@@ -85,7 +85,7 @@ def find_matching(pattern: str, base: Path, guard: PathGuard, *, limit: int = MA
     """Return the files that match a pattern relative to `base`, sorted; `**` stands for any number of folders.
 
     Links to folders are not followed by wildcards. Raises FileProblemError for a pattern that is absolute or leads
-    outside, for a match outside, and for a pattern that looks at more than `limit` files and folders.
+    outside, for a match outside, and when the search visits more than `limit` files and folders.
     """
     parts = [part for part in pattern.replace("\\", "/").split("/") if part not in ("", ".")]
     if pattern.startswith(("/", "\\", "~")) or Path(pattern).is_absolute():
@@ -105,7 +105,7 @@ def find_matching(pattern: str, base: Path, guard: PathGuard, *, limit: int = MA
 
 
 def _walk(top: Path, parts: Sequence[str], pattern: str, limit: int) -> Iterator[Path]:
-    """Yield the files under `top` that match. Each folder is visited once, with all that may still match in it."""
+    """Yield the files under `top` that match. Each folder is visited once, for all parts that may match in it."""
     left = [(top, _closed(frozenset({0}), parts))]
     count = 0
     while left:

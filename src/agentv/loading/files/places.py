@@ -46,7 +46,7 @@ def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
 
 
 def find_repository_root(path: Path) -> Path:
-    """Return the nearest folder upward that has `.git`, else the folder itself (of a file: its folder)."""
+    """Return the nearest folder upward that has `.git`; without any, `path` itself, or the folder of a file."""
     folder = path.resolve()
     if not folder.is_dir():
         folder = folder.parent
@@ -69,8 +69,8 @@ def find_home(cwd: Path) -> Path:
 def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, override: Path | None) -> Path | None:
     """Return the first targets file from the suite's folder up to the repository root, then in `cwd`; else None.
 
-    Without a repository, the search ends where that for `.agentv.yaml` does. `override` is a targets file or a folder
-    with one. Raises ConfigError when it has none.
+    Without a repository, the search ends at the first folder of another user (see `upward_in_project`). `override` is
+    a targets file, or a folder that contains one. Raises ConfigError if `override` is neither.
     """
     if override is not None:
         if override.is_file():
@@ -124,7 +124,7 @@ def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ..
 
 
 def is_file_path(path: Path) -> bool:
-    """Return True if a path leads to a file; False for text that is not a valid path, too."""
+    """Return True if a path leads to a file; False also for a string that is not a valid path."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -132,7 +132,7 @@ def is_file_path(path: Path) -> bool:
 
 
 def is_folder_path(path: Path) -> bool:
-    """Return True if a path leads to a folder; False for text that is not a valid path, too."""
+    """Return True if a path leads to a folder; False also for a string that is not a valid path."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -142,7 +142,7 @@ def is_folder_path(path: Path) -> bool:
 def side_file(dataset: Path) -> Path | None:
     """Return the YAML file with the top-level keys of a JSONL dataset; None if there is none.
 
-    A file of that name with cases is a suite of its own, and may name the dataset as its cases.
+    A YAML file of that name that has cases is an eval file itself, even if its cases are the rows of the dataset.
     """
     candidates = (dataset.with_suffix(suffix) for suffix in YAML_SUFFIXES)
     return next((path for path in candidates if path.is_file() and not has_cases(path)), None)
@@ -189,7 +189,7 @@ _DATA_SUFFIX = re.compile(r"\.(?:jsonl?|ya?ml)")
 
 
 class SkippedFile(Struct, frozen=True):
-    """A file that is not read, and the reason with the remedy."""
+    """A file that is not read. `reason` says why, and what to do."""
 
     path: Path
     reason: str
@@ -206,29 +206,31 @@ def find_skipped_files(paths: Sequence[str | Path], *, cwd: Path, found: Collect
     skipped = {os.path.realpath(path): each for path in files if (each := _skipped(path, cwd)) is not None}
     if not skipped:
         return ()
-    named = _named_lines([*files, *found])
+    named = _data_files_named([*files, *found])
     return tuple(each for each in skipped.values() if not any(each.path.match(pattern) for pattern in named))
 
 
 def _skipped(path: Path, cwd: Path) -> SkippedFile | None:
-    reason = _reason(path, cwd)
+    reason = _skip_reason(path, cwd)
     return None if reason is None else SkippedFile(path, reason)
 
 
-def _reason(path: Path, cwd: Path) -> str | None:
+def _skip_reason(path: Path, cwd: Path) -> str | None:
     suffix = path.suffix.lower()
     if suffix == ".jsonl" and record_noun(path) is None:
         side = shown_path(path.with_suffix(".yaml"), cwd)
-        missing = f"JSON Lines without {side} beside it" if path.suffix == suffix else "the name does not end in .jsonl"
-        return f"{missing}; name the file as an argument, or add what is missing"
+        reason, remedy = f"JSON Lines without {side} beside it", "add that file"
+        if path.suffix != suffix:
+            reason, remedy = "the name does not end in .jsonl", "rename it"
+        return f"{reason}; name the file as an argument, or {remedy}"
     if suffix in YAML_SUFFIXES:
-        return _yaml_reason(path)
+        return _yaml_skip_reason(path)
     if suffix == ".json" and _JSON_CASES.search(start_of(path)) is not None:
         return "JSON; name the file as an argument, or convert it to YAML"
     return None
 
 
-def _yaml_reason(path: Path) -> str | None:
+def _yaml_skip_reason(path: Path) -> str | None:
     if path.suffix not in YAML_SUFFIXES:
         return "the name does not end in .yaml or .yml" if has_cases(path) else None
     if kind_of_file(path) != "other":
@@ -242,15 +244,15 @@ def _yaml_reason(path: Path) -> str | None:
     return f"its cases are under {key!r}; they must be under 'evalcases'" if key else "it has cases, but no 'evalcases'"
 
 
-def _named_lines(files: Sequence[Path]) -> set[str]:
-    """Return the names and patterns of JSON, JSON Lines and YAML files in the text of YAML files."""
+def _data_files_named(files: Sequence[Path]) -> set[str]:
+    """Return the names and patterns of JSON, JSON Lines and YAML files that occur in YAML files."""
     texts = (start_of(path) for path in files if path.suffix in YAML_SUFFIXES)
     words = (word for text in texts if _DATA_SUFFIX.search(text) for word in _WORD.findall(text))
     return {name.lstrip("./") for word in words if (name := _data_name(word))}
 
 
 def _data_name(word: str) -> str:
-    """Return a word up to its last suffix of a data file; empty if it has none after its first character."""
+    """Return a word up to and including the last suffix of a data file; "" if it names no data file."""
     ends = [found.end() for found in _DATA_SUFFIX.finditer(word) if found.start()]
     return word[: ends[-1]] if ends else ""
 

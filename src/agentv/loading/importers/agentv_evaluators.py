@@ -1,4 +1,4 @@
-"""Evaluators of AgentV 1.5 to 4.42 translated into ours: types, settings, and what they meant there."""
+"""Evaluators of AgentV 1.5 to 4.42 translated into ours: types, settings, and their meaning in AgentV."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os.path import relpath
@@ -47,10 +47,10 @@ _TYPES = {
 }
 """The types of AgentV with underscores, and ours."""
 _COMMON = ("name", "type", "weight", "negate", "required", "min_score")
-_OURS_TOO = ("timeout_seconds", "criterion", "source", "window", "per_turn", "aggregate", "unmet")
+_COMMON_OWN_KEYS = ("timeout_seconds", "criterion", "source", "window", "per_turn", "aggregate", "unmet")
 """Our own common keys, which no version of AgentV had and which keep their meaning."""
 TEXTS_NAME = "criteria"
-"""The name of the rubric that is made of the plain texts of a list."""
+"""The name of the rubric made from the plain strings in a list of evaluators."""
 
 _PASS = 0.8
 _MAX_INCLUDES = 3
@@ -80,7 +80,7 @@ _PLAIN = {
     "trigger_judge": {"skill": "skill", "should_trigger": "should_trigger"},
     "is_json": {"schema": "schema", "fenced": "fenced"},
 }
-"""The settings of types that need nothing but names, and our names of them."""
+"""The types whose settings only have other names in AgentV, with our names."""
 _ARGS_MATCH = {"exact": "exact", "ignore": "ignore", "superset": "named_keys", "subset": "known_keys"}
 
 
@@ -103,7 +103,7 @@ class EvaluatorTranslator(Struct):
         return found[0] if found else None
 
     def all_in(self, taken: Taken) -> list[Made | Taken]:
-        """Return the evaluators of a list, translated; entries of other kinds are left to the reader of the file."""
+        """Return the evaluators of a list, translated; other entries are left for the reader of the file to report."""
         if not is_list(taken.value):
             return [taken]
         made: list[Made | Taken] = []
@@ -122,7 +122,7 @@ class EvaluatorTranslator(Struct):
         return made
 
     def _of_texts(self, texts: Sequence[Taken]) -> Entries:
-        """Return one rubric for the plain texts of a list; each counts as much as an evaluator."""
+        """Return one rubric for the plain texts of a list; each has the weight of an evaluator."""
         items = [self._item(text, number) for number, text in enumerate(texts, 1) if str(text.value).strip()]
         at = texts[0].at
         rubrics = self.rewriter.list([Taken(self.rewriter.object(each), at) for each in items])
@@ -134,7 +134,7 @@ class EvaluatorTranslator(Struct):
         }
 
     def _included(self, items: Iterable[Taken], chain: tuple[str, ...]) -> Iterator[Taken]:
-        """Yield the entries of a list with those of its templates in their places."""
+        """Yield the entries of a list, with each `include` replaced by the entries of its template."""
         for item in items:
             name = item.value.get("include") if isinstance(item.value, Mapping) and len(item.value) == 1 else None
             if isinstance(name, str):
@@ -181,7 +181,7 @@ class EvaluatorTranslator(Struct):
         if kind is None:
             return self._other(written, given, taken)
         made = self._common(given, taken, written)
-        rest = {key: value for key, value in given.items() if key not in (*_COMMON, *_OURS_TOO)}
+        rest = {key: value for key, value in given.items() if key not in (*_COMMON, *_COMMON_OWN_KEYS)}
         made["type"] = given["type"]._replace(value=kind)
         made.update(self._settings(written.replace("-", "_"), rest, taken))
         return made
@@ -200,7 +200,7 @@ class EvaluatorTranslator(Struct):
         return self._named(given, taken, written)
 
     def _of_first(self, kind: str, given: Entries) -> Entries:
-        """Return an evaluator of our own form with what AgentV 1.5 wrote otherwise."""
+        """Return an evaluator of AgentV 1.5, which has our form except for a few keys."""
         if kind == "tool_trajectory" and "expected" in given:
             given["expected"] = self._expected(given["expected"], None)
         if kind == "composite" and is_list(given.get("evaluators", Taken(None)).value):
@@ -221,12 +221,12 @@ class EvaluatorTranslator(Struct):
         return path if len(path.value.split()) > 1 else None
 
     def _common(self, given: Entries, taken: Taken, written: str) -> Entries:
-        made = {key: given[key] for key in ("name", "weight", "negate", *_OURS_TOO) if key in given}
+        made = {key: given[key] for key in ("name", "weight", "negate", *_COMMON_OWN_KEYS) if key in given}
         made = self._named(made, taken, self._made_name(written, given))
         required, least = given.get("required"), given.get("min_score")
         if required is None or required.value is False:
             if least is not None:
-                self.report.lose(least, "min_score", "it is the limit of `required`, which is not set")
+                self.report.drop(least, "min_score", "it is the limit of `required`, which is not set")
         else:
             limit = least if required.value is True and least is not None else required
             if limit.value is True:
@@ -291,14 +291,14 @@ class EvaluatorTranslator(Struct):
             made["script"] = Taken("true", taken.at)
         if "target" in rest:
             reason = "code graders get no access to a model here (AGENTV_TARGET_PROXY_URL is not set)"
-            self.report.lose(rest["target"], "target", reason)
+            self.report.drop(rest["target"], "target", reason)
         config = {**self.rewriter.entries(rest.get("config", Taken(None))), **self._others(rest, own)}
         if config:
             made["config"] = Taken(self.rewriter.object(config), taken.at)
         return {"contract": Taken(self._contract(kind), taken.at), **made}
 
     def _contract(self, kind: str) -> str:
-        """Return the keys that the scripts of a type read: graders have their name since `output` became a text."""
+        """Return the keys that scripts of a type read; since `output` is a string, scripts are called graders."""
         if self.generation != Generation.FOURTH:
             return "agentv-2"
         return "agentv-4" if kind.endswith("_grader") else "agentv-3"
@@ -312,17 +312,17 @@ class EvaluatorTranslator(Struct):
         if "rubrics" in rest:
             made["rubrics"] = self.items(rest["rubrics"])
         if "max_steps" in rest:
-            self.report.lose(rest["max_steps"], "max_steps", "a judge is one call here")
+            self.report.drop(rest["max_steps"], "max_steps", "a judge is one call here")
         config = {**self.rewriter.entries(rest.get("config", Taken(None)))}
         config |= self._others(rest, (*kept, "rubrics", "max_steps", "prompt", "config", "preprocessors"))
         if "preprocessors" in rest:
-            self.report.lose(rest["preprocessors"], "preprocessors", "files of an answer are judged unread")
+            self.report.drop(rest["preprocessors"], "preprocessors", "files of an answer are judged unread")
         prompt = rest.get("prompt")
         if prompt is not None:
             made.update(self._prompt(prompt, config, kind))
         if prompt is None or not isinstance(prompt.value, Mapping):
             for key, value in config.items():
-                self.report.lose(value, key, "it is passed to prompt scripts, and this judge has none")
+                self.report.drop(value, key, "it is passed to prompt scripts, and this judge has none")
         return made
 
     def _prompt(self, prompt: Taken, config: Entries, kind: str) -> Entries:
@@ -359,7 +359,7 @@ class EvaluatorTranslator(Struct):
         return f"file://{relpath(found, self.folders[0])}"
 
     def _check_variables(self, prompt: Taken) -> None:
-        """Warn of variables that no prompt has; AgentV left them as text, too."""
+        """Warn of unknown variables in a prompt; they stay as text, as in AgentV."""
         text = str(prompt.value)
         found = (
             self.find(text.strip().removeprefix("file://")) if "\n" not in text.strip() and "{{" not in text else None
@@ -422,7 +422,7 @@ class EvaluatorTranslator(Struct):
         return made
 
     def _minimum(self, given: Entries, made: Entries) -> None:
-        """Set from which value an item counts as met: a score of 0 to 10, or a share."""
+        """Set the lowest value at which an item counts as met: a score of 0 to 10, or a share."""
         tenths, share = given.get("required_min_score"), given.get("min_score")
         if tenths is not None and isinstance(tenths.value, int | float):
             made["min_value"] = tenths._replace(value=tenths.value / 10)
@@ -465,15 +465,15 @@ class EvaluatorTranslator(Struct):
         return made
 
     def _member(self, given: Made | Taken) -> Made | Taken:
-        """Return a member of a composite without `required`, which AgentV does not look at there."""
+        """Return a member of a composite without `required`, which AgentV ignores there."""
         if not isinstance(given, Made) or "required" not in given.entries:
             return given
-        self.report.lose(given.entries["required"], "required", "members of a composite have no requirements")
+        self.report.drop(given.entries["required"], "required", "members of a composite have no requirements")
         left = {key: value for key, value in given.entries.items() if key not in ("required", "unmet")}
         return Made(left, given.at)
 
     def _aggregator(self, taken: Taken, names: Sequence[str]) -> Taken:
-        """Return how members are combined. A member without a weight counts 1, whatever its own is."""
+        """Return how members are combined. A member without a weight here counts 1; its own weight is ignored."""
         made = self.rewriter.entries(taken)
         if not made and not isinstance(taken.value, Mapping):
             return taken
@@ -515,7 +515,7 @@ class EvaluatorTranslator(Struct):
         return made
 
     def _silent(self, taken: Taken) -> Entries:
-        """Return the setting for an answer that is text alone, which made no calls for AgentV 4."""
+        """Return the setting for an answer without a trace, which AgentV 4 treats as an answer without tool calls."""
         return {"without_messages": Taken("no_calls", taken.at)} if self.generation == Generation.FOURTH else {}
 
     def _expected(self, taken: Taken, default: Taken | None) -> Taken:
@@ -525,12 +525,12 @@ class EvaluatorTranslator(Struct):
         return taken._replace(value=self.rewriter.list(made))
 
     def _call(self, taken: Taken, default: Taken | None) -> Taken:
-        """Return one expected call. Its `args` are the values to expect, unless `input` has them."""
+        """Return one expected call. Its `args` are the values to expect, unless `input` is given."""
         given = self.rewriter.entries(taken)
         if not given:
             return taken
         if "input" in given and self.generation.is_foreign:
-            self.report.lose(given.pop("input"), "input", "AgentV compares `args`, not `input`")
+            self.report.drop(given.pop("input"), "input", "AgentV compares `args`, not `input`")
         made: Entries = {key: given[key] for key in ("tool", "input") if key in given}
         args, matching = given.get("args"), given.get("args_match", given.get("argsMatch", default))
         if args is not None and ("input" in given or isinstance(args.value, str)) and args.value != "any":

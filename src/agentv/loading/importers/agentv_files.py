@@ -33,7 +33,7 @@ def is_skills_file(value: JsonValue) -> bool:
 
 
 def with_agentv_keys(source: Document) -> Document:
-    """Return the document of an `evals.json` with AgentV's keys; what it does not know stays as it is."""
+    """Return the document of an `evals.json` with AgentV's keys; unknown keys stay as they are."""
     rewriter = Rewriter(source)
     given = rewriter.entries(Taken(source.value, ()))
     name = given.pop("skill_name", None)
@@ -66,7 +66,7 @@ def _case(rewriter: Rewriter, taken: Taken) -> Taken:
 
 
 def _judge(rewriter: Rewriter, taken: Taken, number: int) -> Taken:
-    """Return a judge that holds the answer against one sentence."""
+    """Return a judge that checks the answer against one assertion."""
     if not isinstance(taken.value, str):
         return taken
     name, kind = Taken(f"assertion-{number}", taken.at), Taken("llm-grader", taken.at)
@@ -80,12 +80,12 @@ _UNREADABLE = {
     ".js": "JavaScript suites are not read",
     ".eval": _INSPECT,
 }
-"""Suffixes of suites that are programs, with what is said of them."""
+"""Suffixes of suites that are programs, with the error message for each."""
 _PROMPTFOO = "a promptfoo configuration, which is not an eval file"
 
 
 def convert_advice(path: Path, what: str = "") -> str:
-    """Return the command that makes an eval file of a file of another program, or a stored run of its log."""
+    """Return the command that converts a file of another program: to an eval file, or from its log to a stored run."""
     made, output = ("a stored run", ".agentv/runs") if "log" in what else ("one", "suite.yaml")
     return f"make {made} of it with: agentv convert {shown(path)} -o {output}"
 
@@ -117,18 +117,18 @@ class AgentvImport(Struct):
     """The files whose content was put into others, such as templates of evaluators."""
     about: JsonObject = field(default_factory=dict)
 
-    def concerns(self, value: JsonValue) -> bool:
-        """Return True if the content of a file has to be translated."""
+    def applies_to(self, value: JsonValue) -> bool:
+        """Return True if the content of a file must be translated."""
         return self.generation.is_foreign or (self.generation == Generation.FIRST and differs_from_ours(value))
 
     @property
     def kind(self) -> str:
-        """What the file is, in words."""
+        """The kind of the file, for messages."""
         return "Agent Skills evals" if self.is_skills else f"{self.generation.title} eval file"
 
     @property
     def sentence(self) -> str:
-        """What the file is, and how many of its keys have no meaning here; "" for our own."""
+        """The kind of the file, and the number of its keys without meaning here; "" for a file in our own keys."""
         if not self.generation.is_foreign:
             return ""
         count = self.without_effect
@@ -176,7 +176,7 @@ class ImportedReader(Reader):
         self._written = written
 
     def all_problems(self) -> list[Problem]:
-        """Return the problems of the translation and of what was read."""
+        """Return the problems of the translation, then those of reading the result."""
         of_translation = self._source.problems
         if self._source.document is not self._written:
             of_translation = with_source_paths(of_translation, self._written)
@@ -184,7 +184,7 @@ class ImportedReader(Reader):
 
 
 def problems_of(reader: Reader) -> list[Problem]:
-    """Return the problems of a reader, of its translation as well."""
+    """Return the problems of a reader, including those of its translation."""
     return reader.all_problems() if isinstance(reader, ImportedReader) else reader.problems
 
 
@@ -208,7 +208,9 @@ def start_import(
     lines: Sequence[JsonValue] = (),
 ) -> AgentvImport:
     """Return the import of the eval file with this content; `lines` are the first cases of a dataset of lines."""
-    is_named = isinstance(value, Mapping) and "name" in value  # no key of ours, so that the lines are AgentV's cases
+    is_named = (
+        isinstance(value, Mapping) and "name" in value
+    )  # the top level has none of our keys, so the lines are cases of AgentV
     of_lines = find_generation(list(lines)) if is_named else generation_of_lines(lines)
     generation = max(find_generation(value), of_lines)
     if isinstance(value, Mapping) and "dialect" in value:
@@ -217,7 +219,7 @@ def start_import(
     return AgentvImport(generation, tuple(folders), is_known_type, env, is_skills=is_skills_file(value))
 
 
-def later_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | None:
+def newer_version_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | None:
     """Return the problem of a file of AgentV 5; None for any other."""
     key = fifth_key(value)
     if key is None:
@@ -228,5 +230,5 @@ def later_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | Non
         return Problem(
             shown(path), _PROMPTFOO, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice
         )
-    advice = f"`{key}` is of AgentV 5; `dialect: agentv` at the top says that the file is ours"
+    advice = f"`{key}` is a key of AgentV 5; if this is a file of agentv, write `dialect: agentv` at the top"
     return Problem(shown(path), FIFTH, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice)

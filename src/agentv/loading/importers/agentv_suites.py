@@ -20,8 +20,8 @@ ABOUT_KEYS = ("version", "author", "license", "requires", "category")
 """Keys that describe a file; they are stored with the run."""
 _SCHEMA_START = "agentv-eval"
 _UNREAD_FILES = "files of an answer are judged unread"
-_SUITE_LOST = {"hooks": "hooks of whole suites are not run", "preprocessors": _UNREAD_FILES}
-_EXECUTION_LOST = {
+_SUITE_WITHOUT_EFFECT = {"hooks": "hooks of whole suites are not run", "preprocessors": _UNREAD_FILES}
+_EXECUTION_WITHOUT_EFFECT = {
     "cache": "use --cache",
     "cache_path": "use --cache",
     "fail_on_error": "use --max-errors",
@@ -40,7 +40,7 @@ _ORDER_KEYS = ("depends_on", "on_dependency_failure")
 _TEXT_KEYS = ("criteria", "input", "input_files", "expected_output", "turns")
 _PASS = 0.8
 _MADE_KEYS = ("execution", "evaluators", "metadata", "turns")
-"""The keys of ours that are made of several of AgentV's."""
+"""Our keys that are made from several keys of AgentV."""
 
 _SUITE_KEYS = (
     *CASE_LISTS,
@@ -61,7 +61,7 @@ _CASE_KEYS = (
 
 
 class SuiteDefaults(Struct, frozen=True):
-    """What the top level of a file gives to each of its cases."""
+    """The values of the top level of a file that apply to each of its cases."""
 
     metadata: JsonObject = field(default_factory=dict)
     evaluators: Sequence[Made | Taken] = ()
@@ -71,7 +71,7 @@ class SuiteDefaults(Struct, frozen=True):
 
 
 def without_places(defaults: SuiteDefaults) -> SuiteDefaults:
-    """Return the defaults for cases of other files, where their positions mean nothing."""
+    """Return the defaults for cases of other files, without their positions, which are in this file."""
     return SuiteDefaults(
         metadata=defaults.metadata,
         evaluators=[
@@ -137,7 +137,7 @@ class FileTranslator:
         return self._rewriter.document(self._rewriter.object(made))
 
     def cases(self, value: JsonValue) -> Document:
-        """Translate a file of cases of a suite: a list, an object with one, or one case."""
+        """Translate a file of cases of a suite: a list, an object that contains a list, or one case."""
         root = Taken(value, ())
         if is_list(value):
             return self._rewriter.document(self._case_list(root).value)
@@ -200,8 +200,8 @@ class FileTranslator:
         elif key in ABOUT_KEYS or key == "$schema":
             self.report.ignore()
             self.about.update({key: taken.value} if key in ABOUT_KEYS else {})
-        elif key in _SUITE_LOST:
-            self.report.lose(taken, key, _SUITE_LOST[key])
+        elif key in _SUITE_WITHOUT_EFFECT:
+            self.report.drop(taken, key, _SUITE_WITHOUT_EFFECT[key])
         elif SuiteModel.names().of(key) is not None and key not in ("execution", DIALECT_KEY):
             made[key] = taken
         elif key not in _SUITE_KEYS and key != DIALECT_KEY:
@@ -210,8 +210,8 @@ class FileTranslator:
     def _suite_execution(self, given: Entries) -> Entries:
         made: Entries = {}
         for key, taken in given.items():
-            if key in _EXECUTION_LOST:
-                self.report.lose(taken, key, _EXECUTION_LOST[key])
+            if key in _EXECUTION_WITHOUT_EFFECT:
+                self.report.drop(taken, key, _EXECUTION_WITHOUT_EFFECT[key])
             elif key == "targets":
                 made["targets"] = self._targets(taken)
             else:
@@ -240,7 +240,7 @@ class FileTranslator:
         count = given.get("count", Taken(None)).value
         for key, taken in given.items():
             if key in ("cost_limit_usd", "costLimitUsd"):
-                self.report.lose(taken, key, "use --budget-usd")
+                self.report.drop(taken, key, "use --budget-usd")
             elif key not in ("count", "strategy"):
                 self.report.unknown(taken, key, ("count", "strategy", "cost_limit_usd"))
         if not given or not isinstance(count, int):
@@ -249,7 +249,7 @@ class FileTranslator:
             gate = Taken(f"pass_at({count}) >= 100%", strategy.at)
             made.setdefault("gates", Taken(self._rewriter.list([gate]), strategy.at))
         elif strategy.value == "confidence_interval":
-            self.report.lose(strategy, "strategy", "every trial is a result of its own; reports have the intervals")
+            self.report.drop(strategy, "strategy", "every trial is a result of its own; reports have the intervals")
 
     def _targets(self, taken: Taken) -> Taken:
         """Return the names of the targets that a suite runs with."""
@@ -262,10 +262,10 @@ class FileTranslator:
                 names.append(item)
                 continue
             if "hooks" in given:
-                self.report.lose(given["hooks"], "hooks", "hooks of whole suites are not run")
+                self.report.drop(given["hooks"], "hooks", "hooks of whole suites are not run")
             if "use_target" in given:
                 reason = "the results have the name of the target that is used"
-                self.report.lose(given.get("name", item), "name", reason)
+                self.report.drop(given.get("name", item), "name", reason)
             names.append(given.get("use_target", given.get("name", item)))
         return taken._replace(value=self._rewriter.list(names))
 
@@ -284,20 +284,20 @@ class FileTranslator:
     def _first_case(self, given: Entries) -> Entries:
         made = {key: taken for key, taken in given.items() if key not in _CASE_IGNORED}
         self.report.ignored += len(given) - len(made)
-        self._lose_reference(made)
+        self._drop_reference(made)
         execution = self._entries(made.get("execution", Taken(None)))
         if "target" in execution:
-            self._lose_target(execution.pop("target"))
+            self._drop_target(execution.pop("target"))
         if execution or "execution" in made:
             made["execution"] = made["execution"]._replace(value=self._rewriter.object(self._own_lists(execution)))
         return self._own_lists(made)
 
-    def _lose_target(self, taken: Taken) -> None:
-        self.report.lose(taken, "target", "a case has no target of its own; AgentV ignores it, too")
+    def _drop_target(self, taken: Taken) -> None:
+        self.report.drop(taken, "target", "a case has no target of its own; AgentV ignores it, too")
 
-    def _lose_reference(self, made: Entries) -> None:
+    def _drop_reference(self, made: Entries) -> None:
         if "reference_answer" in made:
-            self.report.lose(made.pop("reference_answer"), "reference_answer", _REFERENCE_ANSWER)
+            self.report.drop(made.pop("reference_answer"), "reference_answer", _REFERENCE_ANSWER)
 
     def _foreign_case(self, given: Entries, place: Taken) -> Entries:
         given |= {key: self._filled(given[key], given) for key in _TEXT_KEYS if key in given}
@@ -350,7 +350,7 @@ class FileTranslator:
         return {**self._source.document.marks, **self._rewriter.marks}
 
     def _with_suite_workspace(self, taken: Taken) -> Taken:
-        """Return a case's workspace with what only the suite's has; hooks and `env` are joined key by key."""
+        """Return a case's workspace, completed from the suite's; hooks and `env` are joined key by key."""
         common = self.defaults.workspace
         if common is None or not isinstance(taken.value, Mapping) or not isinstance(common.value, Mapping):
             return taken
@@ -369,7 +369,7 @@ class FileTranslator:
         elif key in _CASE_IGNORED:
             self.report.ignore()
         elif key == "reference_answer":
-            self.report.lose(taken, key, _REFERENCE_ANSWER)
+            self.report.drop(taken, key, _REFERENCE_ANSWER)
         elif key == "expected_messages":
             made[key] = taken._replace(value=self._message_list(self._rewriter.items(taken), taken))
         elif CaseModel.names().of(key) is not None and key not in (*_MADE_KEYS, "vars"):
@@ -400,7 +400,7 @@ class FileTranslator:
             made["turns"] = given["turns"]._replace(value=self._rewriter.list(turns))
             if "expected_output" in given:
                 reason = "the turns of a conversation have their own"
-                self.report.lose(given.pop("expected_output"), "expected_output", reason)
+                self.report.drop(given.pop("expected_output"), "expected_output", reason)
 
     def _turn(self, taken: Taken) -> Taken:
         given, made = self._entries(taken), Entries()
@@ -450,7 +450,7 @@ class FileTranslator:
             made["expected_messages"] = expected._replace(value=self._message_list(listed, expected))
 
     def _messages(self, taken: Taken | None, role: str, files: Taken | None = None) -> Sequence[Taken]:
-        """Return what stands for messages as messages: a text, an object, one message, or a list."""
+        """Return messages, which may be written as a string, an object, one message, or a list."""
         if taken is None:
             return ()
         value = taken.value
@@ -524,11 +524,11 @@ class FileTranslator:
         made: Entries = {}
         for key, taken in given.items():
             if key == "target":
-                self._lose_target(taken)
+                self._drop_target(taken)
             elif key == "targets":
                 made["targets"] = self._targets(taken)
-            elif key in _EXECUTION_LOST:
-                self.report.lose(taken, key, _EXECUTION_LOST[key])
+            elif key in _EXECUTION_WITHOUT_EFFECT:
+                self.report.drop(taken, key, _EXECUTION_WITHOUT_EFFECT[key])
             else:
                 self._execution_key(key, taken, made, CaseExecutionModel.names().of(key))
         return made

@@ -1,7 +1,7 @@
 """Targets files of AgentV 1.5 to 4.42, translated key by key into ours; a file may mix the keys of several versions.
 
-Nothing is looked up in the environment but optional settings, which AgentV leaves out when their variable is not set.
-`use_target` and `fallback_targets` are keys of ours as well, and stay as they are.
+References to variables stay as written. Only those of optional settings are looked up: AgentV leaves a setting out when
+its variable is not set. `use_target` and `fallback_targets` are our own keys too, and are not translated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from agentv.types.json_value import JsonValue, snake_case
 
 Translate: TypeAlias = Callable[[Translation, JsonPath], None]
 
-OURS = "agentv"
+OWN_DIALECT = "agentv"
 """The value of `dialect` for a file whose keys are not translated."""
 
 _EARLIER_SCHEMAS = ("agentv-targets-v2", "agentv-targets-v2.1")
@@ -36,7 +36,7 @@ _ONLY_AGENTV = frozenset(
     | {"log_directory", "log_output_format", "cli_verbose", "keep_output_files", "session_dir", "session_id"}
 )
 _LOGS = ("log_format", "stream_log", "log_dir")
-"""Settings for logs, which not all of our agents write."""
+"""Settings for logs: an agent that writes no log ignores them."""
 _OPTIONAL = ("cwd", "log_dir", "executable", "api_version", "workspace_template", "subagent_root")
 """Settings that AgentV leaves out when they are one reference to a variable that is not set."""
 
@@ -51,13 +51,13 @@ _MODELS_OF_AGENTV: Mapping[str, Mapping[str, str]] = {
         "endpoint": "${{ AZURE_RESOURCE_NAME }}",
     },
 }
-"""What AgentV's own provider needs for `model: PREFIX:NAME`: the variables that its libraries read."""
+"""Our settings for `model: PREFIX:NAME` of AgentV's own provider, with the variables that AgentV reads."""
 
 
 def translate_targets(document: Document, providers: Registry, env: Mapping[str, str]) -> Translation | None:
-    """Return the translation of a targets file; None for a file that is ours, without any key of AgentV alone."""
+    """Return the translation of a targets file; None if nothing in it is known to AgentV alone."""
     raw = document.value
-    if not isinstance(raw, Mapping) or raw.get("dialect") == OURS:
+    if not isinstance(raw, Mapping) or raw.get("dialect") == OWN_DIALECT:
         return None
     entries = raw.get("targets")
     targets = [each for each in entries if isinstance(each, Mapping)] if isinstance(entries, list) else []
@@ -89,7 +89,7 @@ def _is_agentv(target: Mapping[str, JsonValue], providers: Registry) -> bool:
     check = target.get("healthcheck")
     return (
         name in _REFUSED
-        or name in _SPECIAL
+        or name in _SPECIAL_PROVIDERS
         or ("command" in target and _settings_names(name, providers).of("command") is None)
         or (isinstance(check, Mapping) and ("command" in check or "type" not in check))
         or (name == "azure" and "version" in target)
@@ -102,7 +102,7 @@ def _is_agentv(target: Mapping[str, JsonValue], providers: Registry) -> bool:
 
 def _canonical(name: str, providers: Registry) -> str | None:
     """Return our name of a provider; None if only AgentV has it, or it is unknown."""
-    if name.lower() in (*_REFUSED, *_SPECIAL):  # a plug-in of that name takes precedence
+    if name.lower() in (*_REFUSED, *_SPECIAL_PROVIDERS):  # a plug-in of that name takes precedence
         return name if name in providers.specs else providers.aliases.get(name)
     try:
         return providers.canonical(name)
@@ -113,7 +113,7 @@ def _canonical(name: str, providers: Registry) -> str | None:
 def _translate_head(translation: Translation) -> None:
     entries = translation.entries(())
     if "providers" in entries and "targets" not in entries:
-        message = "this is an AgentV 5 file; files of AgentV 1.5 to 4.42 are read"
+        message = "this is an AgentV 5 file; only files of AgentV 1.5 to 4.42 can be read"
         translation.refuse(("providers",), message, "write the targets under `targets:` (docs/reference/targets.md)")
         translation.remove((), "providers")
         translation.put((), "targets", [], like="providers")
@@ -121,7 +121,7 @@ def _translate_head(translation: Translation) -> None:
         translation.ignore((), "$schema")
     for key in tuple(entries):
         if key not in TargetsFileModel.names().spellings:
-            translation.lose((key,), f"{key!r} is no key that AgentV's targets files have, and has no effect")
+            translation.drop((key,), f"{key!r} is not a key of AgentV's targets files, and has no effect")
 
 
 def _translate_target(translation: Translation, at: JsonPath, providers: Registry, env: Mapping[str, str]) -> None:
@@ -130,11 +130,11 @@ def _translate_target(translation: Translation, at: JsonPath, providers: Registr
     translation.ignore(at, "$schema")
     if "use_target" in entries:
         for key in tuple(entries.keys() - {"name", "use_target"}):
-            translation.lose((*at, key), f"{key!r} has no effect beside `use_target`, as in AgentV")
+            translation.drop((*at, key), f"{key!r} has no effect beside `use_target`, as in AgentV")
         return
     _fill_provider(translation, at, env)
     provider = _translate_provider(translation, at, providers)
-    translation.lose_any(
+    translation.drop_any(
         at,
         {
             "subagent_mode_allowed": "AgentV's `subagent_mode_allowed` has no counterpart here",
@@ -145,15 +145,15 @@ def _translate_target(translation: Translation, at: JsonPath, providers: Registr
     if provider is not None:
         _BY_PROVIDER.get(provider, _nothing_more)(translation, at)
         _leave_out_unset(translation, at, env)
-        _lose_unknown(translation, at, provider, providers)
+        _drop_unknown(translation, at, provider, providers)
 
 
 def _nothing_more(translation: Translation, at: JsonPath) -> None:
-    """Translate nothing beside what all providers have in common."""
+    """Do nothing: the provider has no keys of its own to translate."""
 
 
 def _fill_provider(translation: Translation, at: JsonPath, env: Mapping[str, str]) -> None:
-    """Fill a provider that a variable of AgentV 4 names."""
+    """Fill a `provider` that is a reference to a variable, as AgentV 4 allows."""
     written = translation.entries(at).get("provider")
     if not isinstance(written, str) or not is_reference(written):
         return
@@ -176,8 +176,8 @@ def _translate_provider(translation: Translation, at: JsonPath, providers: Regis
     if known is None and lower in _REFUSED:
         translation.refuse((*at, "provider"), f"the provider {name!r} of AgentV 4 is not supported", _REFUSED[lower])
         return None
-    if known is None and lower in _SPECIAL:
-        _SPECIAL[lower](translation, at)
+    if known is None and lower in _SPECIAL_PROVIDERS:
+        _SPECIAL_PROVIDERS[lower](translation, at)
         renamed = entries.get("provider")
         return renamed if isinstance(renamed, str) and renamed != name else None
     if known is None and "command" in entries:  # a file in .agentv/providers/ of AgentV 4, which runs this command
@@ -232,7 +232,7 @@ def _agentv(translation: Translation, at: JsonPath) -> None:
 
 
 _UNUSED_KEYS = ("cwd", "model", "timeout_seconds", "log_format", "log_dir")
-"""Keys of an agent that a replay of its log has no use for."""
+"""Keys of an agent that have no effect when its log is replayed."""
 
 
 def _copilot_log(translation: Translation, at: JsonPath) -> None:
@@ -246,7 +246,7 @@ def _copilot_log(translation: Translation, at: JsonPath) -> None:
     translation.ignore(at, *_UNUSED_KEYS)
 
 
-_SPECIAL: Mapping[str, Translate] = {
+_SPECIAL_PROVIDERS: Mapping[str, Translate] = {
     "claude-cli": _renamed_to("claude"),
     "pi-cli": _renamed_to("pi"),
     "openrouter": _openrouter,
@@ -308,7 +308,7 @@ def _azure(translation: Translation, at: JsonPath) -> None:
         translation.ignore(at, "api_format")
     elif "api_format" in translation.entries(at):
         message = "AgentV's `api_format` of an azure target: the chat API is used here"
-        translation.lose((*at, "api_format"), message)
+        translation.drop((*at, "api_format"), message)
 
 
 def _agent(translation: Translation, at: JsonPath) -> None:
@@ -378,7 +378,7 @@ def _copilot(translation: Translation, at: JsonPath) -> None:
         for key in tuple(translation.entries(place).keys() - _BYOK.keys()):
             near = nearest(key, _BYOK)
             hint = f"; did you mean {near!r}?" if near else ""
-            translation.lose((*place, key), f"{key!r} is no key of AgentV's `byok`, and has no effect{hint}")
+            translation.drop((*place, key), f"{key!r} is not a key of AgentV's `byok`, and has no effect{hint}")
         values = {_BYOK[key]: value for key, value in translation.entries(place).items()}
         _add_env(translation, at, values, like="byok")
         translation.remove(at, "byok")
@@ -393,7 +393,7 @@ def _copilot(translation: Translation, at: JsonPath) -> None:
         },
     )
     if "cli_url" in translation.entries(at):
-        translation.lose((*at, "cli_url"), "AgentV's `cli_url`, a server of Copilot, is not used; its program is run")
+        translation.drop((*at, "cli_url"), "AgentV's `cli_url`, a server of Copilot, is not used; its program is run")
 
 
 def _to_env(translation: Translation, at: JsonPath, variables: Mapping[str, str]) -> None:
@@ -406,7 +406,7 @@ def _to_env(translation: Translation, at: JsonPath, variables: Mapping[str, str]
 
 
 def _add_env(translation: Translation, at: JsonPath, values: Mapping[str, JsonValue], *, like: str) -> None:
-    """Add variables; those that the target sets itself stay."""
+    """Add variables, without replacing those that the target sets itself."""
     if "env" not in translation.entries(at):
         translation.put(at, "env", {}, like=like)
     for key, value in values.items():
@@ -423,7 +423,7 @@ def _replay(translation: Translation, at: JsonPath) -> None:
 def _mock(translation: Translation, at: JsonPath) -> None:
     if "trace" in translation.entries(at):
         message = "AgentV's `trace` of a mock target is not read"
-        translation.lose((*at, "trace"), message, "write its tool calls as `output_messages`")
+        translation.drop((*at, "trace"), message, "write its tool calls as `output_messages`")
 
 
 def _vscode(translation: Translation, at: JsonPath) -> None:
@@ -451,12 +451,12 @@ def _leave_out_unset(translation: Translation, at: JsonPath, env: Mapping[str, s
     for place in (*((*at, key) for key in _OPTIONAL), (*at, "healthcheck", "cwd")):
         value = translation.document.at(place)
         if isinstance(value, str) and is_reference(value) and (name := REFERENCE.findall(value)[0]) not in env:
-            message = f"the variable {name} is not set; as in AgentV, {place[-1]!r} has its default then"
-            translation.lose(place, message)
+            message = f"the variable {name} is not set; as in AgentV, {place[-1]!r} then has its default value"
+            translation.drop(place, message)
 
 
-def _lose_unknown(translation: Translation, at: JsonPath, provider: str, providers: Registry) -> None:
-    """Remove keys that no version of AgentV knew, and those of a provider that no translation takes over."""
+def _drop_unknown(translation: Translation, at: JsonPath, provider: str, providers: Registry) -> None:
+    """Remove keys that are not settings of the provider after translation, with a warning for each."""
     names = TargetModel.names().combined_with(_settings_names(provider, providers))
     for key in [key for key in translation.entries(at) if names.of(key) is None]:
         if key in _LOGS:
@@ -464,7 +464,7 @@ def _lose_unknown(translation: Translation, at: JsonPath, provider: str, provide
             continue
         near = nearest(key, names.spellings)
         hint = f"did you mean {near!r}?" if near else None
-        translation.lose((*at, key), f"{key!r} is no setting of a {provider!r} target, and has no effect", hint)
+        translation.drop((*at, key), f"{key!r} is not a setting of a {provider!r} target, and has no effect", hint)
 
 
 def _settings_names(provider: str, providers: Registry) -> Names:

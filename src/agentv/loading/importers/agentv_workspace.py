@@ -46,7 +46,7 @@ def translate_workspace(document: Document, folder: Path) -> Translation:
     for key in [key for key in translation.entries(()) if key not in _OURS]:
         near = nearest(key, _KEYS)
         hint = f"did you mean {near!r}?" if near else None
-        translation.lose((key,), f"{key!r} is no key that AgentV's `workspace` has, and has no effect", hint)
+        translation.drop((key,), f"{key!r} is not a key of AgentV's `workspace`, and has no effect", hint)
     return translation
 
 
@@ -124,7 +124,7 @@ def _translate_hooks(translation: Translation, base: Path) -> None:
     if isinstance(needed, list) and needed:
         commands["setup"].append(_required([str(each) for each in needed]))
     for key in tuple(translation.entries(("env",)).keys() - {"required_commands"}):
-        translation.lose(("env", key), f"AgentV's `env.{key}` of a workspace has no counterpart here")
+        translation.drop(("env", key), f"AgentV's `env.{key}` of a workspace has no counterpart here")
     is_off = translation.document.at(("hooks", "enabled")) is False
     for at in _places(translation):
         name = str(at[-1])

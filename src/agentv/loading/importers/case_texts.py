@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 
 
 def holds_references(value: JsonValue) -> bool:
-    """Return True if a text inside a value refers to an environment variable."""
+    """Return True if any string inside a value refers to an environment variable."""
     if isinstance(value, str):
         return has_reference(value)
     if isinstance(value, Mapping):
@@ -70,7 +70,7 @@ class _Filler:
 def with_variables(value: JsonValue, variables: JsonObject) -> JsonValue:
     """Return a value with each `{{ a.b }}` of the variables filled in its texts; unknown names stay as they are.
 
-    A text that is one lone variable keeps the variable's type.
+    A string that is a single variable gets the variable's type.
     """
     if isinstance(value, str):
         lone = _VARIABLE.fullmatch(value.strip())

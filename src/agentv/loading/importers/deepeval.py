@@ -70,7 +70,7 @@ def convert_deepeval(path: Path, output: Path) -> Converted:  # noqa: ARG001 - e
         stem = re.sub(r"\s+", "-", name.strip())
         id_ = stem if stem and names.count(name) == 1 else f"{stem or 'golden'}-{number}"
         cases.append({"id": id_, **(_conversation(item) if "turns" in _keys(item) else _case(item))})
-    items[0].lose("metrics are not part of a dataset", "add evaluators: the default is a model that judges")
+    items[0].drop("metrics are not part of a dataset", "add evaluators: the default is a model that judges")
     return Converted(
         program="DeepEval",
         suite={"$schema": "agentv-eval-v2", "evalcases": cases},
@@ -100,16 +100,16 @@ def _report(item: Located, known: Mapping[str, str | None], owner: str) -> None:
         if place.value in (None, "", [], {}):
             continue
         if key not in known:
-            place.lose(f"`{key}` is not a known key of {owner}; it is not carried over")
+            place.drop(f"`{key}` is not a known key of {owner}; it is not carried over")
         elif known[key] is not None:
-            place.lose(f"`{key}` is not carried over", known[key])
+            place.drop(f"`{key}` is not carried over", known[key])
 
 
 def _case(item: Located) -> Settings:
     _report(item, KEYS, "a golden")
     question = item.get("input").text()
     if not question:
-        item.get("input").lose("this golden has no input", "write the question")
+        item.get("input").drop("this golden has no input", "write the question")
     made: Settings = {"expected_outcome": _outcome(item, "expected_output")}
     made["input_messages"] = [{"role": "user", "content": question}]
     expected = item.get("expected_output").text()
@@ -121,7 +121,7 @@ def _case(item: Located) -> Settings:
 def _outcome(item: Located, key: str) -> str:
     expected = item.get(key).text()
     if not expected:
-        item.get(key).lose(f"this golden has no {key}: a judge gets {_ANY_ANSWER!r}", "write what is expected")
+        item.get(key).drop(f"this golden has no {key}: a judge gets {_ANY_ANSWER!r}", "write what is expected")
     return expected or _ANY_ANSWER
 
 
@@ -132,11 +132,11 @@ def _conversation(item: Located) -> Settings:
         _report(turn, _TURN_KEYS, "a turn")
         turns.append({"role": turn.get("role").text(), "content": turn.get("content").text()})
     while turns and isinstance(turns[-1], Mapping) and turns[-1]["role"] == "assistant":
-        item.get("turns").lose("the last answer of the conversation is left out: the target gives it")
+        item.get("turns").drop("the last answer of the conversation is left out: the target gives it")
         turns.pop()
     if not turns:
         turns = [{"role": "user", "content": item.get("scenario").text()}]
-        item.get("scenario").lose("the scenario becomes the question: a user is not simulated here")
+        item.get("scenario").drop("the scenario becomes the question: a user is not simulated here")
     outcome = _outcome(item, "expected_outcome")
     return {"expected_outcome": outcome, "input_messages": turns, **_common(item)}
 
@@ -158,7 +158,7 @@ def _common(item: Located) -> Settings:
 
 
 def _tools(item: Located) -> Settings:
-    """Return the evaluators for expected tools: all are called, with these arguments among others."""
+    """Return the evaluators for expected tools: all must be called, with at least these arguments."""
     expected: list[JsonValue] = []
     for tool in item.get("expected_tools").items():
         arguments = tool.get("inputParameters").value or tool.get("input_parameters").value
@@ -166,7 +166,7 @@ def _tools(item: Located) -> Settings:
         expected.append({**call, "args": arguments} if isinstance(arguments, Mapping) else call)
         for key, place in tool.entries():
             if key not in ("name", "type", "inputParameters", "input_parameters") and place.value not in (None, ""):
-                place.lose(f"`{key}` of a tool is not carried over")
+                place.drop(f"`{key}` of a tool is not carried over")
     if not expected:
         return {}
     judge: Settings = {"name": "answer", "type": "llm_judge"}

@@ -9,7 +9,7 @@ DIALECT_KEY = "dialect"
 
 
 class Generation(IntEnum):
-    """A generation of AgentV's eval files; that of 1.5 and 1.6 has our own meanings."""
+    """A generation of AgentV's eval files; in FIRST, of 1.5 and 1.6, keys mean the same as in ours."""
 
     OURS = 0
     FIRST = 1
@@ -23,7 +23,7 @@ class Generation(IntEnum):
 
     @property
     def is_foreign(self) -> bool:
-        """True if keys of the generation mean something else than ours."""
+        """True if the same keys mean something else in this generation than in our files."""
         return self > Generation.FIRST
 
 
@@ -33,7 +33,7 @@ DIALECTS = {
     "agentv-2": Generation.SECOND,
     "agentv-4": Generation.FOURTH,
 }
-"""The values of `dialect` at the top of a file, which settles what it is."""
+"""The generation by the value of `dialect` at the top of a file, which overrides all other signs."""
 
 CASE_LISTS = ("tests", "eval_cases", "evalcases", "cases")
 _FOURTH_KEYS = ("tests", "eval_cases", "assertions", "assert", "evals")
@@ -63,7 +63,7 @@ def find_generation(value: JsonValue) -> Generation:
 
 
 def generation_of_cases(cases: Iterable[JsonObject]) -> Generation:
-    """Return the generation that the keys of cases show; FIRST, which has our meanings, without a sign of another."""
+    """Return the generation that the keys of cases belong to; FIRST unless a key belongs to a later one."""
     found = Generation.FIRST
     for case in cases:
         if isinstance(case.get("criteria"), str) or any(key in case for key in _FOURTH_CASE_KEYS):
@@ -80,7 +80,7 @@ _TRANSLATED_TYPES = frozenset({"composite", "tool_trajectory"})
 
 
 def differs_from_ours(value: JsonValue) -> bool:
-    """Return True if a file of AgentV 1.5, which has our meanings, may have a key that is not ours."""
+    """Return True if a file of AgentV 1.5, in which keys have our meanings, may have a key that we do not have."""
     if not isinstance(value, Mapping):
         return any(_case_differs(case) for case in _objects(value))
     schema = value.get("$schema")
@@ -121,7 +121,7 @@ _PROVIDERS = ("providers", "defaultTest", "evaluateOptions")
 
 
 def is_agentv_suite(value: JsonObject) -> bool:
-    """Return True for an eval file of ours or of AgentV, which may have `prompts` and `tests` as promptfoo's have."""
+    """Return True for an eval file of ours or of AgentV; it may have `prompts` and `tests`, as promptfoo's do."""
     schema = value.get("$schema")
     if not _SUITE_ONLY_KEYS.isdisjoint(value) or (isinstance(schema, str) and schema.startswith("agentv-")):
         return True

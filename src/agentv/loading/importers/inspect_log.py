@@ -88,7 +88,7 @@ class Sample(Struct, frozen=True):
 
 
 class InspectLog(Struct):
-    """A log: its run, how it ended, and its samples, which are read one after the other.
+    """A log: its run, its final state, and its samples, which are read one after the other.
 
     `notes` grows while samples are read.
     """
@@ -97,19 +97,19 @@ class InspectLog(Struct):
     state: str
     samples: Iterator[Sample]
     planned: int
-    """The number of samples, all epochs counted, that the log was to have."""
+    """The planned number of samples, over all epochs."""
     notes: list[Problem] = field(default_factory=list)
 
 
 class _Header(Struct, frozen=True):
-    """What a log says about all its samples."""
+    """The parts of a log that apply to all its samples."""
 
     path: str
     task: str
     model: str
     created: datetime
     scorer: str
-    """The scorer whose scores decide; the others have no weight."""
+    """The scorer whose scores count; all others have weight 0."""
     tags: tuple[str, ...]
     notes: list[Problem]
 
@@ -119,13 +119,13 @@ class _Header(Struct, frozen=True):
             self.notes.append(problem)
 
     def object(self, place: str, value: JsonValue) -> JsonObject:
-        """Return an object, {} without a value, and for another one, which is noted."""
+        """Return an object; {} if there is no value, or a value of another type, which is noted."""
         if value is not None and not isinstance(value, Mapping):
             self.note(place, f"must be an object, but is {kind_of(value)}; it is not carried over")
         return _object(value)
 
     def number(self, place: str, value: JsonValue, *, least: float) -> float | None:
-        """Return a number, None without a value, and for one that is less or no number, which is noted."""
+        """Return a number of at least `least`; None if there is no value, or any other value, which is noted."""
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= least:
             return value
         if value is not None:
@@ -133,7 +133,7 @@ class _Header(Struct, frozen=True):
         return None
 
     def time(self, place: str, value: JsonValue) -> datetime:
-        """Return a time, that of the log without a value, and for one that is not understood, which is noted."""
+        """Return a time; the time of the log if there is no value, or one that cannot be read, which is noted."""
         try:
             found = datetime.fromisoformat(str(value))
         except ValueError:
@@ -152,7 +152,7 @@ def is_inspect_json(path: Path) -> bool:
 
 
 def read_inspect_log(path: Path) -> InspectLog:
-    """Return a log of inspect. Raises EvalFileError for a file that is none, MissingExtraError without `zstandard`.
+    """Return a log of inspect. Raises EvalFileError for any other file, MissingExtraError without `zstandard`.
 
     Samples are read when they are iterated; reading them raises EvalFileError, too.
     """
@@ -327,7 +327,7 @@ def _evaluators(
                 kept[part] = value
                 if value is not None:
                     advice = "the value is in the metadata, under inspect_scores"
-                    header.note(f"{place}.scores.{part}", f"{value!r} is no score between 0 and 1", advice)
+                    header.note(f"{place}.scores.{part}", f"{value!r} is not a score between 0 and 1", advice)
                 continue
             explanation = found.get("explanation")
             answer = found.get("answer")
@@ -350,7 +350,7 @@ def _evaluators(
 
 
 def _parts(name: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the value of a score, or each value of one with several."""
+    """Yield the value of a score, or each value if it has several."""
     if isinstance(value, Mapping):
         yield from ((f"{name}.{key}", item) for key, item in value.items())
     elif isinstance(value, list):
@@ -369,7 +369,7 @@ def to_score(value: JsonValue) -> float | None:
 
 
 def _messages(header: _Header, place: str, value: JsonValue) -> tuple[Message, ...]:
-    """Return the messages of a sample, whose input may be one text; what is not understood is noted."""
+    """Return the messages of a sample, whose input may be one text; messages that cannot be read are noted."""
     if isinstance(value, str):
         return (Message("user", value),)
     if value is not None and not isinstance(value, list):
@@ -411,7 +411,7 @@ def _part(part: JsonObject) -> JsonObject:
 
 
 def _attached(value: JsonValue, attachments: JsonObject) -> JsonValue:
-    """Return a value with the texts that inspect stores apart (`attachment://HASH`)."""
+    """Return a value with the strings filled in that inspect stores separately (`attachment://HASH`)."""
     if isinstance(value, str):
         if value.startswith(_ATTACHMENT):
             return attachments.get(value.removeprefix(_ATTACHMENT), value)
@@ -430,7 +430,7 @@ def _read_json(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
 
 
 def _read_zip(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
-    """Return the header of a log, that of an unfinished log too, and its samples, each read when it is needed."""
+    """Return the header of a log, which may be unfinished, and its samples, each read when it is needed."""
     try:
         with ZipFile(path) as archive:
             names = archive.namelist()

@@ -1,4 +1,4 @@
-"""Values of another program's file with their places, and what a conversion loses of them."""
+"""Values of another program's file with their positions, and a record of those that are not carried over."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -55,7 +55,7 @@ class Located(Struct, frozen=True):
             yield key, self.get(key)
 
     def items(self) -> Iterator["Located"]:
-        """Yield the items of a list, or the value itself if it is no list; none without a value."""
+        """Yield the items of a list, or the value itself if it is not a list; nothing if there is no value."""
         if isinstance(self.value, list | tuple):
             for index in range(len(self.value)):
                 yield self.get(index)
@@ -69,7 +69,7 @@ class Located(Struct, frozen=True):
         return str(self.value) if isinstance(self.value, str | int | float) else ""
 
     def number(self) -> float | None:
-        """Return a finite number, also one written as text; None without a value, and for any other, recorded."""
+        """Return a finite number, also if written as a string; None if there is none: a wrong value is recorded."""
         if self.value is None:
             return None
         if not isinstance(self.value, bool) and isinstance(self.value, int | float | str):
@@ -77,10 +77,10 @@ class Located(Struct, frozen=True):
                 number = float(self.value)
                 if isfinite(number):
                     return number if isinstance(self.value, str) else self.value
-        self.lose(f"`{self.at[-1] if self.at else ''}` is not a number; it is not carried over")
+        self.drop(f"`{self.at[-1] if self.at else ''}` is not a number; it is not carried over")
         return None
 
-    def lose(self, what: str, advice: str | None = None) -> None:
+    def drop(self, what: str, advice: str | None = None) -> None:
         """Record that this value is not carried over, or not exactly, and what to do about it."""
         place = self.document.mark(self.at, on_key=True)
         path = shown_path(self.at)
@@ -102,12 +102,12 @@ class Located(Struct, frozen=True):
         return path
 
     def keep_only(self, known: Mapping[str, str | None], owner: str) -> None:
-        """Record every key that is not carried over: those with advice in `known`, and those that it lacks."""
+        """Record every key that is not carried over: those that `known` has advice for, and unknown keys."""
         for key, value in self.entries():
             if key not in known:
-                value.lose(f"`{key}` is not a known key of {owner}; it is not carried over")
+                value.drop(f"`{key}` is not a known key of {owner}; it is not carried over")
             elif known[key] is not None:
-                value.lose(f"`{key}` is not carried over", known[key])
+                value.drop(f"`{key}` is not carried over", known[key])
 
 
 def _key(part: str) -> Key:
@@ -125,7 +125,7 @@ def open_located(path: Path, losses: Losses) -> Located:
 
 
 class Converted(Struct, frozen=True, kw_only=True):
-    """An eval file made from another program's file, with what goes beside it."""
+    """An eval file made from another program's file, with the files that belong to it."""
 
     program: str
     suite: JsonObject

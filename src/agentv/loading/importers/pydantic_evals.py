@@ -49,7 +49,7 @@ def convert_pydantic_evals(path: Path, output: Path) -> Converted:  # noqa: ARG0
     if shared:
         top["execution"] = {"evaluators": shared}
     elif all("evaluators" not in case for case in cases):
-        source.get("evaluators" if "evaluators" in _keys(source) else "cases").lose(
+        source.get("evaluators" if "evaluators" in _keys(source) else "cases").drop(
             "no evaluator is carried over: only an empty answer fails here", "add evaluators"
         )
         top["execution"] = {"evaluators": [{"name": "answered", "type": "length", "min": 1}]}
@@ -85,7 +85,7 @@ def _case(case: Located, number: int, source: Located) -> Settings:
 
 
 def _id(case: Located, number: int, source: Located) -> str:
-    """Return the name of a case, with its number if another has the same name or none has one."""
+    """Return the name of a case, with its number if the name is missing or not unique."""
     name = case.get("name").text()
     names = [other.get("name").text() for other in source.get("cases").items()]
     return name if name and names.count(name) == 1 else f"{name or 'case'}-{number}"
@@ -110,7 +110,7 @@ class _Spec(Struct):
     name: str
     place: Located
     first: str
-    """The name of the argument that a lone value is."""
+    """The name of the argument, if the evaluator is given a single value."""
     expected: JsonValue = None
     has_expected: bool = False
     used: set[str] = field(default_factory=set)
@@ -127,9 +127,9 @@ class _Spec(Struct):
     def _is_named(self, value: JsonObject) -> bool:
         return self.first in value or "evaluation_name" in value or value.keys() <= _ARGUMENTS
 
-    def lose(self, what: str, advice: str | None = None) -> None:
-        """Record that it is not carried over, or not exactly."""
-        self.place.lose(f"`{self.name}` {what}", advice)
+    def drop(self, what: str, advice: str | None = None) -> None:
+        """Record that the evaluator is not carried over, or not exactly."""
+        self.place.drop(f"`{self.name}` {what}", advice)
 
 
 _ARGUMENTS = frozenset(
@@ -145,8 +145,10 @@ def _listed(listed: Located, taken: set[str], values: JsonObject) -> list[JsonVa
     for name, place in _specs(listed):
         maker = _MAKERS.get(name)
         if maker is None:
-            advice = _LOST.get(name, "write it as an evaluator of your own (docs/how-to/extending.md) or a code_judge")
-            place.lose(f"`{name}` is not carried over", advice)
+            advice = _ADVICE.get(
+                name, "write it as an evaluator of your own (docs/how-to/extending.md) or a code_judge"
+            )
+            place.drop(f"`{name}` is not carried over", advice)
             continue
         first, make = maker
         spec = _Spec(name, place, first, expected=values.get("expected"), has_expected="expected" in values)
@@ -174,7 +176,9 @@ def _equal_to(value: JsonValue) -> Settings:
 
 
 def _equals_expected(spec: _Spec) -> Settings | None:
-    return _equal_to(spec.expected) if spec.has_expected else None  # no expected output, no result: as there
+    return (
+        _equal_to(spec.expected) if spec.has_expected else None
+    )  # without an expected output there is no result, as in pydantic-evals
 
 
 def _contains(spec: _Spec) -> Settings | None:
@@ -184,7 +188,7 @@ def _contains(spec: _Spec) -> Settings | None:
         schema: Settings = {"type": "object", "required": list(value), "properties": properties}
         return {"type": "is_json", "schema": schema}
     if not isinstance(value, str | int | float):
-        spec.lose("is not carried over: its value is neither a text nor an object")
+        spec.drop("is not carried over: its value is neither a text nor an object")
         return None
     made: Settings = {"type": "contains", "value": value}
     return {**made, "case_sensitive": False} if spec.get("case_sensitive") is False else made
@@ -193,7 +197,7 @@ def _contains(spec: _Spec) -> Settings | None:
 def _duration(spec: _Spec) -> Settings | None:
     seconds = spec.get("seconds")
     if not isinstance(seconds, int | float):
-        spec.lose("is not carried over: its duration is not in seconds", "use trace with max_duration_ms")
+        spec.drop("is not carried over: its duration is not in seconds", "use trace with max_duration_ms")
         return None
     return {"type": "trace", "max_duration_ms": seconds * 1000}
 
@@ -201,12 +205,12 @@ def _duration(spec: _Spec) -> Settings | None:
 def _judge(spec: _Spec) -> Settings | None:
     rubric = spec.get("rubric")
     if not isinstance(rubric, str):
-        spec.lose("is not carried over: it has no rubric")
+        spec.drop("is not carried over: it has no rubric")
         return None
     if spec.get("model"):
-        spec.lose(f"the judge {spec.get('model')} is not carried over", "add it to targets.yaml and name it: `target`")
+        spec.drop(f"the judge {spec.get('model')} is not carried over", "add it to targets.yaml and name it: `target`")
     if spec.get("score"):
-        spec.lose("a degree becomes met or not met", "use an item with `scale: likert5`")
+        spec.drop("a degree becomes met or not met", "use an item with `scale: likert5`")
     return {"type": "rubric", "rubrics": [rubric]}
 
 
@@ -214,7 +218,7 @@ def _geval(spec: _Spec) -> Settings | None:
     steps = _texts(spec.get("evaluation_steps"))
     criteria = spec.get("criteria")
     if not isinstance(criteria, str):
-        spec.lose("is not carried over: it has no criteria")
+        spec.drop("is not carried over: it has no criteria")
         return None
     text = "\n".join([criteria, *steps])
     return {"type": "rubric", "rubrics": [{"description": text, "id": "quality", "scale": "likert5"}]}
@@ -232,9 +236,9 @@ _MAKERS: Mapping[str, tuple[str, Callable[[_Spec], Settings | None]]] = {
     "LLMJudge": ("rubric", _judge),
     "GEval": ("criteria", _geval),
 }
-"""The argument that a lone value is, and how each evaluator is converted."""
+"""For each evaluator, the argument that a single value stands for, and the converter."""
 
-_LOST = {
+_ADVICE = {
     "IsInstance": "an answer is a text here; use is_json with a schema",
     "HasMatchingSpan": "use tool_trajectory or trace",
     "ToolCorrectness": "use tool_trajectory",

@@ -17,7 +17,7 @@ from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue
 
 Convert: TypeAlias = Callable[[Path, Path], Converted]
-"""Makes an eval file of a file; the second path is where it will be written."""
+"""Converts a file to an eval file; the second path is where the result will be written."""
 
 _CODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 
@@ -50,12 +50,12 @@ def find_converter(path: Path) -> Convert | None:
         if is_of(value):
             return convert
     if suffix == ".json":
-        raise ConfigError(f"cannot convert {path}: it is of no known program ({_KNOWN})")
+        raise ConfigError(f"cannot convert {path}: its format is not known ({_KNOWN})")
     return None
 
 
 def other_program(path: Path) -> str | None:
-    """Return what a file of another program is, by its content; None if it is of none that is known."""
+    """Return the kind of a file of another program, by its content; None if the program is not known."""
     if path.suffix.lower() not in (".yaml", ".yml", ".json"):
         return None
     if is_inspect_log(path):

@@ -1,4 +1,4 @@
-"""Translations of documents: copies that are edited, or made anew, with the positions of the original, and notes."""
+"""Translations of documents: edited copies, or new documents, which have the positions of the original; and notes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +13,8 @@ from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
 
-Effect: TypeAlias = Literal["ignored", "lost", "refused"]
-"""What became of a value: nothing is missed without it; its effect is missed, a warning; it cannot run, an error."""
+Effect: TypeAlias = Literal["ignored", "dropped", "refused"]
+"""`ignored`: a value without meaning here; `dropped`: its effect is missing, a warning; `refused`: an error."""
 
 
 class Note(Struct, frozen=True):
@@ -27,7 +27,7 @@ class Note(Struct, frozen=True):
 class Translation:
     """A copy of a document that is edited into our keys; the original is not changed.
 
-    Every value keeps its position in the file. A new value gets the position of the one that it replaces.
+    Every value has its position in the original file; a new value has the position of the value that it replaces.
     """
 
     def __init__(self, document: Document) -> None:
@@ -40,7 +40,7 @@ class Translation:
         )
 
     def _copied(self, value: JsonValue, marks: Marks) -> JsonValue:
-        """Return a copy of a value. What aliases of YAML share stays shared, so that a small file stays small."""
+        """Return a copy of a value. Values shared by YAML aliases stay shared, so that a small file stays small."""
         if not isinstance(value, Mapping | list | tuple):
             return value
         if id(value) not in self._copies:
@@ -54,19 +54,19 @@ class Translation:
         return self._copies[id(value)]
 
     def entries(self, at: JsonPath) -> dict[str, JsonValue]:
-        """Return the object at a path, not to be changed directly; an empty one if there is none."""
+        """Return the object at a path, an empty one if there is none. Do not change it directly."""
         value = self.document.at(at)
         return value if isinstance(value, dict) else {}
 
     def rename(self, at: JsonPath, old: str, new: str) -> None:
-        """Rename a key of the object at `at`, unless it has no such key, or the new one as well."""
+        """Rename a key of the object at `at`, if it has the key `old` and not yet the key `new`."""
         entries = self.entries(at)
         if old in entries and new not in entries:
             self.put(at, new, entries[old], like=old)
             del entries[old]
 
     def put(self, at: JsonPath, key: str, value: JsonValue, *, like: str) -> None:
-        """Set a key of the object at `at`; what is new in its value gets the position of the key `like`."""
+        """Set a key of the object at `at`; new values get the position of the key `like`."""
         entries = self.entries(at)
         nearest = self.document.mark(at)
         spot = self._marks[id(entries)].get(like, Spot(nearest, nearest))
@@ -95,21 +95,21 @@ class Translation:
                 self._note("ignored", (*at, key), f"{key!r} has no meaning here", None)
                 self.remove(at, key)
 
-    def lose(self, at: JsonPath, message: str, allowed: str | None = None) -> None:
-        """Remove the value at a path, whose effect is missed, with a warning. `allowed` is what to do instead."""
+    def drop(self, at: JsonPath, message: str, allowed: str | None = None) -> None:
+        """Remove a value that has an effect in AgentV but not here, with a warning. `allowed` says what to do."""
         self.warn(at, message, allowed)
         if isinstance(at[-1], str):
             self.remove(at[:-1], at[-1])
 
-    def lose_any(self, at: JsonPath, messages: Mapping[str, str]) -> None:
-        """Lose those of some keys that the object at `at` has, each with its message."""
+    def drop_any(self, at: JsonPath, messages: Mapping[str, str]) -> None:
+        """Drop the keys of `messages` that the object at `at` has, each with its message."""
         for key, message in messages.items():
             if key in self.entries(at):
-                self.lose((*at, key), message)
+                self.drop((*at, key), message)
 
     def warn(self, at: JsonPath, message: str, allowed: str | None = None) -> None:
         """Add a warning about the value at a path."""
-        self._note("lost", at, message, allowed)
+        self._note("dropped", at, message, allowed)
 
     def refuse(self, at: JsonPath, message: str, allowed: str | None = None) -> None:
         """Add an error about the value at a path, which cannot run here."""
@@ -139,7 +139,7 @@ class Translation:
 
 
 class Taken(NamedTuple):
-    """A value of a new document, and the path in the source that it comes from; None for a value made here."""
+    """A value of a new document, and its path in the source document; None if it is not from there."""
 
     value: JsonValue
     at: JsonPath | None = None
@@ -162,7 +162,7 @@ def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
 
 
 class Report(Struct):
-    """What became of the keys of one file: how many were ignored, and how many have no effect here, with a warning."""
+    """The numbers of keys of one file that were ignored, and that have no effect here and got a warning."""
 
     source: Reader
     name: str
@@ -184,20 +184,20 @@ class Report(Struct):
         self.source.error(at or (), message, allowed=advice, suggestion=suggestion, on_key=True, severity="warning")
 
     def add(self, notes: Iterable[Note], at: JsonPath) -> None:
-        """Record the notes of the part at a path of the source, which was translated by itself."""
+        """Record the notes of a part of the source that was translated separately; `at` is the path of the part."""
         for note in notes:
             if note.effect == "ignored":
                 self.ignored += 1
                 continue
-            is_lost, problem = note.effect == "lost", note.problem
-            self.without_effect += is_lost
-            message = problem.message if is_lost else f"{self.name}: {problem.message}"
+            is_dropped, problem = note.effect == "dropped", note.problem
+            self.without_effect += is_dropped
+            message = problem.message if is_dropped else f"{self.name}: {problem.message}"
             path = problem.json_path
             if problem.path == self.source.document.path:
                 path = shown_path(at) + path.removeprefix(shown_path(()))
             self.source.problems.append(replace(problem, message=message, json_path=path))
 
-    def lose(self, taken: Taken, key: str, reason: str) -> None:
+    def drop(self, taken: Taken, key: str, reason: str) -> None:
         """Record that a key has no effect here, and why."""
         self.warn(taken.at, f"`{key}` of {self.name} has no effect here", advice=reason)
 
@@ -217,7 +217,7 @@ class Rewriter(Struct):
 
     source: Document
     marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
-    _made: list[JsonValue] = field(default_factory=list)  # so that no two of them get the same id
+    _made: list[JsonValue] = field(default_factory=list)  # referenced, so that no two of them get the same id
 
     def object(self, entries: Mapping[str, Taken]) -> dict[str, JsonValue]:
         """Return an object of these entries."""
@@ -250,7 +250,7 @@ class Rewriter(Struct):
         self._made.append(value)
 
     def _below(self, taken: Taken, key: Key) -> JsonPath | None:
-        """Return the path of an entry; that of the value itself if the value comes from another file."""
+        """Return the path of an entry, or of the value itself if it comes from another file."""
         is_here = taken.at is not None and self.source.at(taken.at) is taken.value
         return (*taken.at, key) if taken.at is not None and is_here else taken.at
 
@@ -276,7 +276,7 @@ def with_source_paths(problems: Iterable[Problem], source: Document) -> list[Pro
 
 
 def _with_path(problem: Problem, paths: Mapping[Mark, Sequence[str]]) -> Problem:
-    """Return a problem with the path of the source at its position that is most like its own."""
+    """Return a problem with the source path at its position, preferably one that ends with the same key."""
     found = paths.get(Mark(problem.line, problem.column), ())
     if not found or problem.json_path in found:
         return problem

@@ -1,6 +1,6 @@
-"""Structs as schemas of pydantic's core: what reads models of files and settings of plug-ins, and describes them.
+"""Structs as schemas of pydantic's core, which read and describe models of files and settings of plug-ins.
 
-What the JSON Schema says beside the types stands as a note in the metadata of each part (json_schema.py).
+Parts of the JSON Schema other than types are notes in the metadata of each schema (see schemas.py).
 """
 
 import types
@@ -30,17 +30,17 @@ class ObjectNote(Struct, frozen=True, eq=False):
 
 
 class SpellingsNote(Struct, frozen=True, eq=False):
-    """A text with other spellings: theirs and ours."""
+    """A string with other accepted spellings, by the spelling, and the canonical value of each."""
 
     spellings: Mapping[str, str]
 
 
 class ListNote(Struct, frozen=True, eq=False):
-    """A list; a tuple is read as well, from Python."""
+    """A list; from Python, a tuple is accepted too."""
 
 
 class _ForeignHintError(TypeError):
-    """A type that pydantic has to read."""
+    """A type that only pydantic can read."""
 
 
 _PLAIN: Mapping[object, Callable[[], CoreSchema]] = {
@@ -98,7 +98,7 @@ def _noted(schema: CoreSchema, note: object) -> CoreSchema:
 
 
 def _schema(hint: Any) -> CoreSchema:
-    """Return what a type demands of JSON: lists for tuples, objects for Structs; others as pydantic reads them."""
+    """Return the schema of a type: lists for tuples, objects for Structs, any other type as pydantic reads it."""
     try:
         return _known_schema(hint)
     except _ForeignHintError:
@@ -183,7 +183,7 @@ def _choice(hints: tuple[Any, ...]) -> CoreSchema:
 
 
 def _by_tag(kinds: Sequence[type], *, of: int) -> dict[Hashable, CoreSchema]:
-    """Return Structs by what stands in their `type`. Raises TypeError when it does not tell them apart."""
+    """Return Structs by the value of their `type`. Raises TypeError if two of them have the same value."""
     types_of = [{each.name: each.type for each in struct_fields(kind)}.get("type") for kind in kinds]
     tags = [get_args(each) if get_origin(each) is Literal else () for each in types_of]
     listed = [tag for each in tags for tag in each]
@@ -197,9 +197,9 @@ T = TypeVar("T")
 
 
 def reader_of(kind: type[T]) -> Callable[[object, SpellingNotes], T]:
-    """Return what reads a mapping as an instance of a dataclass; it notes unknown keys.
+    """Return a function that reads a mapping as an instance of a class and notes its unknown keys.
 
-    It raises pydantic_core.ValidationError with every problem.
+    The function raises pydantic_core.ValidationError with every problem.
     """
     return _reader_of(cast(type, kind))
 

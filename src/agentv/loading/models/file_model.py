@@ -196,7 +196,7 @@ def is_json(hint: object) -> bool:
 
 
 def has_members(field: StructField) -> bool:
-    """Return True if a field has evaluators, which loading.suites.evaluators reads, as it knows all types."""
+    """Return True if a field holds evaluators: loading.suites.evaluators reads them, since it knows all types."""
     return bool(field.extra.get("evaluators"))
 
 
@@ -206,7 +206,7 @@ def spell(raw: object, notes: SpellingNotes, names: Names) -> object:
 
 
 def flatten(raw: object, notes: SpellingNotes, key: str) -> object:
-    """Return a list with the entries of `key` in each object merged into that object."""
+    """Return a list of objects, with the entries under `key` of each object moved up into it."""
     if not isinstance(raw, list | tuple):
         return raw
     return [notes.join(item, key) if isinstance(item, Mapping) else item for item in raw]

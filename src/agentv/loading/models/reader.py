@@ -19,8 +19,8 @@ from agentv.types.messages_json import compact_json
 from agentv.types.problems import Problem, Severity
 
 
-class Sentence(NamedTuple):
-    """The message of a problem, with what is allowed and a suggestion."""
+class ProblemText(NamedTuple):
+    """The texts of a problem: its message, what is allowed, and a suggestion."""
 
     message: str
     allowed: str | None = None
@@ -41,7 +41,7 @@ _KINDS = {
     "model_attributes_type": "an object",
     "none_required": "nothing",
 }
-_YES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+_BOOLEAN_WORDS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
@@ -72,20 +72,20 @@ def _expected(error: ErrorDetails) -> list[str]:
     return re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
 
 
-def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool = True) -> Sentence:
-    """Return the sentence for a value of the wrong kind; several errors are those of the branches of a union.
+def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool = True) -> ProblemText:
+    """Return the texts for a value of the wrong kind; the branches of a union give several errors.
 
-    Without `as_written` the value differs from the file, and the sentence has no advice on how to write it.
+    Without `as_written` the value differs from the file, and there is no advice on how to write it.
     """
     kinds = list(dict.fromkeys(filter(None, map(expected_kind, errors))))
     choices = [name for error in errors if error["type"] == "literal_error" for name in _expected(error)]
     if choices and isinstance(raw, str):
         others = (kind for kind in kinds if not kind.startswith("one of "))
         allowed = f"allowed: {' or '.join((', '.join(choices), *others))}"
-        return Sentence(f"{raw[:60]!r} is not allowed here", allowed, nearest(raw, choices))
+        return ProblemText(f"{raw[:60]!r} is not allowed here", allowed, nearest(raw, choices))
     is_fraction = isinstance(raw, float) and kinds == ["a whole number"]
     kind = f"the fraction {raw}" if is_fraction else kind_of(raw)
-    return Sentence(f"must be {' or '.join(kinds)}, but is {kind}", _advice(kinds, raw) if as_written else None)
+    return ProblemText(f"must be {' or '.join(kinds)}, but is {kind}", _advice(kinds, raw) if as_written else None)
 
 
 def _advice(kinds: Iterable[str], raw: JsonValue) -> str | None:
@@ -93,36 +93,36 @@ def _advice(kinds: Iterable[str], raw: JsonValue) -> str | None:
         return "put it in quotes"
     if not isinstance(raw, str):
         return None
-    if "true or false" in kinds and raw.lower() in _YES:
-        return f"write {_YES[raw.lower()]}"
+    if "true or false" in kinds and raw.lower() in _BOOLEAN_WORDS:
+        return f"write {_BOOLEAN_WORDS[raw.lower()]}"
     if {"a number", "a whole number"} & set(kinds) and _NUMBER.fullmatch(raw):
         return "remove the quotes"
     return 'write it as a list: ["…"]' if "a list" in kinds and "an object" not in kinds else None
 
 
-def sentence(error: ErrorDetails, raw: JsonValue) -> Sentence:
-    """Return the sentence for one error about the value `raw`."""
+def problem_text(error: ErrorDetails, raw: JsonValue) -> ProblemText:
+    """Return the texts for one error about the value `raw`."""
     if expected_kind(error) is not None:
         return mismatch([error], raw)
     context = error.get("ctx", {})
     match error["type"]:
         case "missing":
             key = error["loc"][-1]
-            return Sentence(f"the key {key!r} is missing" if isinstance(key, str) else f"item {key + 1} is missing")
+            return ProblemText(f"the key {key!r} is missing" if isinstance(key, str) else f"item {key + 1} is missing")
         case "too_long":
-            return Sentence(f"must have at most {context['max_length']} items")
+            return ProblemText(f"must have at most {context['max_length']} items")
         case "value_error":
-            return Sentence(str(context["error"]))
+            return ProblemText(str(context["error"]))
         case "union_tag_invalid" | "union_tag_not_found":
-            return _tag_sentence(error)
+            return _tag_text(error)
         case "finite_number":
-            return Sentence("must be a finite number")
+            return ProblemText("must be a finite number")
         case "too_short" if context["min_length"] != 1:
-            return Sentence(f"must have at least {context['min_length']} items")
+            return ProblemText(f"must have at least {context['min_length']} items")
         case "string_too_short" | "too_short":
-            return Sentence("must not be empty")
+            return ProblemText("must not be empty")
         case _:
-            return Sentence(_bound(error["type"], context) or error["msg"].replace("Input should", "must"))
+            return ProblemText(_bound(error["type"], context) or error["msg"].replace("Input should", "must"))
 
 
 def _bound(type_: str, context: Mapping[str, object]) -> str | None:
@@ -140,14 +140,14 @@ def _bound(type_: str, context: Mapping[str, object]) -> str | None:
     return f"must be {phrase} {shown}"
 
 
-def _tag_sentence(error: ErrorDetails) -> Sentence:
+def _tag_text(error: ErrorDetails) -> ProblemText:
     context = error.get("ctx", {})
     key = str(context["discriminator"]).strip("'")
     if error["type"] == "union_tag_not_found":
-        return Sentence(f"the key {key!r} is missing")
+        return ProblemText(f"the key {key!r} is missing")
     known = re.findall(r"'([^']*)'", str(context["expected_tags"]))
     tag = str(context["tag"])
-    return Sentence(f"unknown {key} {tag!r}", f"allowed: {', '.join(known)}", nearest(tag, known))
+    return ProblemText(f"unknown {key} {tag!r}", f"allowed: {', '.join(known)}", nearest(tag, known))
 
 
 T = TypeVar("T")
@@ -163,8 +163,8 @@ class Reader:
         self._broken = {(problem.line, problem.column) for problem in self.problems if problem.line}
         self._suppressed: set[JsonPath] = set()
         self._reported: set[tuple[Mark | JsonPath, str]] = set()
-        self.lone: set[JsonPath] = set()
-        """The paths of values that a single variable gave; each is converted to a text, number or boolean if needed."""
+        self.from_single_variables: set[JsonPath] = set()
+        """The paths of values that came from a single variable; each is converted to the expected type."""
 
     def read(self, model: type[M], at: JsonPath = ()) -> M | None:
         """Return the value at a path as a model; record its problems and return None if it has any."""
@@ -184,7 +184,7 @@ class Reader:
             result = run(notes)
         except ValidationError as error:
             errors = error.errors(include_url=False, include_input=False)
-            if self.lone and self._convert(errors, raw, notes, at):
+            if self.from_single_variables and self._convert(errors, raw, notes, at):
                 return self.validate(run, raw, at, other_names=other_names)
             self._record_errors(errors, raw, notes, at)
         for owner, key, names in notes.unknown:
@@ -198,10 +198,10 @@ class Reader:
         wanted: dict[JsonPath, set[str]] = {}
         for error in errors:
             path = locate(error["loc"], raw, notes)
-            if (*at, *path) in self.lone:
+            if (*at, *path) in self.from_single_variables:
                 wanted.setdefault(path, set()).add(error["type"])
         for path, types in wanted.items():
-            self.lone.discard((*at, *path))
+            self.from_single_variables.discard((*at, *path))
             owner, value = value_at(raw, path[:-1]), value_at(raw, path)
             if isinstance(owner, dict | list):
                 cast(dict[Key, JsonValue], owner)[path[-1]] = _converted(value, types)
@@ -249,7 +249,7 @@ class Reader:
         )
 
     def suppress(self, at: JsonPath) -> None:
-        """Ignore further problems of the value at a path, since its fault is already recorded."""
+        """Ignore further problems of the value at a path, since the cause is already recorded."""
         self._suppressed.add(at)
 
     def warn(self, at: JsonPath, message: str, *, allowed: str | None = None, on_key: bool = False) -> None:
@@ -263,7 +263,7 @@ class Reader:
         located = [(locate(error["loc"], raw, notes), error) for error in errors]
         groups: dict[JsonPath, list[ErrorDetails]] = {}
         for path, error in located:
-            if self.is_open((*at, *path), error["type"]):
+            if self.is_unfilled((*at, *path), error["type"]):
                 continue
             if expected_kind(error) is None:
                 self._record_error(at, path, raw=raw, error=error, notes=notes)
@@ -274,22 +274,22 @@ class Reader:
             as_written = self.document.at((*at, *path)) == value
             self._record((*at, *path), mismatch(group, value, as_written=as_written))
 
-    def is_open(self, at: JsonPath, error_type: str) -> bool:  # noqa: ARG002 - used by a subclass
-        """Return True if the value at a path cannot be judged yet; a subclass may override this."""
+    def is_unfilled(self, at: JsonPath, error_type: str) -> bool:  # noqa: ARG002 - used by a subclass
+        """Return True if the value at a path is not known yet, so that its errors do not count; for subclasses."""
         return False
 
     def _record_error(
         self, at: JsonPath, path: JsonPath, raw: JsonValue, error: ErrorDetails, notes: SpellingNotes
     ) -> None:
-        """Record one error. A message of a class that starts with one of its keys is reported at that key."""
+        """Record one error. A message of an object's own check is reported at the key that it starts with, if any."""
         value = value_at(raw, path)
-        wording = sentence(error, value)
+        wording = problem_text(error, value)
         first_word = wording.message.split(maxsplit=1)[0].strip("`'\":")
         if error["type"] == "value_error":
             path = (*path, *_path_to((first_word,), value, notes))
         self._record((*at, *path), wording)
 
-    def _record(self, at: JsonPath, wording: Sentence) -> None:
+    def _record(self, at: JsonPath, wording: ProblemText) -> None:
         self.error(at, wording.message, allowed=wording.allowed, suggestion=wording.suggestion)
 
 
@@ -307,7 +307,7 @@ def _converted(value: JsonValue, types: set[str]) -> JsonValue:
 
 
 def _is_closer(error: ErrorDetails, path: JsonPath, known: JsonPath) -> bool:
-    """Return True if the error at `known` is more specific for `path`, as another branch of the union got further."""
+    """Return True if the error at `known` explains the one at `path` better: it is deeper, or is not about the kind."""
     return known[: len(path)] == path and (known != path or expected_kind(error) is None)
 
 
@@ -348,7 +348,7 @@ def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def raise_errors(path: str, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Raise EvalFileError if there are errors among the problems, else return the problems, all warnings."""
+    """Raise EvalFileError if any problem is an error, else return the problems in order: all are warnings."""
     ordered = in_order(problems)
     if any(problem.severity == "error" for problem in ordered):
         raise EvalFileError(path, ordered)

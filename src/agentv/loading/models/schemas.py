@@ -63,7 +63,7 @@ def with_spellings(schema: Schema, names: Names) -> Schema:
     return made
 
 
-def _is_noise(key: str, value: object) -> bool:
+def _is_redundant(key: str, value: object) -> bool:
     return (key == "title" and isinstance(value, str)) or (key == "default" and value is None)
 
 
@@ -103,18 +103,18 @@ def finished(schema: Schema) -> Schema:
         if _LATER in part:
             described = {key: part[key] for key in ("description",) if key in part}
             return {**described, "$ref": f"#/$defs/{part[_LATER]}"}
-        return {key: value for key, value in part.items() if not _is_noise(key, value)}
+        return {key: value for key, value in part.items() if not _is_redundant(key, value)}
 
     return cast(Schema, rewritten(schema, change))
 
 
 def describe(kind: type) -> Schema:
-    """Return the JSON Schema of a class: of the very schema that reads it."""
+    """Return the JSON Schema of a class, generated from the schema that reads it."""
     return finished(_Describer().generate(object_schema(kind)))
 
 
 class _Describer(GenerateJsonSchema):
-    """Writes what the notes in a schema say beside its types."""
+    """Generates a JSON Schema from types and the notes of a schema."""
 
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
         """Return the JSON Schema of a part."""
@@ -132,13 +132,13 @@ class _Describer(GenerateJsonSchema):
                 ours = super().generate_inner(schema)
                 return {"anyOf": [ours, {"type": "string", "pattern": f"^({others})$"}]}
             case StructField():
-                return {**super().generate_inner(schema), **_said_of(note)}
+                return {**super().generate_inner(schema), **_annotations_of(note)}
             case _:
                 return super().generate_inner(schema)
 
 
-def _said_of(field: StructField) -> Schema:
-    """Return what a field says of itself: its help text, its default, and whether it is deprecated."""
+def _annotations_of(field: StructField) -> Schema:
+    """Return the annotations of a field: its help text, its default, and whether it is deprecated."""
     said: Schema = {} if field.description is None else {"description": field.description}
     if isinstance(field.default, bool | int | float | str):
         said["default"] = field.default
@@ -146,7 +146,7 @@ def _said_of(field: StructField) -> Schema:
 
 
 def models_in(hint: Any) -> Iterator[type[FileModel]]:
-    """Yield the models in a type, and in these."""
+    """Yield the models in a type, and the models in their fields."""
     if isinstance(hint, type) and issubclass(hint, FileModel):
         yield hint
         for field in struct_fields(hint):
@@ -259,7 +259,7 @@ def _evaluation_schema(registry: Registry) -> Schema:
 def _evaluator_schemas(
     definitions: _Definitions, registry: Registry, common: Schema, *, unless: str | None = None
 ) -> dict[str, Schema]:
-    """Return what eval files and configurations have in common: evaluators and criteria, or their names."""
+    """Return the definitions that eval files and configurations share: evaluators and criteria, or their names."""
     criterion = definitions.add(CriterionModel)
     schemas: dict[str, Schema] = {
         "Criteria": {"type": "array", "items": {"anyOf": [{"type": "string"}, criterion]}},
@@ -290,7 +290,7 @@ def _plugin_schema(
 ) -> Schema:
     """Return the schema of an object whose keys are the common ones and those of the plug-in that `key` names.
 
-    A name that is not registered may be a plug-in's: nothing is demanded of its own keys, nor of an object that has
+    A name that is not registered may be a plug-in's: no rule applies to its own keys, nor to an object that has
     the key `unless`, in which they are nested.
     """
     branches: list[Schema] = []

@@ -24,19 +24,19 @@ from agentv.types.errors import EvalFileError, nearest
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
 
-_LOOKED_AT = 1000
+_CASES_INSPECTED = 1000
 
 PlaceOf: TypeAlias = Callable[[EvalCase, int, str], Problem]
 """Returns the problem with a message, at the place of an entry of a case's `depends_on`."""
 
 
 def in_order_of_dependencies(source: CaseSource, place_of: PlaceOf) -> tuple[CaseSource, list[Problem]]:
-    """Return cases with each one after those that it depends on, else in their order, and what is wrong with them.
+    """Return cases in their order, but each one after those that it depends on, and the problems of dependencies.
 
     Only if one of the first 1,000 cases depends on another is a stream read whole. A case that depends on itself, also
     through others, is a problem.
     """
-    if not any(isinstance(case, EvalCase) and case.depends_on for case in islice(source, _LOOKED_AT)):
+    if not any(isinstance(case, EvalCase) and case.depends_on for case in islice(source, _CASES_INSPECTED)):
         return source, []
     cases = list(source)
     by_id = {case.id: case for case in cases if isinstance(case, EvalCase)}
@@ -56,7 +56,7 @@ def _unknown(case: EvalCase, by_id: Mapping[str, EvalCase], place_of: PlaceOf) -
     found = []
     for index, name in enumerate(case.depends_on):
         if name not in by_id:
-            problem = _problem(case, index, f"it depends on {name!r}, which is no case of the suite", place_of)
+            problem = _problem(case, index, f"it depends on {name!r}, which is not a case of the suite", place_of)
             found.append(replace(problem, suggestion=nearest(name, by_id.keys() - {case.id})))
     return found
 
@@ -171,7 +171,7 @@ class JsonLinesCases(Struct, frozen=True):
 
     @property
     def count(self) -> int | None:
-        """None: the length of a stream is unknown."""
+        """Return None: the length of a stream is unknown."""
         return None
 
     def with_head(self, read: Sequence[ReadRow]) -> "JsonLinesCases":
@@ -239,7 +239,9 @@ class JsonLinesCases(Struct, frozen=True):
             read = self._read(document)
             if isinstance(read.case, EvalCase) and not read.warnings:
                 return read
-        document, problems = parse_json(text, self.shown, number)  # again, with the positions of all values
+        document, problems = parse_json(
+            text, self.shown, number
+        )  # parsed again, since problems need the positions of values
         if document is None:
             return ReadRow(BrokenCase(fallback, problems, location))
         return self._read(document, problems)
@@ -261,7 +263,7 @@ class UnknownCases(Struct, frozen=True):
 
     @property
     def count(self) -> int | None:
-        """None: the number is unknown."""
+        """Return None: the number is unknown."""
         return None
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:

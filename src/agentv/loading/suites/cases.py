@@ -63,18 +63,18 @@ def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | No
 
 
 class SuiteParts(Struct, frozen=True):
-    """The evaluators and criteria of a suite, for cases without their own: as they are, or filled for each case."""
+    """The evaluators and criteria of a suite, for cases that have none; variables are filled for each case."""
 
     suite: EvalSuite
     evaluators: Template | None = None
     criteria: Template | None = None
     prompts: tuple[SuitePrompt, ...] = ()
     needs_outcomes: bool = True
-    """False if the evaluators are not those of the suite, so that what they compare with is not known."""
+    """False if the suite's evaluators are replaced: the expectations that they need are not known."""
 
     @property
     def are_filled(self) -> bool:
-        """True if each case has its own version of them, or is sent with several prompts."""
+        """True if these parts are filled for each case, or the suite has prompts."""
         return self.evaluators is not None or self.criteria is not None or bool(self.prompts)
 
     @property
@@ -100,7 +100,7 @@ class CaseScope(Struct, frozen=True):
 
     def opened(self, reader: Reader) -> Reader:
         """Return a reader of a document of cases, translated if they are AgentV's."""
-        if self.importer is None or not self.importer.concerns(reader.document.value):
+        if self.importer is None or not self.importer.applies_to(reader.document.value):
             return reader
         return self.importer.cases(reader)
 
@@ -141,7 +141,7 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | 
 
 
 def _check_complete(reader: Reader, at: JsonPath, case: JsonObject) -> None:
-    """Record a problem if a case of AgentV says nothing of a good answer; AgentV skips it then."""
+    """Record a problem if a case of AgentV has no expectation; AgentV skips such a case."""
     keys = ("expected_outcome", "outcome", "expected_messages", "evaluators", "evaluator", "rubrics", "turns")
     if not any(case.get(key) for key in keys):
         reader.error(at, "the case has neither `criteria`, nor `expected_output`, nor `assertions`")
@@ -151,9 +151,9 @@ _OWN_EVALUATORS = ("evaluators", "evaluator", "grader", "rubrics", "execution", 
 
 
 def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope) -> EvalCase:
-    """Return a case with what its suite says about all cases, filled with the variables in `scope`.
+    """Return a case completed by the suite's parts, filled with the variables in `scope`.
 
-    Problems are recorded, also that of a missing expected outcome.
+    Problems are recorded, including a missing expected outcome.
     """
     if scope.parts is None:
         return case
@@ -211,7 +211,7 @@ def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuitePart
 
 
 def _take_problems(reader: Reader, at: JsonPath, part: Reader) -> None:
-    """Record the problems of a part of the suite; those found for a case of another file get its place."""
+    """Record the problems of a part of the suite; for a case of another file, they get the position of the case."""
     for problem in part.problems:
         if reader.document.path == problem.path:
             reader.problems.append(problem)
@@ -335,7 +335,7 @@ def _turns(reader: Reader, at: JsonPath, model: CaseModel, scope: CaseScope) -> 
 
 
 def _check_turns(reader: Reader, at: JsonPath, raw: JsonObject, turns: Sequence[CaseTurn]) -> None:
-    """Record a problem for the options of conversations in a case that is none."""
+    """Record a problem for options of conversations in a case without turns."""
     execution = raw.get("execution")
     if turns or not isinstance(execution, Mapping):
         return

@@ -68,7 +68,7 @@ class OutcomeReaders:
     def first(
         self, evaluators: Sequence[EvaluatorLike], registry: Registry, *, has_other: bool, criteria: frozenset[str]
     ) -> str | None:
-        """Return the name of the first evaluator that needs it, None if none does.
+        """Return the name of the first evaluator that needs an expected outcome; None if none does.
 
         With `has_other`, the case has a reference answer to compare with; `criteria` are the names of its criteria.
         """
@@ -93,8 +93,8 @@ class OutcomeReaders:
 def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
     """Return when an evaluator needs the expected outcome: `always`, `never`, or `alone`.
 
-    `alone`: unless the case has a reference answer or a criterion. Asks `compares_outcome(base_dir)` of the settings,
-    which is an optional method.
+    `alone`: unless the case has a reference answer or a criterion. It is decided by the optional
+    method `compares_outcome(base_dir)` of the settings.
     """
     try:
         spec = registry.get(config.type)
@@ -149,12 +149,12 @@ def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tupl
             reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
         seen |= {config.name} if config is not None else set()
     if len(found) == 1 and found[0] is not None:
-        _warn_of_one_alone(reader, (*at, 0), found[0], scope)
+        _warn_of_only_evaluator(reader, (*at, 0), found[0], scope)
     return scope.lists.shared(tuple(config for config in found if config is not None))
 
 
-def _warn_of_one_alone(reader: Reader, at: JsonPath, config: EvaluatorConfig, scope: EvaluatorScope) -> None:
-    """Warn if the only evaluator of a case is of a type that misleads alone (`warning_if_alone` of its settings)."""
+def _warn_of_only_evaluator(reader: Reader, at: JsonPath, config: EvaluatorConfig, scope: EvaluatorScope) -> None:
+    """Warn if the only evaluator of a case should not be used alone (`warning_if_alone` of its settings)."""
     warning = None
     with suppress(AgentvError):  # an unknown or broken type is reported elsewhere
         warning = getattr(scope.registry.get(config.type).load_settings(), "warning_if_alone", None)

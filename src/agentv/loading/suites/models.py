@@ -29,7 +29,7 @@ from agentv.types.workspaces import Keep, WorkspaceRepo, workspace_from_json
 
 
 def _answers(tool: str, keys: Mapping[str, str]) -> dict[str, str]:
-    """Return the advice for each key of a tool, in both spellings."""
+    """Return the advice for each key of another tool, by both spellings of the key."""
     advice: dict[str, str] = {}
     for key, ours in keys.items():
         for spelling in (key, snake_case(key), camel_case(key)):
@@ -97,7 +97,7 @@ CASE_KEYS: Mapping[str, str] = {
         "DeepEval",
         {
             "actual_output": "here the target answers; answers that exist are judged by `agentv score`",
-            "retrieval_context": "here it is text of the question, or `metadata` that an evaluator reads",
+            "retrieval_context": "here it is part of the question, or `metadata` that an evaluator reads",
             "expected_tools": "here it is an evaluator of type tool_trajectory",
             "tools_called": "here the target reports its calls",
         },
@@ -127,7 +127,7 @@ SINGLE_FORM_KEYS = SingleFormModel.__struct_fields__
 
 
 def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | None:
-    """Return the legacy `grader` of the object at `at`, with a warning; None if it also has `evaluator`, which wins."""
+    """Return the legacy `grader` of the object at `at`, with a warning; None if `evaluator` overrides it."""
     if model.grader is None:
         return None
     reader.warn((*at, "grader"), _WARNING, allowed="write `evaluator` instead", on_key=True)

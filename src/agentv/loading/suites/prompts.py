@@ -37,11 +37,11 @@ class SuitePrompt(Struct, frozen=True):
 
     @property
     def has_case_messages(self) -> bool:
-        """True if the messages of the case are inserted; without, a case needs none."""
+        """True if the messages of the case are inserted; else a case needs no messages."""
         return None in self.messages
 
     def applied(self, own: tuple[Message, ...], fill: Fill) -> PromptMessages:
-        """Return the messages for a case, whose own ones are filled already."""
+        """Return the messages for a case; the messages of the case itself are already filled."""
         made: list[Message] = []
         for message in self.messages:
             made += own if message is None else (_filled(message, fill),)
@@ -110,7 +110,7 @@ def _read_prompt(reader: Reader, at: JsonPath, files: FileFinder, default_id: st
 
 
 def _of_text(reader: Reader, at: JsonPath, text: str, files: FileFinder, default_id: str) -> SuitePrompt | None:
-    """Return the prompt that a lone text stands for: a file if it is the name of one, else the text itself."""
+    """Return the prompt written as a single string: the content of a file if it names one, else the string itself."""
     file = file_of(text)
     if file is not None:
         return _of_file(reader, at, file, files=files, id_=None)
@@ -121,7 +121,7 @@ def _of_text(reader: Reader, at: JsonPath, text: str, files: FileFinder, default
 
 
 def file_of(text: str) -> str | None:
-    """Return the file that a lone text among prompts names, None for a text that is the prompt itself."""
+    """Return the file that a single string among prompts names; None if the string is the prompt itself."""
     if text.startswith(_FILE_PREFIX) or _LOOKS_LIKE_A_FILE.fullmatch(text):
         return text.removeprefix(_FILE_PREFIX)
     return None
@@ -131,7 +131,7 @@ def _of_file(reader: Reader, at: JsonPath, name: str, files: FileFinder, id_: st
     try:
         part = files.attach(name)
     except FileProblemError as error:
-        advice = [] if at[-1] == "file" else ["a text that is no file is written as {text: …}"]
+        advice = [] if at[-1] == "file" else ["write a prompt that is not a file as {text: …}"]
         allowed = "; ".join([*([error.allowed] if error.allowed else []), *advice])
         reader.error(at, error.message, allowed=allowed or None, suggestion=error.suggestion)
         return None

@@ -38,7 +38,7 @@ def read_log_line(
         raise EvalFileError(file, problems) from None
 
 
-MOST_CHARACTERS = 6_000
+MAX_PIECE_CHARACTERS = 6_000
 """The maximum length of a piece of text; a longer record of a table or log is not split."""
 
 _HEADING = re.compile(r"#{1,6} ")
@@ -53,7 +53,7 @@ class Record(NamedTuple):
 
 
 def read_records_of(path: Path) -> Iterator[Record]:
-    """Yield a file's records without blank ones. Raises EvalFileError with the position of an invalid one."""
+    """Yield the records of a file, without blank ones. Raises EvalFileError with the position of an invalid record."""
     return (record for record in _records(path) if record.text.strip())
 
 
@@ -104,8 +104,8 @@ def pieces(text: str) -> Iterator[tuple[int, str]]:
     taken: list[str] = []
     start = size = 0
     for number, block in _blocks(text):
-        is_new_part = bool(_HEADING.match(block)) and size > MOST_CHARACTERS // 2
-        if taken and (is_new_part or size + len(block) > MOST_CHARACTERS):
+        is_new_part = bool(_HEADING.match(block)) and size > MAX_PIECE_CHARACTERS // 2
+        if taken and (is_new_part or size + len(block) > MAX_PIECE_CHARACTERS):
             yield start, "".join(taken).rstrip()
             taken, size = [], 0
         if not taken:
@@ -121,7 +121,9 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
     block, start = "", 1
     ended = False
     for number, line in enumerate(io.StringIO(text.replace("\r\n", "\n"), newline="\n"), 1):
-        if block and ((ended and line.strip()) or _HEADING.match(line) or len(block) + len(line) > MOST_CHARACTERS):
+        if block and (
+            (ended and line.strip()) or _HEADING.match(line) or len(block) + len(line) > MAX_PIECE_CHARACTERS
+        ):
             yield from _parts(start, block)
             block = ""
         if line.strip() and not block:
@@ -132,5 +134,5 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _parts(start: int, block: str) -> Iterator[tuple[int, str]]:
-    for at in range(0, len(block), MOST_CHARACTERS):
-        yield start, block[at : at + MOST_CHARACTERS]
+    for at in range(0, len(block), MAX_PIECE_CHARACTERS):
+        yield start, block[at : at + MAX_PIECE_CHARACTERS]

@@ -1,4 +1,4 @@
-"""References `${{ VAR }}` in targets: kept while a file is read, filled from the environment when a target is used."""
+"""References `${{ VAR }}` in targets: filled from the environment when a target is used, not when a file is read."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -37,11 +37,11 @@ def holds_reference(value: JsonValue) -> bool:
     return isinstance(value, list | tuple) and any(holds_reference(inner) for inner in value)
 
 
-class OpenReader(Reader):
-    """A reader of values with unfilled references, which are accepted in place of any value."""
+class ReferenceReader(Reader):
+    """A reader that accepts an unfilled reference in place of any value."""
 
-    def is_open(self, at: JsonPath, error_type: str) -> bool:
-        """Return True if the value is, or depends on, a reference."""
+    def is_unfilled(self, at: JsonPath, error_type: str) -> bool:
+        """Return True if the value is, or contains, an unfilled reference that the error may come from."""
         value = self.document.at(at)
         if isinstance(value, str):
             return has_reference(value)
@@ -51,8 +51,8 @@ class OpenReader(Reader):
 class Filled(Struct, frozen=True):
     """A value with its references filled: as it is used, and as it may be shown (`public`).
 
-    `texts` are the values of all variables in it, which no message prints. `single_references` has the paths of values
-    that are one reference, which may become numbers or booleans.
+    `texts` are the values of all variables in it; messages must not print them. `single_references` are the paths of
+    values that consist of one reference: a filled value there may become a number or boolean.
     """
 
     value: JsonValue
@@ -63,12 +63,12 @@ class Filled(Struct, frozen=True):
 
 
 class _Filler(Struct):
-    """Fills the references of one target. Unset variables are recorded as problems, with the target that needs them."""
+    """Fills the references of one target. Unset variables are recorded as problems of severity `unset_severity`."""
 
     reader: Reader
     env: Mapping[str, str]
     target: str
-    unset: Severity
+    unset_severity: Severity
     public_env: Collection[str] = ()
     single_references: set[JsonPath] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
@@ -117,7 +117,7 @@ class _Filler(Struct):
             if variable not in self.env:
                 needs = f"target {self.target!r} needs it for {name!r}"
                 message = f"the variable {variable} is not set, and {needs}"
-                self.reader.error(at, message, allowed=_HOW_TO_SET, severity=self.unset)
+                self.reader.error(at, message, allowed=_HOW_TO_SET, severity=self.unset_severity)
             else:
                 self.texts.add(self.env[variable])
                 self.secrets |= secret_values({variable: self.env[variable]}, public=self.public_env)
@@ -136,11 +136,11 @@ class _Filler(Struct):
 
 _HEADERS = ("headers", "extra_headers", "extraHeaders")
 _DATA = frozenset({"response", "tool_responses", "tools", "output_messages", "toolResponses", "outputMessages"})
-"""Settings with data of a user, whose own keys (names of cases or tools) do not say that a value is secret."""
+"""Settings that hold data: the keys inside of them name cases or tools, and do not mark a value as secret."""
 
 
 def _is_public(at: JsonPath, text: str, public_env: Collection[str]) -> bool:
-    """Return True if a text is written data, or is filled from public variables alone."""
+    """Return True if a text is data written in the file, or is filled from public variables alone."""
     if has_reference(text):
         return all(name in public_env for name in REFERENCE.findall(text))
     return any(key in _DATA for key in at[:-1])
@@ -156,11 +156,11 @@ def fill(
     env: Mapping[str, str],
     target: str,
     *,
-    unset: Severity = "error",
+    unset_severity: Severity = "error",
     public_env: Collection[str] = (),
 ) -> Filled:
-    """Fill the references of the target at `at`. Record malformed references, and unset variables as `unset`."""
-    filler = _Filler(reader, env, target=target, unset=unset, public_env=public_env)
+    """Fill the references of the target at `at`. Record malformed references and unset variables."""
+    filler = _Filler(reader, env, target=target, unset_severity=unset_severity, public_env=public_env)
     used, public = filler.fill(value, at, "")
     single_references = frozenset(path[len(at) :] for path in filler.single_references)
     texts = frozenset(text for text in filler.texts if len(text) >= SHORTEST_SECRET)

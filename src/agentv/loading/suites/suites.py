@@ -36,7 +36,7 @@ from agentv.loading.importers.agentv_files import (
     AgentvImport,
     check_readable,
     convert_advice,
-    later_problem,
+    newer_version_problem,
     problems_of,
     start_import,
 )
@@ -80,10 +80,10 @@ from agentv.types.targets import name_of_target
 
 
 class CasesReader(Struct):
-    """The sources of one suite's cases; `problems` are those of all files but the eval file itself.
+    """The sources of one suite's cases. `problems` are those of every file except the eval file itself.
 
-    `eval_file` is its name in messages. `calls_functions` False leaves the functions of datasets uncalled, which is
-    reported.
+    `eval_file` is the name of the eval file in messages. With `calls_functions` False no function of a dataset is
+    called; a warning reports that its cases are unknown.
     """
 
     scope: CaseScope
@@ -173,7 +173,7 @@ class CasesReader(Struct):
         return case
 
     def dependency_problem(self, case: EvalCase, index: int, message: str) -> Problem:
-        """Return a problem at an entry of the `depends_on` of a case; for one of a row, at its line."""
+        """Return a problem at an entry of a case's `depends_on`; if the case is a row of a dataset, at its line."""
         if case.id in self._dependent:
             document, at = self._dependent[case.id]
             at = (*at, "execution", "depends_on", index)
@@ -218,7 +218,7 @@ class CasesReader(Struct):
         self._being_read.discard(real)
 
     def _read_folder(self, reader: Reader, at: JsonPath, folder: Path) -> None:
-        """Read the `case.yaml` of each folder in a folder; the name of its folder is the id of a case without one."""
+        """Read the `case.yaml` of each folder in a folder; a case without an id gets the name of its folder."""
         files = [path for suffix in YAML_SUFFIXES for path in folder.glob(f"*/case{suffix}")]
         if not files:
             reader.error(at, "the folder has no cases", allowed="each case is NAME/case.yaml in it")
@@ -227,14 +227,14 @@ class CasesReader(Struct):
             self._read_yaml(path, is_in_folder=True)
 
     def _add_folder_parts(self, case: dict[str, JsonValue], folder: Path) -> None:
-        """Add what the folder of a case gives it: its name as the id, and a folder `workspace` as the template."""
+        """Complete a case from its folder: the folder's name is the id, its subfolder `workspace` the template."""
         case.setdefault("id", folder.name)
         if (folder / "workspace").is_dir():
             template = os.path.relpath(folder / "workspace", self.scope.files.base_dir)
             case.setdefault("workspace", {"template": template, "isolation": "per_test"})
 
     def _has_cases(self, path: Path) -> bool:
-        """Return True for a YAML file with the key of the cases; False for one of rows, or that cannot be read."""
+        """Return True for a YAML file with a key for cases; False for a list of rows, or a file that cannot be read."""
         try:
             raw = open_yaml(path).document.value
         except EvalFileError:
@@ -259,7 +259,7 @@ class CasesReader(Struct):
         return replace(rules, scope=self._scope_of(path))
 
     def _read_rows(self, rows: RowFile, rules: RowRules) -> None:
-        """Add rows as a source of cases, after checking the first ones: all rows of a list or of a short file."""
+        """Add rows as a source of cases, after checking the first 1,000, or all of them in a list."""
         try:
             if isinstance(rows, ListFile | ListedRows):
                 read = list(DatasetCases(rows, rules).read())
@@ -268,7 +268,7 @@ class CasesReader(Struct):
                 read = list(islice(DatasetCases(rows, rules).read(), LINES_CHECKED_AT_LOAD))
                 head = _cases_of(read)
                 is_whole = len(read) < LINES_CHECKED_AT_LOAD
-                # Several spans are on one line, so that reading cannot go on after the head.
+                # Many spans share a line, so that reading cannot continue after the first rows.
                 kept = () if isinstance(rows, SpanFile) else head
                 cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, kept)
         except EvalFileError as error:
@@ -296,7 +296,7 @@ class CasesReader(Struct):
     def _read_yaml(self, path: Path, *, is_in_folder: bool = False) -> None:
         """Read a YAML file of cases: a list, an object with `evalcases`, or one case.
 
-        With `is_in_folder` it is a case in a folder of its own, which may give its id and workspace.
+        With `is_in_folder` the file is a case in a folder of its own, from which it may get its id and workspace.
         """
         try:
             reader = open_yaml(path)
@@ -352,11 +352,11 @@ def _cases_of(read: Iterable[ReadRow]) -> tuple[EvalCase | BrokenCase, ...]:
     return tuple(each.case for each in read if each.case is not None)
 
 
-_LINES_NAMED = 5
+_MAX_LINES_LISTED = 5
 
 
-def together(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Yield problems of rows; the same one of several rows of a file only once."""
+def merged_problems(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield problems of rows; a problem that several rows of a file have is yielded once."""
     found: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in dict.fromkeys(problems):
         found.setdefault((problem.path, problem.json_path, problem.message), []).append(problem)
@@ -364,13 +364,13 @@ def together(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def _as_one(problems: Sequence[Problem]) -> Problem:
-    """Return one problem of several rows as the first of them, with the lines of the others."""
+    """Merge equal problems of several rows: the first one, whose message lists the lines of the others."""
     first, others = problems[0], problems[1:]
     if not others:
         return first
-    lines = ", ".join(f"{each.line:,}" for each in others[:_LINES_NAMED])
-    more = f" and {len(others) - _LINES_NAMED:,} more" if len(others) > _LINES_NAMED else ""
-    return replace(first, message=f"{first.message}, and so on line{'s' if others[1:] else ''} {lines}{more}")
+    lines = ", ".join(f"{each.line:,}" for each in others[:_MAX_LINES_LISTED])
+    more = f" and {len(others) - _MAX_LINES_LISTED:,} more" if len(others) > _MAX_LINES_LISTED else ""
+    return replace(first, message=f"{first.message}; also on line{'s' if others[1:] else ''} {lines}{more}")
 
 
 def relative_name(path: Path, root: Path) -> str:
@@ -382,8 +382,8 @@ def relative_name(path: Path, root: Path) -> str:
 class ParsedSuite(Struct, frozen=True):
     """The readable part of an eval file, and all problems of its files.
 
-    `own_problems` are those of everything but the rows of datasets. `reader` is that of its top level, for further
-    checks. `files` are those of its cases, `code` the files of functions that return cases.
+    `own_problems` are all problems except those of dataset rows. `reader` reads the top level of the eval file, for
+    further checks. `files` are the files that contain its cases, `code` those of functions that return cases.
     """
 
     suite: EvalSuite | None
@@ -393,19 +393,19 @@ class ParsedSuite(Struct, frozen=True):
     files: tuple[Path, ...] = ()
     code: tuple[Path, ...] = ()
     row_problems: tuple[Problem, ...] = ()
-    """The problems of the first rows of datasets, each of them."""
+    """The problems of the first rows of datasets, one for each row."""
 
     dialect: str = ""
-    """Which AgentV the file is of, and how many of its keys have no meaning here; "" for our own."""
+    """A sentence with the AgentV version that the file is written for and the number of its ignored keys, or ""."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """All problems; the same one of several rows only once."""
-        return (*self.own_problems, *together(self.row_problems))
+        """All problems; equal problems of several rows are merged."""
+        return (*self.own_problems, *merged_problems(self.row_problems))
 
 
-def _of_another_program(path: Path) -> Problem | None:
-    """Return the problem of a file of another program that `agentv convert` reads, None for any other file."""
+def _foreign_file_problem(path: Path) -> Problem | None:
+    """Return a problem if the file was written for another program and `agentv convert` reads it, else None."""
     from agentv.loading.importers.recognition import other_program  # noqa: PLC0415 - only files with errors need it
 
     name = other_program(path)
@@ -425,9 +425,9 @@ def load_suite(
 ) -> EvalSuite:
     """Return an eval file as a suite. Raises EvalFileError with all its problems.
 
-    Of a dataset, the first 1,000 rows are checked now, the others when they are read. `variables` win over those of
-    the file. Without `plugins_imported` no function of a dataset is called, so that its cases are unknown. With
-    `evaluators_given` the caller replaces the evaluators of the suite: cases do not get theirs.
+    The first 1,000 rows of a dataset are checked now, the others when they are read. `variables` override those of
+    the file. Without `plugins_imported` no function of a dataset is called, and its cases are unknown. With
+    `evaluators_given` the caller supplies the evaluators: cases do not get those of the suite.
     """
     read = read_suite(
         Path(path),
@@ -453,11 +453,12 @@ def read_suite(
     variables: Mapping[str, str] | None = None,
     evaluators_given: bool = False,
 ) -> ParsedSuite:
-    """Return the readable part of an eval file. Without its plug-ins, an unknown type is only a warning.
+    """Return the readable part of an eval file, and all its problems.
 
-    Without them no code of the project runs: functions of datasets are not called. `variables` win over those of
-    the file. With `evaluators_given` cases do not get the evaluators of the suite. `content` is read instead of that of
-    a YAML file. Its files may also lie in the folders `allow_paths`.
+    Without `plugins_imported` no code of the project runs: an evaluator of an unknown type is only a warning, and
+    functions of datasets are not called. `variables` override those of the file. With `evaluators_given` cases do not
+    get the evaluators of the suite. `content`, if given, replaces the content of a YAML file. Files that the eval file
+    names may also lie in the folders `allow_paths`.
     """
     try:
         check_readable(path)
@@ -490,7 +491,7 @@ def read_suite(
     suite, order_problems = _in_order(suite, cases)
     found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems, *order_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
-    if has_errors and (other := _of_another_program(path)) is not None:
+    if has_errors and (other := _foreign_file_problem(path)) is not None:
         return ParsedSuite(None, (other,))
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not has_errors
@@ -508,7 +509,7 @@ def read_suite(
     )
 
 
-_LINES_LOOKED_AT = 100
+_LINES_INSPECTED = 100
 
 
 def _in_order(suite: EvalSuite | None, reader: CasesReader) -> tuple[EvalSuite | None, Sequence[Problem]]:
@@ -520,24 +521,24 @@ def _in_order(suite: EvalSuite | None, reader: CasesReader) -> tuple[EvalSuite |
 
 
 def open_suite(path: Path, data: bytes, specs: Specs, *, env: Mapping[str, str] | None) -> tuple[Reader, AgentvImport]:
-    """Return a reader of the top level of an eval file in our own keys, and the import for the files of its cases.
+    """Return a reader of an eval file's top level, with keys translated to our own, and the import for its case files.
 
-    `env` fills the references of AgentV's files; None leaves them. Raises EvalFileError for a file that cannot be read,
-    and for one of AgentV 5.
+    `env` fills the references `${{ NAME }}` of AgentV's files; with None they stay as written. Raises EvalFileError for
+    a file that cannot be read, and for a file of AgentV 5.
     """
     reader = _open_top_level(path, data)
     value, base = reader.document.value, path.resolve().parent
-    problem = later_problem(value, path, reader)
+    problem = newer_version_problem(value, path, reader)
     if problem is not None:
         raise EvalFileError(shown(path), (problem,))
-    lines = list(islice(_parsed_lines(path), _LINES_LOOKED_AT)) if path.suffix == ".jsonl" else []
+    lines = list(islice(_parsed_lines(path), _LINES_INSPECTED)) if path.suffix == ".jsonl" else []
     root, known = guard_for(base, cwd=Path.cwd()).root, specs.evaluators.__contains__
     importer = start_import(value, base=base, root=root, is_known_type=known, env=env, lines=lines)
-    return (importer.suite(reader) if importer.concerns(value) else reader), importer
+    return (importer.suite(reader) if importer.applies_to(value) else reader), importer
 
 
 def _parsed_lines(path: Path) -> Iterator[JsonValue]:
-    """Yield the values of the lines that are JSON."""
+    """Yield the values of the lines that are valid JSON."""
     for line in read_lines(path):
         try:
             yield json.loads(line)
@@ -577,7 +578,7 @@ def _with_suite_parts(reader: Reader, cases: CaseScope, *, evaluators_given: boo
 
 
 def _template(reader: Reader, at: JsonPath, variables: SuiteVariables | None) -> Template | None:
-    """Return a part of the suite that is filled for each case; None if it has no variables and no prompts."""
+    """Return a part of the suite to be filled for each case; None if it has neither variables nor prompts."""
     value = reader.document.at(at)
     if variables is None or not isinstance(value, list | tuple):
         return None
@@ -587,7 +588,7 @@ def _template(reader: Reader, at: JsonPath, variables: SuiteVariables | None) ->
 
 
 def _criteria_names(criteria: Sequence[EvaluationCriteria], template: Template | None) -> Iterator[str]:
-    """Yield the names of a suite's criteria, also of those that are filled for each case."""
+    """Yield the names of a suite's criteria, including those whose variables are filled for each case."""
     yield from (criterion.name for criterion in criteria)
     raw = None if template is None else template.value
     for entry in raw if isinstance(raw, list | tuple) else ():
@@ -597,7 +598,7 @@ def _criteria_names(criteria: Sequence[EvaluationCriteria], template: Template |
 
 
 def _open_top_level(path: Path, data: bytes) -> Reader:
-    """Return a reader of the suite's top level; that of a JSON Lines file is in its side file, if there is one."""
+    """Return a reader of the suite's top level. A JSON Lines file has its top-level keys in its side file, if any."""
     if path.suffix != ".jsonl":
         return open_yaml(path, data)
     side = side_file(path)

@@ -15,7 +15,7 @@ from agentv.types.problems import Severity
 
 
 class SuiteVariables(Struct, frozen=True):
-    """The variables of one eval file: `declared` under its `vars:`, and `given` by `--var`, which win over all others.
+    """The variables of one eval file: `declared` under its `vars:`, and `given` by `--var`, which override all others.
 
     `undefined` is the severity of a name without a value; with "warning", its `{{ name }}` stays in the text.
     """
@@ -36,14 +36,15 @@ _PROMPTS = frozenset({"prompt", "prompt_template"})
 class Filler(Struct):
     """Fills one part of a document with variables; `marks` are the positions of the new objects and lists.
 
-    `lone` are the paths of texts that consist of one variable only. Their values may be converted to the needed type.
+    `single_variables` are the paths of texts that consist of one variable only. Their values
+    may be converted to the expected type.
     """
 
     reader: Reader
     values: JsonObject
     undefined: Severity = "error"
     marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
-    lone: set[JsonPath] = field(default_factory=set)
+    single_variables: set[JsonPath] = field(default_factory=set)
     kept: JsonPath = ()
     """The path of a value that is not filled."""
 
@@ -100,7 +101,7 @@ class Filler(Struct):
         if len(self.reader.problems) > before and self.undefined == "error":
             self.reader.suppress(at)
         elif value is not text and text.strip().startswith("{{"):
-            self.lone.add(at)
+            self.single_variables.add(at)
         if at[-1] == "content" and isinstance(value, bool | int | float):
             return str(value) if not isinstance(value, bool) else str(value).lower()
         return value
@@ -114,7 +115,7 @@ def fill_in_place(reader: Reader, at: JsonPath, values: JsonObject, undefined: S
     filler = Filler(reader, values, undefined, kept=(*at, "vars"))
     cast(dict[Key, JsonValue], parent)[at[-1]] = filler.fill(raw, at)
     cast(dict[int, Mapping[Key, Spot]], reader.document.marks).update(filler.marks)
-    reader.lone |= filler.lone
+    reader.from_single_variables |= filler.single_variables
 
 
 class Template(Struct, frozen=True):
@@ -125,7 +126,7 @@ class Template(Struct, frozen=True):
 
     @property
     def value(self) -> JsonValue:
-        """The part as it is written."""
+        """The part as written in the file."""
         return self.document.at(self.at)
 
     def filled(self, values: JsonObject, undefined: Severity) -> tuple[Reader, JsonValue]:
@@ -145,7 +146,7 @@ class Template(Struct, frozen=True):
             if spot is not None:
                 marks[id(whole)] = {str(key): spot}
         reader = Reader(replace(self.document, value=whole, marks=marks), writer.problems)
-        reader.lone = filler.lone
+        reader.from_single_variables = filler.single_variables
         return reader
 
 

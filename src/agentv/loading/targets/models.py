@@ -38,7 +38,7 @@ class TargetsFileModel(FileModel, frozen=True, kw_only=True):
 
 
 class UseTargetModel(FileModel, frozen=True, kw_only=True):
-    """A second name of another target, which a variable may choose."""
+    """An alias of another target; a variable may choose the target."""
 
     name: Name
     use_target: Name

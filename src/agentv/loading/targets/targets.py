@@ -18,7 +18,7 @@ from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import SpellingNotes, names_of
 from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_errors
 from agentv.loading.models.settings import settings_type
-from agentv.loading.suites.references import OpenReader, fill, holds_reference, redact_problems, validated
+from agentv.loading.suites.references import ReferenceReader, fill, holds_reference, redact_problems, validated
 from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTargetModel
 from agentv.registry import Registry, Spec, Specs, names_model
 from agentv.templating.environment import fill_variables, variables_in
@@ -140,7 +140,7 @@ def check_texts(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") 
 
 
 MAX_CHAIN = 10
-"""The most targets that `use_target` may lead through."""
+"""The maximum length of a chain of `use_target`."""
 
 _ENTRY = re.compile(r"\$\.targets\[(\d+)\]")
 _NAMES_TARGETS = ("judge_target", "judgeTarget", "fallback_targets", "fallbackTargets")
@@ -149,7 +149,7 @@ _NAMES_TARGETS = ("judge_target", "judgeTarget", "fallback_targets", "fallbackTa
 class ParsedTargets(Struct, frozen=True):
     """The readable targets of a file, and its problems. `names` are those of all entries, None if an entry has none.
 
-    `used` has the targets that each name stands for, when `use_target` leads to them.
+    `used` has, for an entry with `use_target`, the targets that it leads to.
     """
 
     targets: tuple[TargetConfig, ...]
@@ -158,11 +158,11 @@ class ParsedTargets(Struct, frozen=True):
     used: Mapping[str, tuple[str, ...]] = {}
 
     def known_names(self) -> list[str]:
-        """Return the names of all targets, also of those that cannot be used."""
+        """Return the names of all targets, including those of invalid targets."""
         return [name for name in self.names if name is not None]
 
     def with_used(self, names: Collection[str]) -> frozenset[str]:
-        """Return some targets with all those that they need: judges, fallbacks, and what `use_target` names."""
+        """Return targets and all targets that they need: judges, fallbacks, and those that `use_target` names."""
         configs = {target.name: target for target in self.targets}
         found: set[str] = set()
         waiting = list(names)
@@ -177,8 +177,8 @@ class ParsedTargets(Struct, frozen=True):
                 waiting += _texts(value)
         return frozenset(found)
 
-    def faults_of(self, name: str) -> tuple[Problem, ...]:
-        """Return the problems of the target of that name."""
+    def problems_of_target(self, name: str) -> tuple[Problem, ...]:
+        """Return the problems of one target."""
         return tuple(problem for problem in self.problems if self.owner_of(problem) == name)
 
     def general_problems(self) -> tuple[Problem, ...]:
@@ -192,7 +192,7 @@ class ParsedTargets(Struct, frozen=True):
             yield problem if is_needed else replace(problem, severity="warning")
 
     def owner_of(self, problem: Problem) -> str | None:
-        """Return the name of the target that a problem belongs to; None for one of the file, or without a name."""
+        """Return the name of the target that a problem belongs to; None if it has no name, or there is none."""
         index = _entry_of(problem)
         return self.names[index] if index is not None and index < len(self.names) else None
 
@@ -211,10 +211,10 @@ def _entry_of(problem: Problem) -> int | None:
 def load_targets(path: str | Path, *, specs: Specs, env: Mapping[str, str] | None = None) -> tuple[TargetConfig, ...]:
     """Return the targets of a file. Raises EvalFileError with all its problems.
 
-    Variables are not checked: resolve_target does that for the targets in use. A second name that a variable chooses,
-    which is not set, is left out.
+    Variables are not checked: resolve_target does that for the targets in use. An entry whose
+    `use_target` is a variable that is not set is left out.
     """
-    read = read_targets(Path(path), specs, env=env, unset="warning")
+    read = read_targets(Path(path), specs, env=env, unset_severity="warning")
     raise_errors(shown(Path(path)), read.problems)
     return read.targets
 
@@ -225,11 +225,11 @@ def read_targets(
     *,
     env: Mapping[str, str] | None = None,
     unknown_provider: Severity = "error",
-    unset: Severity = "error",
+    unset_severity: Severity = "error",
 ) -> ParsedTargets:
     """Return the readable targets of a file, and its problems.
 
-    `env` has the variables that `use_target` may name; one that is not set is a problem of severity `unset`.
+    `env` has the variables that `use_target` may name; one that is not set is a problem of severity `unset_severity`.
     """
     env = env or {}
     try:
@@ -242,7 +242,7 @@ def read_targets(
     targets: list[TargetConfig] = []
     used: dict[str, tuple[str, ...]] = {}
     for index in range(count):
-        chain = _followed(reader, index, names, env=env, unset=unset)
+        chain = _followed(reader, index, names, env=env, unset_severity=unset_severity)
         if not chain:
             continue
         target = _read_target(reader, ("targets", chain[-1]), specs, unknown_provider)
@@ -253,17 +253,17 @@ def read_targets(
     return ParsedTargets(tuple(targets), in_order(reader.problems), names, used)
 
 
-def open_targets(path: Path, specs: Specs, env: Mapping[str, str]) -> OpenReader:
+def open_targets(path: Path, specs: Specs, env: Mapping[str, str]) -> ReferenceReader:
     """Return a reader of a targets file; keys of AgentV are translated. Raises EvalFileError when it is not YAML."""
     return _open(path, specs, env)[0]
 
 
-def _open(path: Path, specs: Specs, env: Mapping[str, str]) -> tuple[OpenReader, Translation | None]:
+def _open(path: Path, specs: Specs, env: Mapping[str, str]) -> tuple[ReferenceReader, Translation | None]:
     plain = open_yaml(path)
     translation = translate_targets(plain.document, specs.providers, env)
     if translation is None:
-        return OpenReader(plain.document, plain.problems), None
-    return OpenReader(translation.document, (*plain.problems, *translation.problems())), translation
+        return ReferenceReader(plain.document, plain.problems), None
+    return ReferenceReader(translation.document, (*plain.problems, *translation.problems())), translation
 
 
 def _text_at(reader: Reader, at: JsonPath) -> str | None:
@@ -272,14 +272,14 @@ def _text_at(reader: Reader, at: JsonPath) -> str | None:
 
 
 def _followed(
-    reader: Reader, index: int, names: Sequence[str | None], env: Mapping[str, str], unset: Severity
+    reader: Reader, index: int, names: Sequence[str | None], env: Mapping[str, str], unset_severity: Severity
 ) -> tuple[int, ...]:
     """Return the entries that `use_target` leads through, the entry itself first; () if it leads to none."""
     chain = [index]
     while _has(reader, chain[-1], "use_target"):
         at = ("targets", chain[-1])
         reader.read(UseTargetModel, at)
-        name = _used_name(reader, at, env, unset)
+        name = _used_name(reader, at, env, unset_severity)
         if name is None:
             return ()
         if name not in names:
@@ -301,7 +301,7 @@ def _has(reader: Reader, index: int, key: str) -> bool:
     return isinstance(entry, Mapping) and entry.get(key) is not None
 
 
-def _used_name(reader: Reader, entry: JsonPath, env: Mapping[str, str], unset: Severity) -> str | None:
+def _used_name(reader: Reader, entry: JsonPath, env: Mapping[str, str], unset_severity: Severity) -> str | None:
     """Return the target that `use_target` of an entry names, with its variables filled; None with a problem."""
     at = (*entry, "use_target")
     text, target = reader.document.at(at), reader.document.at((*entry, "name"))
@@ -314,7 +314,7 @@ def _used_name(reader: Reader, entry: JsonPath, env: Mapping[str, str], unset: S
         return None
     if missing:
         message = f"the variable {missing[0]} is not set, and target {target!r} needs it for 'use_target'"
-        reader.error(at, message, allowed="set it in the environment or in a .env file", severity=unset)
+        reader.error(at, message, allowed="set it in the environment or in a .env file", severity=unset_severity)
         return None
     return fill_variables(text, env).strip()
 
@@ -344,7 +344,7 @@ def _read_target(reader: Reader, at: JsonPath, specs: Specs, unknown_provider: S
 def _check_names(
     reader: Reader, all_names: Sequence[str | None], providers: Registry, *, unknown_judge: Severity
 ) -> None:
-    """Record duplicate names, unknown fallbacks, and as `unknown_judge` unknown judges, which only some runs need."""
+    """Record duplicate names, unknown fallbacks, and, with severity `unknown_judge`, unknown judges."""
     entries = reader.document.at(("targets",))
     names = set(filter(None, all_names))
     lines: dict[str, int] = {}
@@ -420,7 +420,7 @@ def _reopened(config: TargetConfig, env: Mapping[str, str], specs: Specs) -> tup
     entries = document.at(("targets",))
     for index in range(len(entries) if isinstance(entries, list) else 0):
         at = ("targets", index)
-        # A target that is used by a second name is the same entry.
+        # Compared by line and not by name, which may be an alias.
         if document.mark(at).line == config.line and document.at((*at, "provider")) == config.provider:
             return Reader(document), at
     return None

@@ -31,11 +31,11 @@ SET_KEYS = {**dict.fromkeys(("type", "assert", "weight", "metric", "threshold"))
 
 Settings: TypeAlias = dict[str, JsonValue]
 Judge: TypeAlias = Callable[[Located], str | None]
-"""Returns the name of the target that stands for a provider that judges; None if it cannot."""
+"""Returns the name of the target made from a judging provider; None if no target can be made."""
 
 
 class Options(Struct, frozen=True):
-    """The options of a test and then those of `defaultTest`; the first that has a key gives its value."""
+    """The options of a test, which override those of `defaultTest`."""
 
     places: tuple[Located, ...]
 
@@ -46,7 +46,7 @@ class Options(Struct, frozen=True):
 
 
 class Assertion(Struct):
-    """One assertion that is being converted, and what its evaluators need beside them."""
+    """One assertion that is being converted, and the variables and metadata that its evaluators need."""
 
     source: Located
     type: str
@@ -70,28 +70,28 @@ class Assertion(Struct):
         value = self.source.get("value")
         return value if value.value is not None else self.source.get("type")
 
-    def lose(self, what: str, advice: str | None = None) -> None:
+    def drop(self, what: str, advice: str | None = None) -> None:
         """Record that the assertion is not carried over, or not exactly."""
-        self.place.lose(f"`{self.type}`: {what}", advice)
+        self.place.drop(f"`{self.type}`: {what}", advice)
 
     def value(self) -> JsonValue:
         """Return the value with our variables, a file's content instead of its name; None if code makes it."""
         value = self.source.get("value").value
         if isinstance(value, str) and value.startswith("file://"):
             if is_code(value):
-                self.lose(f"a value made by {value} is not carried over", "use a code_judge")
+                self.drop(f"a value made by {value} is not carried over", "use a code_judge")
                 return None
             value = load_value(value, self.source.get("value"))
         self.variables.update(_variables(value))
         return our_value(value, self.place)
 
     def text(self) -> str | None:
-        """Return the value as a text; None if it is none, which is recorded."""
+        """Return the value as a string; None if it is not a string, which is recorded."""
         value = self.value()
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return str(value)
         if value is not None or self.source.get("value").value is None:
-            self.lose("has no text as its value; it is not carried over")
+            self.drop("has no text as its value; it is not carried over")
         return None
 
     def texts(self) -> list[JsonValue]:
@@ -105,9 +105,9 @@ class Assertion(Struct):
             found = [item for item in listed if isinstance(item, str | int | float)]
             for item in listed:
                 if item not in found:
-                    self.lose(f"{json.dumps(item, ensure_ascii=False)} is not a text; it is not carried over")
+                    self.drop(f"{json.dumps(item, ensure_ascii=False)} is not a text; it is not carried over")
         if not found and (value is not None or self.source.get("value").value is None):
-            self.lose("has no text as its value; it is not carried over")
+            self.drop("has no text as its value; it is not carried over")
         return found
 
     def threshold(self, default: float) -> float:
@@ -121,7 +121,7 @@ class Assertion(Struct):
         texts = value if isinstance(value, list) else [value]
         if not texts or not all(isinstance(text, str) and text for text in texts):
             if value is not None:
-                self.lose("has no text as its value; it is not carried over")
+                self.drop("has no text as its value; it is not carried over")
             return None
         key = f"{name}_{self.number}"
         self.metadata[key] = value
@@ -134,8 +134,8 @@ def convert_assertion(assertion: Assertion) -> Settings | None:
     base = written.removeprefix("not-")
     make = _MAKERS.get(base)
     if make is None:
-        reason = _LOST.get(base, "is not known; check its spelling")
-        assertion.lose(f"is not carried over: {reason}")
+        reason = _ADVICE.get(base, "is not known; check its spelling")
+        assertion.drop(f"is not carried over: {reason}")
         return None
     assertion.source.keep_only(KEYS, "an assertion")
     assertion.source.get("threshold").number()  # one that is not a number is recorded
@@ -143,7 +143,7 @@ def convert_assertion(assertion: Assertion) -> Settings | None:
     for key in ("provider", "rubricPrompt"):
         place = assertion.source.get(key)
         if place.value is not None and not assertion.needs_judge and not (key == "provider" and base in _EMBEDDED):
-            place.lose(f"`{key}` has no effect on this assertion")
+            place.drop(f"`{key}` has no effect on this assertion")
     if made is not None and base != written:
         _negate(made)
     return made
@@ -211,7 +211,7 @@ def _json(*, inside: bool) -> Callable[[Assertion], Settings | None]:
         if isinstance(schema, Mapping):
             made["schema"] = schema
         elif assertion.source.get("value").value is not None:
-            assertion.lose("its schema is not carried over: it is no object")
+            assertion.drop("its schema is not carried over: it is not an object")
         return made
 
     return make
@@ -224,7 +224,7 @@ def _words(assertion: Assertion) -> Settings | None:
     if exact is not None:
         bounds = {"min": int(exact), "max": int(exact)}
     if not bounds:
-        assertion.lose("is not carried over: its value is neither a number nor {min, max}")
+        assertion.drop("is not carried over: its value is neither a number nor {min, max}")
         return None
     return {"type": "length", "unit": "words", **bounds}
 
@@ -233,7 +233,7 @@ def _bound(key: str) -> Callable[[Assertion], Settings | None]:
     def make(assertion: Assertion) -> Settings | None:
         limit = assertion.source.get("threshold").number()
         if limit is None:
-            assertion.lose("is not carried over: it has no `threshold`")
+            assertion.drop("is not carried over: it has no `threshold`")
             return None
         return {"type": "trace", key: limit}
 
@@ -246,7 +246,7 @@ def _similarity(algorithm: str, default: float, note: str | None = None) -> Call
         if found is None:
             return None
         if note:
-            assertion.lose(note)
+            assertion.drop(note)
         return _compared("lexical_similarity", found, assertion.threshold(default), algorithm=algorithm)
 
     return make
@@ -261,7 +261,7 @@ def _levenshtein(assertion: Assertion) -> Settings | None:
     texts = _listed(value)
     if not texts or not all(isinstance(text, str) for text in texts):
         if value is not None:
-            assertion.lose("has no text as its value; it is not carried over")
+            assertion.drop("has no text as its value; it is not carried over")
         return None
     name = assertion.code.judge_of_edits(assertion.threshold(5))
     return {"type": "code_judge", "python": name, "config": {"expected": texts}}
@@ -291,7 +291,7 @@ def _rubric(describe: str = "{}", *, needs_value: bool = True) -> Callable[[Asse
     def make(assertion: Assertion) -> Settings | None:
         value = assertion.value() if assertion.source.get("value").value is not None else None
         if needs_value and not value:
-            assertion.lose("is not carried over: it has no value")
+            assertion.drop("is not carried over: it has no value")
             return None
         listed = value if isinstance(value, list) else [value]
         texts = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in listed]
@@ -304,7 +304,7 @@ def _judged(assertion: Assertion, requirements: list[str], **more: JsonValue) ->
     assertion.needs_judge = True
     threshold = assertion.source.get("threshold")
     if threshold.value is not None:
-        threshold.lose("a requirement is met or not met here; the threshold has no effect",
+        threshold.drop("a requirement is met or not met here; the threshold has no effect",
                        "for degrees: `scale: likert5` on the requirement")  # fmt: skip
     made: Settings = {"type": "rubric", "rubrics": requirements, **more}
     prompt = next((place for place in _prompts(assertion) if place.value is not None), None)
@@ -328,7 +328,7 @@ def _judge_prompt(place: Located, requirements: list[str], assertion: Assertion)
         [item.get("content") if isinstance(item, Mapping) else item for item in chat] if isinstance(chat, list) else []
     )
     text = "\n\n".join(str(part) for part in parts) if parts else str(value)
-    place.lose("the judge gets its instructions as one text, and the form of the reply is ours")
+    place.drop("the judge gets its instructions as one text, and the form of the reply is agentv's own")
     names = set(variables_of(text)) - {"output", "rubric", "criteria"}
     assertion.variables.update(names)
     text = our_text(text, place).replace("{{ rubric }}", "\n".join(requirements))
@@ -338,12 +338,12 @@ def _judge_prompt(place: Located, requirements: list[str], assertion: Assertion)
 
 
 def _faithful(assertion: Assertion) -> Settings:
-    assertion.lose("becomes faithfulness: one call of the judge, with a prompt of ours")
+    assertion.drop("becomes faithfulness: one call of the judge, with a prompt of ours")
     return {**_ready_made(assertion, "faithfulness"), **_sources(assertion)}
 
 
 def _relevant(assertion: Assertion) -> Settings:
-    assertion.lose("becomes answer_relevance: a model judges it, not the similarity of generated questions")
+    assertion.drop("becomes answer_relevance: a model judges it, not the similarity of generated questions")
     return _ready_made(assertion, "answer_relevance")
 
 
@@ -351,26 +351,26 @@ def _recalled(assertion: Assertion) -> Settings | None:
     reference = assertion.reference("reference")
     if reference is None:
         if assertion.source.get("value").value is None:
-            assertion.lose("is not carried over: it has no value")
+            assertion.drop("is not carried over: it has no value")
         return None
-    assertion.lose("becomes context_recall: statement by statement in one call, with a prompt of ours")
+    assertion.drop("becomes context_recall: statement by statement in one call, with a prompt of ours")
     made = _ready_made(assertion, "context_recall")
     return {**made, **_sources(assertion, default="prompt"), "reference": reference}
 
 
 def _precise(assertion: Assertion) -> Settings:
-    assertion.lose("becomes context_precision: the share of useful passages, not of sentences")
+    assertion.drop("becomes context_precision: the share of useful passages, not of sentences")
     return {**_ready_made(assertion, "context_precision"), **_sources(assertion)}
 
 
 def _ready_made(assertion: Assertion, kind: str) -> Settings:
-    """Return the settings of a ready-made judge, which passes from the threshold on; without one any score does."""
+    """Return the settings of a ready-made judge, which passes at or above the threshold; without one, always."""
     assertion.needs_judge = True
     for place in _prompts(assertion):
         if place.value is not None:
-            place.lose(f"the prompt of {kind} is ours", "write it as the `prompt` of an llm_judge")
+            place.drop(f"the prompt of {kind} is agentv's own", "write it as the `prompt` of an llm_judge")
     if "query" in assertion.names and kind != "context_recall":
-        assertion.lose("the question is the whole prompt, not the variable `query`")
+        assertion.drop("the question is the whole prompt, not the variable `query`")
     return {"type": kind, "required": assertion.threshold(0), **_judging_target(assertion)}
 
 
@@ -381,7 +381,7 @@ def _sources(assertion: Assertion, *, default: str | None = None) -> Settings:
         assertion.metadata[_CONTEXT] = "{{ context }}"
         return {"sources": f"metadata.{_CONTEXT}"}
     if default is None:
-        assertion.lose("there is no variable `context`: the sources are the results of the tool calls")
+        assertion.drop("there is no variable `context`: the sources are the results of the tool calls")
         return {}
     return {"sources": default}
 
@@ -404,13 +404,13 @@ def _goal(assertion: Assertion) -> Settings | None:
     value = assertion.value()
     goal = value.get("goal") if isinstance(value, Mapping) else value
     if not isinstance(goal, str):
-        assertion.lose("is not carried over: it has no goal")
+        assertion.drop("is not carried over: it has no goal")
         return None
     return _judged(assertion, [f"The agent reached this goal: {goal}"], include_trace=True)
 
 
 def _refusal(assertion: Assertion) -> Settings:
-    assertion.lose("becomes a pattern of common English refusals")
+    assertion.drop("becomes a pattern of common English refusals")
     pattern = r"(?i)\bI(?:'m| am) (?:sorry|unable|not able)|\bI (?:can(?:'t|not| not)|won't|must decline)|\bas an AI\b"
     return {"type": "regex", "pattern": pattern}
 
@@ -420,7 +420,7 @@ def _tools_used(assertion: Assertion) -> Settings | None:
     if isinstance(value, Mapping):
         name = value.get("name") or value.get("pattern")
         if not isinstance(name, str):
-            assertion.lose("is not carried over: it names no tool")
+            assertion.drop("is not carried over: it names no tool")
             return None
         made: Settings = {"type": "tool_trajectory", "mode": "any_order", "minimums": {name: value.get("min", 1)}}
         return {**made, "maximums": {name: value["max"]}} if "max" in value else made
@@ -442,7 +442,7 @@ def _tool_sequence(assertion: Assertion) -> Settings | None:
     for step in _listed(steps):
         name = (step.get("name") or step.get("pattern")) if isinstance(step, Mapping) else step
         if not isinstance(name, str):
-            assertion.lose("is not carried over: a step names no tool")
+            assertion.drop("is not carried over: a step names no tool")
             return None
         expected.append({"tool": name})
     return {"type": "tool_trajectory", "mode": "exact" if mode == "exact" else "in_order", "expected": expected}
@@ -452,11 +452,11 @@ def _tool_args(assertion: Assertion) -> Settings | None:
     value = assertion.value()
     name = (value.get("name") or value.get("pattern")) if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or not isinstance(name, str):
-        assertion.lose("is not carried over: it names no tool")
+        assertion.drop("is not carried over: it names no tool")
         return None
     for key in ("ignore", "defaults"):
         if key in value:
-            assertion.lose(f"`{key}` of the arguments is not carried over", "list the arguments that matter under args")
+            assertion.drop(f"`{key}` of the arguments is not carried over", "list the arguments that matter under args")
     args = value.get("args") or {}
     is_exact = value.get("mode") == "exact"
     call: JsonObject = {"tool": name, "input": args, "args": "exact"} if is_exact else {"tool": name, "args": args}
@@ -468,14 +468,14 @@ def _steps(assertion: Assertion) -> Settings | None:
     if isinstance(value, Mapping) and "min" not in value and "max" in value and set(value) <= {"max", "type"}:
         if value.get("type") in (None, "tool"):
             if value.get("type") is None:
-                assertion.lose("only tool calls are counted here")
+                assertion.drop("only tool calls are counted here")
             return {"type": "trace", "max_tool_calls": value["max"]}
         return {"type": "trace", "max_model_steps": value["max"]}
     if isinstance(value, Mapping) and isinstance(name := value.get("name") or value.get("pattern"), str):
         made: Settings = {"type": "tool_trajectory", "mode": "any_order"}
         made.update({ours: {name: value[key]} for key, ours in _COUNTS.items() if key in value})
         return made
-    assertion.lose("is not carried over", "trace has max_tool_calls and max_model_steps, tool_trajectory minimums")
+    assertion.drop("is not carried over", "trace has max_tool_calls and max_model_steps, tool_trajectory minimums")
     return None
 
 
@@ -485,9 +485,9 @@ _COUNTS = {"min": "minimums", "max": "maximums"}
 def _tool_f1(assertion: Assertion) -> Settings | None:
     names = assertion.texts()
     if not names or assertion.threshold(1) != 1:
-        assertion.lose("is not carried over: it needs tool names and the threshold 1", "use tool_trajectory")
+        assertion.drop("is not carried over: it needs tool names and the threshold 1", "use tool_trajectory")
         return None
-    assertion.lose("a tool that is called twice does not match here")
+    assertion.drop("a tool that is called twice does not match here")
     return {"type": "tool_trajectory", "mode": "unordered", "expected": [{"tool": name} for name in names]}
 
 
@@ -523,7 +523,7 @@ def _javascript(assertion: Assertion) -> Settings | None:
         if match:
             quoted = match[1] if match[1] is not None else match[2]
             return make(quoted or "", match)
-    assertion.lose("JavaScript is not carried over", "write the check in Python: type code_judge, python: FILE.py:NAME")
+    assertion.drop("JavaScript is not carried over", "write the check in Python: type code_judge, python: FILE.py:NAME")
     return None
 
 
@@ -531,12 +531,12 @@ def _python(assertion: Assertion) -> Settings | None:
     value = assertion.source.get("value").text()
     threshold = assertion.source.get("threshold").number()
     if not value:
-        assertion.lose("is not carried over: it has no code")
+        assertion.drop("is not carried over: it has no code")
         return None
     if value.startswith("file://"):
         path, _, function = value.removeprefix("file://").partition(":")
         if Path(path).suffix != ".py":
-            assertion.lose(f"{path} is no Python file; it is not carried over")
+            assertion.drop(f"{path} is not a Python file; it is not carried over")
             return None
         name = assertion.code.judge_of_file(assertion.source.folder / path, function or "get_assert", threshold)
     else:
@@ -586,11 +586,11 @@ _MAKERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
     "trajectory:step-count": _steps,
     "trajectory:goal-success": _goal,
 }
-"""How each assertion is converted."""
+"""The converter of each type of assertion."""
 
 _SYNTAX = "use a code_judge with a parser"
 _COMPARED = "`agentv compare` and the evaluator pairwise compare answers"
-_LOST: Mapping[str, str] = {
+_ADVICE: Mapping[str, str] = {
     "agent-rubric": "use an llm_judge whose `target` is a coding agent",
     "classifier": "use a code_judge that calls the classifier",
     "contains-html": _SYNTAX,
@@ -626,5 +626,5 @@ _LOST: Mapping[str, str] = {
 }
 """What to do about assertions without a counterpart."""
 
-ASSERTION_TYPES = frozenset(_MAKERS) | frozenset(_LOST) | {"assert-set"}
+ASSERTION_TYPES = frozenset(_MAKERS) | frozenset(_ADVICE) | {"assert-set"}
 """All types of assertions that promptfoo 0.121 knows, without `not-`."""

@@ -66,14 +66,17 @@ _OPTION = "use the options of `agentv run`"
 
 
 def is_promptfoo(value: JsonValue) -> bool:
-    """Return True for the content of a promptfoo configuration. `prompts` alone may be ours or AgentV's as well."""
+    """Return True for the content of a promptfoo configuration.
+
+    `prompts` alone is not enough: our files and AgentV's may have it too.
+    """
     if not isinstance(value, Mapping) or is_agentv_suite(value):
         return False
     return bool(_MARKS & value.keys())
 
 
 class _Answering(Struct, frozen=True):
-    """A target, with the names of the provider that it is made from."""
+    """A target, with the label and id of the provider that it was made from."""
 
     name: str
     provider: tuple[str, ...]
@@ -92,7 +95,7 @@ class _Suite(Struct):
     cases: list[dict[str, JsonValue]] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
     vars: dict[str, JsonValue] = field(default_factory=dict)
-    """Its variables: the defaults of a dataset, and the empty text for those that some tests lack."""
+    """Its variables: the defaults of a dataset, and an empty string for those that some tests lack."""
     needs_default_judge: bool = False
 
 
@@ -116,7 +119,7 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
     prompts = read_prompts(source.get("prompts"))
     suite = _Suite(source, default, code, targets=Targets(folder, code), prompts=prompts)
     if not prompts:
-        source.get("prompts").lose("no prompt is carried over", "write `input_messages` of the cases")
+        source.get("prompts").drop("no prompt is carried over", "write `input_messages` of the cases")
     providers = source.get("providers") if source.get("providers").value is not None else source.get("targets")
     suite.answering = tuple(
         _Answering(name, names_of(entry))
@@ -140,15 +143,15 @@ def _top_keys(source: Located) -> None:
     written = json.dumps(source.value, ensure_ascii=False)
     for key, place in source.entries():
         if key not in TOP_KEYS:
-            if f'"#/{key}' not in written:  # a place for values that others refer to
-                place.lose(f"`{key}` is not a known key of promptfoo; it is not carried over")
+            if f'"#/{key}' not in written:  # holds values that `$ref` refers to, and has no meaning itself
+                place.drop(f"`{key}` is not a known key of promptfoo; it is not carried over")
         elif TOP_KEYS[key] is not None:
-            place.lose(f"`{key}` is not carried over", TOP_KEYS[key])
+            place.drop(f"`{key}` is not carried over", TOP_KEYS[key])
     for key in ("evaluateOptions", "commandLineOptions"):
         for name, place in source.get(key).entries():
             advice = _RUN_KEYS.get(name, _OPTION)
             if advice is not None:
-                place.lose(f"`{name}` is not carried over", advice)
+                place.drop(f"`{name}` is not carried over", advice)
 
 
 def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict[str, JsonValue]:
@@ -205,7 +208,7 @@ def _case(
     elif any(test.options.get(key).value is not None for key in ("prefix", "suffix")):
         for key in ("prefix", "suffix"):
             if test.options.get(key).value is not None:
-                test.options.get(key).lose(f"`{key}` is not carried over, as there are several prompts")
+                test.options.get(key).drop(f"`{key}` is not carried over, as there are several prompts")
     described = {"description": test.description} if test.description else {}
     all_metadata = {**described, **test.metadata, **metadata}
     if all_metadata:
@@ -216,7 +219,7 @@ def _case(
         made["execution"] = execution
     for name in sorted(used - set(names) - _given(suite).keys() - {"_conversation", "env"}):
         suite.vars.setdefault(name, "")
-        test.place.lose(f"`{{{{ {name} }}}}` has no value in this test; it is the empty text, as in promptfoo")
+        test.place.drop(f"`{{{{ {name} }}}}` has no value in this test; it is the empty text, as in promptfoo")
     return made
 
 
@@ -226,7 +229,7 @@ def _execution(parts: "_CaseParts", case_id: str | None) -> dict[str, JsonValue]
     execution: dict[str, JsonValue] = {}
     given = test.output.value
     if given is not None and case_id is None:
-        test.output.lose("`providerOutput` for all rows of a table is not carried over", "score it with `agentv score`")
+        test.output.drop("`providerOutput` for all rows of a table is not carried over", "score it with `agentv score`")
     if given is not None and case_id is not None:
         answer = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
         targets: list[JsonValue] | None = [suite.targets.add_given(case_id, answer)]
@@ -243,7 +246,7 @@ def _execution(parts: "_CaseParts", case_id: str | None) -> dict[str, JsonValue]
     threshold = test.threshold.number()
     if threshold is not None:
         execution["pass_score"] = threshold
-    elif parts.has_own_limits:  # what is required decides
+    elif parts.has_own_limits:  # `required` decides, not the score
         execution["pass_score"] = 0
     return execution
 
@@ -260,7 +263,7 @@ def _targets(suite: _Suite, test: Test) -> list[JsonValue] | None:
     wanted = [item.text() for item in test.providers.items()]
     found = [each.name for each in suite.answering if any(is_named(name, each.provider) for name in wanted)]
     if not found:
-        test.providers.lose("none of these providers is carried over; all targets answer this case")
+        test.providers.drop("none of these providers is carried over; all targets answer this case")
         return None
     return None if len(found) == len(suite.answering) else list(found)
 
@@ -277,7 +280,7 @@ def _chosen_prompts(suite: _Suite, test: Test) -> list[JsonValue] | None:
         if any(is_named(name, (prompt.id or "", ids[number])) for name in wanted)
     ]
     if not found:
-        test.prompts.lose("none of these prompts is carried over; this case is sent with all")
+        test.prompts.drop("none of these prompts is carried over; this case is sent with all")
         return None
     return None if len(found) == len(suite.prompts) else list(found)
 
@@ -292,7 +295,7 @@ def _filled(value: JsonValue, test: Test) -> JsonValue:
             quoted = str(other).replace("\\", r"\\")
             value = re.sub(rf"\{{\{{\s*{re.escape(name)}\s*\}}\}}", quoted, value)
     if "{{" in value:
-        test.place.get("vars").lose("a variable inside a value is not filled in", "write the whole value")
+        test.place.get("vars").drop("a variable inside a value is not filled in", "write the whole value")
     return value
 
 
@@ -308,12 +311,12 @@ def _messages(prompt: Prompt, test: Test) -> list[JsonValue]:
             text = our_text(place.text(), place)
             messages[-1]["content"] = f"{text}{content}" if key == "prefix" else f"{content}{text}"
         else:
-            place.lose(f"`{key}` is not carried over: the message has parts")
+            place.drop(f"`{key}` is not carried over: the message has parts")
     return list(messages)
 
 
 class _CaseParts(Struct):
-    """The evaluators of a case that are being made, and what they need."""
+    """The evaluators made for a case, and the variables that they use."""
 
     suite: _Suite
     test: Test
@@ -325,7 +328,7 @@ class _CaseParts(Struct):
     taken: set[str] = field(default_factory=set)
     """The names of the evaluators."""
     has_own_limits: bool = False
-    """True if an evaluator needs another score than usual."""
+    """True if an evaluator requires a score other than the default."""
 
     def named(self, source: Located, number: int) -> Settings | None:
         """Return the evaluator of an assertion or set; None if there is none."""
@@ -335,7 +338,7 @@ class _CaseParts(Struct):
             return None
         stem = source.get("metric").text() or source.get("type").text()
         if "{{" in stem:
-            source.get("metric").lose("a name with variables is not carried over")
+            source.get("metric").drop("a name with variables is not carried over")
             stem = source.get("type").text()
         name, again = stem, 1
         while name in self.taken:
@@ -395,17 +398,17 @@ def _evaluators(parts: _CaseParts) -> list[JsonValue]:
         made = [settings if settings.get("weight") == 0 else {"required": True, **settings} for settings in made]
     if not made:
         lost = "none of its assertions is carried over" if test.assertions else "it has no assertions"
-        test.place.lose(f"{lost}: only an empty answer fails here", "add an evaluator")
+        test.place.drop(f"{lost}: only an empty answer fails here", "add an evaluator")
         made = [{"name": "answered", "type": "length", "min": 1}]
     return list(made)
 
 
 def _set_judge(suite: _Suite) -> None:
-    """Let the model that promptfoo uses judge, if an assertion names no other."""
+    """Make promptfoo's default model the judge, if an assertion names no other."""
     if not suite.needs_default_judge:
         return
     name = suite.targets.add_default_judge()
-    suite.source.get("providers").lose(
+    suite.source.get("providers").drop(
         f"no judge is named: promptfoo's default becomes the target {name!r}", "change it in targets.yaml"
     )
     for target in suite.targets.made:
@@ -441,7 +444,7 @@ def _top(
     if values:
         top["vars"] = values
     for _, place in source.get("commandLineOptions").get("var").entries():
-        place.lose("the variable is carried over; promptfoo itself takes it only from its command line")
+        place.drop("the variable is carried over; promptfoo itself takes it only from its command line")
     if execution:
         top["execution"] = execution
     if len(suite.prompts) > 1:

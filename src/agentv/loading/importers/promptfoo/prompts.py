@@ -25,8 +25,8 @@ _KEYS = {
     "raw": None,
     "template": None,
     "display": None,
-    "function": "a prompt made by code is a target's work: provider python",
-    "config": "settings of a model, such as its response format, stand in its target: extra_body",
+    "function": "let a target make the prompt by code: provider python",
+    "config": "settings of a model, such as its response format, belong in its target: extra_body",
     "prefix": "write it into the prompt",
     "suffix": "write it into the prompt",
 }
@@ -41,7 +41,7 @@ class Prompt(Struct, frozen=True):
 
 
 def read_prompts(source: Located) -> tuple[Prompt, ...]:
-    """Return all prompts of a configuration, those of files too; what cannot be read is recorded."""
+    """Return all prompts of a configuration, including those in files; a prompt that cannot be read is recorded."""
     value = source.value
     if isinstance(value, Mapping) and "raw" not in value and "id" not in value:
         return tuple(prompt for name, label in source.entries() for prompt in _named(name, label.text(), label))
@@ -64,13 +64,13 @@ def _entry(item: Located) -> Iterator[Prompt]:
 def _named(text: str, label: str, place: Located) -> Iterator[Prompt]:
     """Yield the prompts of a text, which may name a file or a pattern of files."""
     if text.startswith(_STORES):
-        place.lose(f"the prompt {text!r} is not carried over", "copy its text into the file")
+        place.drop(f"the prompt {text!r} is not carried over", "copy its text into the file")
         return
     name = text.removeprefix(_FILE)
     path, _, function = name.partition(":")
     if Path(path).suffix.lower() in _CODE and "\n" not in name:
         shown = function and f" of {function}()"
-        place.lose(f"the prompt made by {path}{shown} is not carried over", "make it in a target: provider python")
+        place.drop(f"the prompt made by {path}{shown} is not carried over", "make it in a target: provider python")
         return
     is_file = text.startswith(_FILE) or (Path(name).suffix.lower() in _TEXTS and not re.search(r"\s", name))
     if not is_file:
@@ -78,7 +78,7 @@ def _named(text: str, label: str, place: Located) -> Iterator[Prompt]:
         return
     found = sorted(place.folder.glob(name)) if re.search(r"[*?\[]", name) else [place.folder / name]
     if not any(path.is_file() for path in found):
-        place.lose(f"the prompt file {name!r} does not exist; it is not carried over")
+        place.drop(f"the prompt file {name!r} does not exist; it is not carried over")
         return
     for file in found:
         yield from _of_file(place.inside(file), label, place, several=len(found) > 1)
@@ -86,7 +86,7 @@ def _named(text: str, label: str, place: Located) -> Iterator[Prompt]:
 
 def _of_file(path: Path, label: str, place: Located, *, several: bool) -> Iterator[Prompt]:
     if path.suffix.lower() == ".csv":
-        place.lose(f"the prompts in {path.name} are not carried over", "write each into a text file")
+        place.drop(f"the prompts in {path.name} are not carried over", "write each into a text file")
         return
     text = decode(read_bytes(path), str(path)).replace("\r\n", "\n")
     is_lines = path.suffix.lower() == ".jsonl"
@@ -102,7 +102,7 @@ def make_prompt(text: str, id_: str, place: Located) -> Prompt:
     """Return the prompt of a text; a text that is a list of messages in JSON or YAML is a chat."""
     messages = _chat(text)
     if messages is None and re.match(r"\s*\[\s*\{.*\"role\"", text, re.DOTALL):
-        place.lose("this chat is not valid JSON, so its whole text becomes one message", "write its messages under "
+        place.drop("this chat is not valid JSON, so its whole text becomes one message", "write its messages under "
                    "`input_messages`")  # fmt: skip
     made = ({"role": "user", "content": text},) if messages is None else messages
     converted = tuple(_message(message, place) for message in made)
@@ -139,7 +139,7 @@ def _message(message: JsonObject, place: Located) -> JsonObject:
         made = None if content is None else our_text(json.dumps(content, ensure_ascii=False), place)
     for key in message:
         if key not in ("role", "content"):
-            place.lose(f"`{key}` of a message is not carried over")
+            place.drop(f"`{key}` of a message is not carried over")
     return {"role": message["role"], "content": made or ""}
 
 
@@ -148,7 +148,7 @@ def _part(part: JsonValue, place: Located) -> Iterator[JsonObject]:
     if isinstance(text, str):
         yield {"type": "text", "value": our_text(text, place)}
     else:
-        place.lose("an image or file in a message is not carried over", "attach it: {type: image, value: PATH}")
+        place.drop("an image or file in a message is not carried over", "attach it: {type: image, value: PATH}")
 
 
 def load_value(text: str, place: Located) -> JsonValue:
@@ -160,5 +160,5 @@ def load_value(text: str, place: Located) -> JsonValue:
 
 
 def is_code(name: str) -> bool:
-    """Return True for the name of a file with code, also with a function after a colon."""
+    """Return True for the name of a file with code, with or without a function after a colon."""
     return Path(name.removeprefix(_FILE).partition(":")[0]).suffix.lower() in _CODE

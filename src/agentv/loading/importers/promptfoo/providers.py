@@ -1,4 +1,4 @@
-"""Providers of promptfoo as targets, MCP servers and A2A agents included; secrets in plain text are left out."""
+"""Providers of promptfoo as targets, also MCP servers and A2A agents; secrets in plain text become variables."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from agentv.templating.secrets import has_secret_prefix, looks_secret, secrets_i
 from agentv.types.json_value import JsonObject, JsonValue
 
 _SCHEME = re.compile(r"((?:bearer|basic|token|apikey)\s+)?(.+)", re.IGNORECASE | re.DOTALL)
-_VARIABLE_ADVICE = "set this variable; secrets do not belong into files"
+_VARIABLE_ADVICE = "set this variable; secrets do not belong in files"
 
 
 def setting(place: Located, name: str = "", *, advice: str = _VARIABLE_ADVICE) -> JsonValue:
@@ -36,7 +36,7 @@ def setting(place: Located, name: str = "", *, advice: str = _VARIABLE_ADVICE) -
         return with_environment(url_without_secrets(value, place, advice), place)
     variable = re.sub(r"\W+", "_", name).strip("_").upper()
     made = f"{found[1] or ''}${{{{ {variable} }}}}"
-    place.lose(f"`{name}` is a secret in plain text; it becomes {made}", advice)
+    place.drop(f"`{name}` is a secret in plain text; it becomes {made}", advice)
     return made
 
 
@@ -45,7 +45,7 @@ def url_without_secrets(text: str, place: Located, advice: str = _VARIABLE_ADVIC
     for secret in sorted(set(secrets_in_urls(text)), key=len, reverse=True):
         if secret in text:
             text = text.replace(secret, f"{_OF_URL}@" if secret.endswith("@") else _OF_URL)
-            place.lose(f"a URL has a secret in plain text; it becomes {_OF_URL}", advice)
+            place.drop(f"a URL has a secret in plain text; it becomes {_OF_URL}", advice)
     return text
 
 
@@ -58,12 +58,12 @@ def settings_by_name(place: Located) -> dict[str, JsonValue]:
     if isinstance(made, dict):
         return made
     if place.value is not None:
-        place.lose(f"`{place.at[-1]}` is not an object; it is not carried over")
+        place.drop(f"`{place.at[-1]}` is not an object; it is not carried over")
     return {}
 
 
 def named(key: str, value: JsonValue) -> dict[str, JsonValue]:
-    """Return an object with a setting, {} for one without a value."""
+    """Return an object with a setting, {} if it has no value."""
     return {key: value} if value else {}
 
 
@@ -100,7 +100,7 @@ _A2A = {
     "polling": "a task is polled until it is over, or `timeout_seconds`",
     "protocolVersion": "the agent's card names it",
     "tenant": "the agent's card names it",
-    "transformResponse": "the answer is the text of the reply",
+    "transformResponse": "the answer is the text of the response",
 }
 _STREAMING: dict[str, JsonValue] = {"stream": "on", "send": "off", "auto": "auto"}
 
@@ -113,10 +113,10 @@ def mcp_target(config: Located, folder: Path) -> dict[str, JsonValue] | None:
     config.keep_only(_MCP, "an mcp provider")
     enabled = config.get("enabled")
     if enabled.value is False:
-        enabled.lose("an mcp provider that is not enabled is not carried over")
+        enabled.drop("an mcp provider that is not enabled is not carried over")
         return None
     if enabled.value not in (None, True):
-        enabled.lose("`enabled` is neither true nor false; it is not carried over")
+        enabled.drop("`enabled` is neither true nor false; it is not carried over")
     server = config.get("server")
     server.keep_only(_SERVER, "the server of an mcp provider")
     made: dict[str, JsonValue] = {"provider": "mcp"}
@@ -126,7 +126,7 @@ def mcp_target(config: Located, folder: Path) -> dict[str, JsonValue] | None:
     for key in ("env", "headers"):
         made |= named(key, settings_by_name(server.get(key)))
     if ("command" in made) == ("url" in made):
-        config.lose("an mcp provider needs the command or the url of one server")
+        config.drop("an mcp provider needs the command or the url of one server")
         return None
     cwd = relative_path(config.folder, folder)
     if "command" in made and cwd != ".":
@@ -140,7 +140,7 @@ def a2a_target(url: str, config: Located) -> dict[str, JsonValue] | None:
     endpoint = setting(config.get("url")) or with_environment(url_without_secrets(url, config), config)
     address = setting(config.get("agentCardUrl")) or endpoint
     if not isinstance(address, str) or not address:
-        config.lose("an a2a provider needs the url of its agent")
+        config.drop("an a2a provider needs the url of its agent")
         return None
     made: dict[str, JsonValue] = {"provider": "a2a", "url": address}
     if endpoint and endpoint != address:
@@ -151,13 +151,13 @@ def a2a_target(url: str, config: Located) -> dict[str, JsonValue] | None:
     if auth.get("type").text() == "bearer" and "${{" in str(token):  # a token in plain text is never copied
         headers["Authorization"] = f"Bearer {token}"
     elif auth.value is not None:
-        auth.lose("`auth` is not carried over", "write `headers: {NAME: ${{ VARIABLE }}}`")
+        auth.drop("`auth` is not carried over", "write `headers: {NAME: ${{ VARIABLE }}}`")
     made |= named("headers", headers)
     mode = config.get("mode")
     if mode.text() in _STREAMING:
         made["streaming"] = _STREAMING[mode.text()]
     elif mode.value is not None:
-        mode.lose("`mode` is none of auto, send and stream; it is not carried over")
+        mode.drop("`mode` is none of auto, send and stream; it is not carried over")
     return {**made, **_timeout(config, "timeout"), **_timeout(config, "timeoutMs")}
 
 
@@ -198,7 +198,7 @@ _SERVERS = {
 _GIVEN = "given-answers"
 _MODES = ("chat", "completion", "responses", "messages", "embedding", "embeddings")
 _LONGEST_NAME = 60
-_IN_PYTHON = "read it with os.environ in this function; secrets do not belong into files"
+_IN_PYTHON = "read it with os.environ in this function; secrets do not belong in files"
 _PATHS = re.compile(r"(?:json|output)((?:\.\w+|\[(?:\d+|'\w+'|\"\w+\")\])*)")
 
 
@@ -232,7 +232,7 @@ class Targets(Struct):
         return name
 
     def add_given(self, case_id: str, answer: str) -> str:
-        """Add a given answer to the target that has these; return its name."""
+        """Add a given answer to the target that replays given answers; return its name."""
         target = self.made.setdefault(_GIVEN, {"provider": "mock", "response": {}})
         target["response"] = {**cast(JsonObject, target["response"]), case_id: answer}
         return _GIVEN
@@ -289,7 +289,7 @@ def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonVa
     if config.value is None:
         config = Located(options.document, options.losses, options.folder, at=(*options.at, "config"), value=None)
     if id_.startswith("file://") and Path(id_).suffix in (".yaml", ".yml", ".json"):
-        place.lose(f"the provider in {id_} is not carried over", "copy it into the configuration")
+        place.drop(f"the provider in {id_} is not carried over", "copy it into the configuration")
         return None
     path, _, function = id_.removeprefix("python:").removeprefix("file://").partition(":")
     if Path(path).suffix == ".py":
@@ -297,7 +297,7 @@ def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonVa
         return {"provider": "python", "callable": called}
     made = _by_id(id_, place, config, folder)
     if made is None:
-        place.lose(f"the provider {id_!r} is not carried over",
+        place.drop(f"the provider {id_!r} is not carried over",
                    "targets are cli, http, python, or a model API (docs/reference/targets.md)")  # fmt: skip
     return made
 
@@ -312,7 +312,7 @@ def _by_id(id_: str, place: Located, config: Located, folder: Path) -> dict[str,
         return _http(id_ if rest.startswith("//") else "", config, place)
     if head == "exec":
         if any(map(has_secret_prefix, re.split(r"[\s='\"]+", rest))):
-            place.lose("the command has a secret in plain text; it is not carried over", "let it read a variable")
+            place.drop("the command has a secret in plain text; it is not carried over", "let it read a variable")
             return None
         return _command(rest.strip(), config, folder)
     if id_ == "echo":
@@ -370,7 +370,7 @@ _BODY = frozenset({
 })  # fmt: skip
 _HANDLED = frozenset({"apiHost", "apiVersion", "projectId", "region"})
 _ADVICE = {
-    "apiKey": "write `api_key: ${{ NAME }}` and set the variable; keys do not belong into files",
+    "apiKey": "write `api_key: ${{ NAME }}` and set the variable; keys do not belong in files",
     "organization": "use `extra_headers: {OpenAI-Organization: …}`",
     "cost": "use `price: {input_per_million, output_per_million}`",
     "functionToolCallbacks": "use `tool_responses: {tool: python:FILE.py:NAME}`",
@@ -384,7 +384,7 @@ def _settings(made: dict[str, JsonValue], config: Located, key: str | None) -> d
     for option, place in config.entries():
         value = with_environment(place.value, place)
         if isinstance(value, str) and value.startswith("file://"):
-            place.lose(f"`{option}` in {value} is not carried over", "copy its content")
+            place.drop(f"`{option}` in {value} is not carried over", "copy its content")
         elif option in _SETTINGS and not (made["provider"] == "azure" and option == "apiBaseUrl"):
             made[_SETTINGS[option]] = setting(place)
         elif option in _BODY:
@@ -399,7 +399,7 @@ def _settings(made: dict[str, JsonValue], config: Located, key: str | None) -> d
             made["api_key"] = value
         elif option not in _HANDLED and option != "apiBaseUrl":
             advice = _ADVICE.get(option, "what the API itself understands goes into `extra_body`")
-            place.lose(f"`{option}` is not carried over", advice)
+            place.drop(f"`{option}` is not carried over", advice)
     if name and "api_key" not in made:
         made["api_key"] = f"${{{{ {name} }}}}"
     if body:
@@ -431,7 +431,7 @@ def _http(url: str, config: Located, place: Located) -> dict[str, JsonValue] | N
     config.keep_only(_HTTP, "an http provider")
     address = _question(setting(config.get("url")) or with_environment(url_without_secrets(url, place), place))
     if not isinstance(address, str) or not address.startswith(("http", "${{")):
-        place.lose("an http provider without a url is not carried over")
+        place.drop("an http provider without a url is not carried over")
         return None
     made: dict[str, JsonValue] = {"provider": "http", "url": address}
     made |= named("headers", _question(settings_by_name(config.get("headers"))))
@@ -446,7 +446,7 @@ def _http(url: str, config: Located, place: Located) -> dict[str, JsonValue] | N
         if match:
             made["response"] = f"${match[1]}"
         elif parser.value is not None:
-            parser.lose(f"`{key}` is not carried over: it is code", "write a JSONPath under `response`: $.a.b[0]")
+            parser.drop(f"`{key}` is not carried over: it is code", "write a JSONPath under `response`: $.a.b[0]")
     return made
 
 
@@ -463,7 +463,7 @@ def _command(command: str, config: Located, folder: Path) -> dict[str, JsonValue
     """Return the target of a command, which gets the prompt as its last argument."""
     for key, place in config.entries():
         if key not in ("basePath", "timeout"):
-            place.lose(f"`{key}` is not carried over", "a command gets {PROMPT}; write further arguments into it")
+            place.drop(f"`{key}` is not carried over", "a command gets {PROMPT}; write further arguments into it")
     made: dict[str, JsonValue] = {"provider": "cli", "command_template": f"{command} {{PROMPT}}"}
     base = config.folder / config.get("basePath").text()
     cwd = relative_path(base, folder)

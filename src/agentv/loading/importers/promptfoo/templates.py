@@ -48,13 +48,13 @@ _OWN = re.compile(r"\{%-?\s*(?:for\s+(\w+)(?:\s*,\s*(\w+))?\s+in|set\s+(\w+)\s*=
 
 
 def _own_names(text: str) -> frozenset[str]:
-    """Return the names that code in a text gives a value, and `loop`."""
+    """Return the names that template code in a text assigns, and `loop`."""
     found = {name for match in _OWN.finditer(text) for name in match.groups() if name}
     return frozenset({*found, "loop"} if found else ())
 
 
 def our_text(text: str, place: Located) -> str:
-    """Return a promptfoo text with our variables; what has no counterpart is kept literally and recorded."""
+    """Return a promptfoo text with our variables; what has no counterpart stays as literal text and is recorded."""
     own = _own_names(text)
 
     def put(match: re.Match[str]) -> str:
@@ -64,13 +64,13 @@ def our_text(text: str, place: Located) -> str:
             return ""
         if match["block"]:
             advice = "write two prompts, or prepare the text in a column"
-            place.lose(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
+            place.drop(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
             return _literal(match[0])
         ours = _expression(match["inner"])
         if ours is not None and _first_name(match["inner"].strip()) in own:
             return _literal(match[0])  # a part of code, which is recorded
         if ours is None:
-            place.lose(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
+            place.drop(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
                        "json, upper, lower, trim and default(x)")  # fmt: skip
             return _literal(match[0])
         return ours
@@ -90,7 +90,7 @@ def our_value(value: JsonValue, place: Located) -> JsonValue:
 
 
 def with_environment(value: JsonValue, place: Located) -> JsonValue:
-    """Return a setting with `{{ env.NAME }}` as `${{ NAME }}`; `{{ prompt }}` and others stay."""
+    """Return a setting with `{{ env.NAME }}` as `${{ NAME }}`; other variables such as `{{ prompt }}` stay."""
     if isinstance(value, str):
         return _TAG.sub(lambda match: _environment(match, place), value)
     if isinstance(value, Mapping):
@@ -103,7 +103,7 @@ def with_environment(value: JsonValue, place: Located) -> JsonValue:
 def _environment(match: re.Match[str], place: Located) -> str:
     found = _ENVIRONMENT.fullmatch(match["inner"] or "")
     if found is None and match["block"]:
-        place.lose(f"{_short(match[0])} is not carried over", "only ${{ NAME }} is read from the environment")
+        place.drop(f"{_short(match[0])} is not carried over", "only ${{ NAME }} is read from the environment")
     return match[0] if found is None else f"${{{{ {found[1]} }}}}"
 
 

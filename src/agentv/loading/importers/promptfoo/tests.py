@@ -1,4 +1,4 @@
-"""Tests of promptfoo as they are meant: files read, defaults added, lists of values multiplied."""
+"""Tests of promptfoo in full: files read, defaults added, and lists of values expanded."""
 
 import itertools
 import re
@@ -58,7 +58,7 @@ _CODE_MARKS = {"javascript:": "javascript", "fn:": "javascript", "eval:": "javas
 
 
 class Test(Struct, frozen=True):
-    """One test with its defaults: its values, its assertions, and the options that hold for it."""
+    """One test with its defaults: its values, its assertions, and its options."""
 
     place: Located
     description: str
@@ -68,13 +68,13 @@ class Test(Struct, frozen=True):
     threshold: Located
     metadata: dict[str, JsonValue]
     provider: Located
-    """A provider of its own."""
+    """The provider that the test defines itself."""
     providers: Located
-    """The names of those of the configuration's providers that answer it."""
+    """The names of the configuration's providers that answer this test."""
     prompts: Located
-    """The names of those of the configuration's prompts that it is sent with."""
+    """The names of the configuration's prompts that this test is sent with."""
     output: Located
-    """An answer that is given, so that no provider is called."""
+    """A given answer; no provider is called."""
 
 
 class Sources(Struct, frozen=True):
@@ -85,7 +85,7 @@ class Sources(Struct, frozen=True):
 
 
 def find_tests(source: Located) -> Sources:
-    """Return the tests of a configuration. Files without assertions and other marks remain datasets."""
+    """Return the tests of a configuration. A file of values alone, without assertions or options, remains a dataset."""
     listed: list[Located] = []
     datasets: list[tuple[Path, Located]] = []
     for item in source.items():
@@ -102,21 +102,21 @@ def find_tests(source: Located) -> Sources:
 def _of_item(item: Located) -> Iterator[Located | Path]:
     if isinstance(item.value, Mapping):
         if "path" in item.value:
-            item.lose(f"the tests made by {item.get('path').text()} are not carried over",
+            item.drop(f"the tests made by {item.get('path').text()} are not carried over",
                       "write them to a file, or use a dataset's function: evalcases: {file: data.py:rows}")  # fmt: skip
         else:
             yield item
         return
     name = item.text().removeprefix("file://")
     if re.match(r"\w+://", name) or name.startswith("huggingface:"):
-        item.lose(f"the tests of {name} are not carried over", "export them as CSV and name the file")
+        item.drop(f"the tests of {name} are not carried over", "export them as CSV and name the file")
     elif is_code(name):
-        item.lose(f"the tests made by {name} are not carried over",
+        item.drop(f"the tests made by {name} are not carried over",
                   "write them to a file, or use a dataset's function: evalcases: {file: data.py:rows}")  # fmt: skip
     else:
         paths = sorted(item.folder.glob(name)) if re.search(r"[*?\[]", name) else [item.folder / name]
         if not any(path.is_file() for path in paths):
-            item.lose(f"the file {name!r} does not exist; its tests are not carried over")
+            item.drop(f"the file {name!r} does not exist; its tests are not carried over")
         for path in paths:
             if path.is_file():
                 place = item.inside(path)
@@ -144,7 +144,7 @@ def rows_of(path: Path, item: Located) -> Iterator[Located]:
         return
     rows = _lines(path) if path.suffix.lower() == ".jsonl" else open_rows(path)
     if rows is None:
-        item.lose(f"the tests of {path.name} are not carried over", "export them as CSV and name the file")
+        item.drop(f"the tests of {path.name} are not carried over", "export them as CSV and name the file")
         return
     for row in rows:
         if row.problems:
@@ -162,10 +162,10 @@ def _lines(path: Path) -> Iterator[Row]:
 
 
 def _as_test(found: Located) -> Iterator[Located]:
-    """Yield a row of a table as a test, or a test as it is; anything else is recorded."""
+    """Yield a test, or the test made of a table row; anything else is recorded."""
     value = found.value
     if not isinstance(value, Mapping):
-        found.lose(f"a test must be an object, but is {kind_of(value)}; it is not carried over")
+        found.drop(f"a test must be an object, but is {kind_of(value)}; it is not carried over")
         return
     if {"vars", "assert", "options"} & value.keys():
         yield found
@@ -176,7 +176,7 @@ def _as_test(found: Located) -> Iterator[Located]:
 
 
 def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
-    """Return the test that a row with promptfoo's `__` columns stands for."""
+    """Return the test in a table row, whose columns with `__` are promptfoo's own."""
     test: dict[str, JsonValue] = {}
     values: dict[str, JsonValue] = {}
     options: dict[str, JsonValue] = {}
@@ -201,21 +201,21 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
         elif not name.startswith("__"):
             values[name] = value
         elif name != "__metric" and not name.startswith("__config:"):
-            place.lose(f"the column {name!r} is not carried over")
+            place.drop(f"the column {name!r} is not carried over")
     parts: dict[str, JsonValue] = {"vars": values, "assert": assertions, "options": options, "metadata": metadata}
     test.update({key: part for key, part in parts.items() if part or key == "vars"})
     return test
 
 
 def _threshold(cell: JsonValue, name: str, place: Located) -> dict[str, JsonValue]:
-    """Return the threshold in a cell, {} for an empty one, and for one that is not a number, which is recorded."""
+    """Return the threshold in a cell; {} if the cell is empty or not a number, which is recorded."""
     if cell in (None, ""):
         return {}
     with suppress(ValueError):
         number = float(str(cell))
         if isfinite(number):
             return {"threshold": number}
-    place.lose(f"{name} is not a number: {cell!r}; it is not carried over")
+    place.drop(f"{name} is not a number: {cell!r}; it is not carried over")
     return {}
 
 
@@ -266,14 +266,14 @@ def with_defaults(test: Located, default: Located) -> Test:
 
 
 def _need_object(place: Located, *, may_be_files: bool) -> None:
-    """Record a value that is not an object, nor, if it may be, the name of a file or a list of such names."""
+    """Record a value that is not an object nor, with `may_be_files`, a file name or a list of them."""
     is_read = isinstance(place.value, Mapping) or (may_be_files and isinstance(place.value, str | list))
     if place.value is not None and not is_read:
-        place.lose(f"`{place.at[-1]}` is not an object; it is not carried over")
+        place.drop(f"`{place.at[-1]}` is not an object; it is not carried over")
 
 
 def is_named(reference: str, names: Iterable[str]) -> bool:
-    """Return True if a filter of a test means one of the names of a prompt or provider, as promptfoo compares them."""
+    """Return True if a test's filter matches a name of a prompt or provider, by promptfoo's rules."""
     start = reference.removesuffix("*") if reference.endswith("*") else f"{reference}:"
     return any(name == reference or name.startswith(start) for name in names if name)
 
@@ -283,7 +283,7 @@ def report_options(options: Located) -> None:
     for key, place in options.entries():
         advice = OPTION_KEYS.get(key, "what a model needs goes into its target")
         if advice is not None:
-            place.lose(f"`{key}` is not carried over", advice)
+            place.drop(f"`{key}` is not carried over", advice)
 
 
 def _values(source: Located) -> dict[str, JsonValue]:
@@ -297,10 +297,10 @@ def _values(source: Located) -> dict[str, JsonValue]:
         value = place.value
         if isinstance(value, str) and value.startswith("file://"):
             if is_code(value):
-                place.lose(f"the value made by {value} is not carried over", "prepare it in a dataset's function")
+                place.drop(f"the value made by {value} is not carried over", "prepare it in a dataset's function")
                 value = ""
             elif Path(value).suffix.lower() in (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".mp3", ".wav"):
-                place.lose(f"{value} is not carried over", "attach it to the message: {type: image, value: PATH}")
+                place.drop(f"{value} is not carried over", "attach it to the message: {type: image, value: PATH}")
                 value = ""
             else:
                 value = load_value(value, place)
@@ -315,7 +315,7 @@ def expanded(test: Test) -> list[Test]:
         return [test]
     combinations = list(itertools.islice(itertools.product(*lists.values()), _MOST_CASES + 1))
     if len(combinations) > _MOST_CASES:
-        test.place.lose(f"its lists of values make more than {_MOST_CASES} cases; it is not carried over")
+        test.place.drop(f"its lists of values make more than {_MOST_CASES} cases; it is not carried over")
         return []
     return [replace(test, values={**test.values, **dict(zip(lists, chosen, strict=True))}) for chosen in combinations]
 
@@ -330,7 +330,7 @@ def of_scenarios(source: Located) -> list[Located]:
             listed = list(open_located(path, item.losses).items())
         for scenario in listed:
             if not isinstance(scenario.value, Mapping):
-                scenario.lose(f"a scenario must be an object, but is {kind_of(scenario.value)}; it is not carried over")
+                scenario.drop(f"a scenario must be an object, but is {kind_of(scenario.value)}; it is not carried over")
             scenario.keep_only({"description": None, "config": None, "tests": None}, "a scenario")
             configs = [part for entry in scenario.get("config").items() for part in _of_entry(entry)]
             tests = [part for entry in scenario.get("tests").items() for part in _of_entry(entry)]
@@ -348,7 +348,7 @@ def _of_entry(entry: Located) -> list[Located]:
 def _combined(config: Located, test: Located) -> Located:
     """Return a test with the keys of a scenario's configuration; variables and assertions are added up.
 
-    It stands in a copy of the test's document, so that its own keys have their places.
+    It is in a copy of the test's document, so that the test's own keys have their positions.
     """
     marks: dict[int, Mapping[Key, Spot]] = {**config.document.marks, **test.document.marks}
     first = config.value if isinstance(config.value, Mapping) else {}
@@ -377,7 +377,7 @@ def _merged(first: JsonObject, second: JsonObject, marks: dict[int, Mapping[Key,
 
 
 def _with_value(whole: JsonValue, at: JsonPath, value: JsonValue, marks: dict[int, Mapping[Key, Spot]]) -> JsonValue:
-    """Return a copy of a document's value that has another value at a path; what is copied gets its marks."""
+    """Return a copy of a document's value with another value at a path; copied containers get their marks."""
     if not at:
         return value
     inner = _with_value(child(whole, at[0]), at[1:], value, marks)
