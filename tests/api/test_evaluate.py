@@ -165,7 +165,7 @@ def test_an_exception_group_is_reported_by_its_first_cause() -> None:
 def test_a_key_of_a_reply_that_is_not_read_is_noted_once_for_its_target() -> None:
     report = evaluate([SUM, SUM_AGAIN], task=lambda _: {"text": "4", "txet": "5"}, evaluators=[FOUR])
     assert [note for note in report.notes if "txet" in note] == [
-        "target 'task': its replies have the unknown key 'txet', which is ignored; did you mean 'text'?"
+        "target 'task': its responses have the unknown key 'txet', which is ignored; did you mean 'text'?"
     ]
 
 

@@ -273,7 +273,7 @@ def test_a_trace_from_a_function_is_noted_once_as_deprecated() -> None:
     report = evaluate(cases, task=task, evaluators=[{"type": "contains", "value": "x"}])
     noted = [note for note in report.notes if "'trace', which is deprecated" in note]
     assert len(noted) == 1
-    assert noted[0].startswith("target 'task': its replies have the key 'trace'")
+    assert noted[0].startswith("target 'task': its responses have the key 'trace'")
 
 
 def test_a_configuration_takes_the_names_of_the_prd() -> None:

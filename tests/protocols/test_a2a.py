@@ -17,7 +17,7 @@ from tests.support.ports import free_port, running
 
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
-from agentv.providers.protocols.a2a_replies import Reply
+from agentv.providers.protocols.a2a_responses import A2aResponse
 from agentv.providers.protocols.a2a_settings import A2aSettings
 from agentv.types.errors import EvalFileError, ProviderError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -224,7 +224,7 @@ def test_headers_are_not_sent_to_another_host_that_the_card_names(start: Start) 
     failure = failure_of(target(url, headers={"X-Key": "secret"}), make_request("where"))
 
     assert failure.kind == "config_error"
-    assert "http://elsewhere.example/, another host" in failure.message
+    assert "http://elsewhere.example/, a host other than" in failure.message
     assert ask(target(url, headers={"X-Key": "a"}, endpoint=url), make_request("where")).text == "You said: where"
 
 
@@ -283,7 +283,7 @@ def test_a_card_that_cannot_be_used_is_a_failure(card: str, kind: str, expected:
 @pytest.mark.parametrize(
     ("body", "status", "kind", "expected"),
     [
-        ("<html>", "200 OK", "malformed_reply", "the agent's reply cannot be read: "),
+        ("<html>", "200 OK", "malformed_reply", "the agent's response cannot be read: "),
         ("not now", "503 Unavailable", "server_error", "the message was answered with HTTP status 503: not now"),
         ('{"jsonrpc": "2.0", "id": 1, "result": {"hologram": 3}}', "200 OK", "unexpected_shape", "the agent"),
     ],
@@ -346,18 +346,18 @@ def test_an_agent_that_never_sends_its_card_is_a_time_out() -> None:
 
 
 def test_a_part_of_an_unknown_kind_is_named() -> None:
-    collected = Reply()
+    collected = A2aResponse()
     collected.add({"message": {"messageId": "1", "parts": [{"hologram": 3}, {"text": "seen"}]}})
 
-    assert collected.response().text == "[unknown]\nseen"
+    assert collected.to_response().text == "[unknown]\nseen"
 
 
 def test_what_the_agent_said_last_is_the_answer_of_a_task_without_artifacts() -> None:
-    collected = Reply()
+    collected = A2aResponse()
     said: JsonObject = {"role": "ROLE_AGENT", "parts": [{"text": "Done."}]}
     collected.add({"task": {"id": "1", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED", "message": said}}})
 
-    assert collected.response().text == "Done."
+    assert collected.to_response().text == "Done."
 
 
 def status(state: str, said: str = "", role: str = "ROLE_AGENT") -> JsonObject:
@@ -383,12 +383,12 @@ QUESTION = turn("How much?", "ROLE_USER")
 )
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED"])
 def test_what_the_agent_said_on_the_way_is_no_answer(history: list[JsonValue], expected: str, state: str) -> None:
-    collected = Reply()
+    collected = A2aResponse()
     collected.add({"statusUpdate": {"taskId": "1", "status": status("WORKING", "Looking it up.")}})
     collected.add({"statusUpdate": {"taskId": "1", "status": status("WORKING")}})
     collected.add({"task": {"id": "1", "status": status(state), "history": history}})
 
-    assert collected.response().text == expected
+    assert collected.to_response().text == expected
     assert collected.said() == ""
     assert [event.text for event in collected.updates if event.text] == ["Looking it up."]
 

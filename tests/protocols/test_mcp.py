@@ -250,8 +250,8 @@ def test_a_time_out_reports_when_the_server_is_ended() -> None:
         return [error.failure.message for error in errors if isinstance(error, ProviderError)]
 
     first, second = with_provider(target(), use)
-    assert first.startswith("no answer of the server within 0.5 s; the server is ended after its other calls; ")
-    assert second.startswith("no answer of the server within 1 s; the server is ended; ")
+    assert first.startswith("no answer of the server within 0.5 s; the server is stopped after its other calls; ")
+    assert second.startswith("no answer of the server within 1 s; the server is stopped; ")
 
 
 def test_a_cancelled_call_leaves_no_server() -> None:

@@ -28,11 +28,13 @@ def stream_of(
     log: AgentLog | None = None,
     *,
     secrets: Iterable[str] = (),
-    noise: frozenset[str] = frozenset(),
+    fragment_types: frozenset[str] = frozenset(),
     show: Callable[[str], None] | None = None,
 ) -> AgentStream:
     redactor = SecretRedactor(secrets)
-    return AgentStream(read, log or AgentLog(None), redactor=redactor, clock=lambda: NOW, noise=noise, show=show)
+    return AgentStream(
+        read, log or AgentLog(None), redactor=redactor, clock=lambda: NOW, fragment_types=fragment_types, show=show
+    )
 
 
 @pytest.mark.parametrize("agent", READERS)
@@ -111,9 +113,9 @@ def test_secrets_are_struck_before_anything_is_made_of_a_line(tmp_path: Path) ->
     assert "01234567" not in stream.tail
 
 
-def test_noise_is_neither_stored_nor_logged(tmp_path: Path) -> None:
+def test_fragments_are_neither_stored_nor_logged(tmp_path: Path) -> None:
     log = AgentLog(tmp_path / "log", "json")
-    stream = stream_of(log=log, noise=frozenset({"delta"}), secrets=["sk-01234567"])
+    stream = stream_of(log=log, fragment_types=frozenset({"delta"}), secrets=["sk-01234567"])
 
     stream.feed(lines({"type": "delta", "text": "sk-012"}, {"text": "34567", "type": "delta"}).encode())
     stream.end()
@@ -124,7 +126,7 @@ def test_noise_is_neither_stored_nor_logged(tmp_path: Path) -> None:
 
 
 def test_a_run_of_pieces_may_be_long_but_not_endless() -> None:
-    stream = stream_of(noise=frozenset({"delta"}))
+    stream = stream_of(fragment_types=frozenset({"delta"}))
     chunk = lines({"type": "delta", "text": "x" * 2**20}).encode()
     heard = 0
 
@@ -158,8 +160,8 @@ def test_a_summary_has_a_line_for_each_step(tmp_path: Path) -> None:
     logged = [re.sub(r"[0-9a-f-]{36}", "ID", line) for line in (tmp_path / "log").read_text().splitlines()]
     command = "printf '20 euros\\\\n' > notes.txt && cat notes.txt"
     assert logged[:5] == [
-        "07:00:01 knows    ID",
-        "07:00:01 knows    fake-model toolUse",
+        "07:00:01 session  ID",
+        "07:00:01 session  fake-model toolUse",
         "07:00:01 uses     100 tokens in, 10 out",
         f'07:00:01 calls    bash {{"command":"{command}","description":"Look"}}',
         "07:00:01 returns  20 euros",

@@ -16,7 +16,7 @@ from agentv.providers.apis.gemini import ContentDialogue, GeminiSettings
 from agentv.providers.apis.http import HttpResponse, json_bytes, status_failure
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
-from agentv.providers.apis.streamed_reply import StreamedReply
+from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import utc_now
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonValue
@@ -183,7 +183,7 @@ EVENTS: dict[str, tuple[Dialogue, Any]] = {
 @given(data=st.data())
 def test_any_stream_of_events(api: str, data: st.DataObject) -> None:
     dialogue, event = EVENTS[api]
-    reply = StreamedReply(dialogue.collector(), now=lambda: 0.0)
+    reply = StreamedResponse(dialogue.collector(), now=lambda: 0.0)
 
     def read() -> JsonValue:
         for value in data.draw(st.lists(event | OBJECTS, max_size=6)):

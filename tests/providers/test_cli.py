@@ -132,7 +132,7 @@ def test_notes_about_the_reply_are_kept_beside_those_about_the_command() -> None
 
     unread, ran = ask(target_of(command, verbose=True)).notes
 
-    assert unread == "its replies have the unknown key 'txet', which is ignored; did you mean 'text'?"
+    assert unread == "its responses have the unknown key 'txet', which is ignored; did you mean 'text'?"
     assert ran.startswith("ran in ")
 
 

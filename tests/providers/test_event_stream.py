@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.providers.apis.streamed_reply import EventReader, ServerEvent
+from agentv.providers.apis.streamed_response import EventReader, ServerEvent
 from agentv.types.errors import ProviderError
 
 STREAM = (

@@ -15,7 +15,7 @@ from tests.support.asking import ask, failure_of, make_request, make_target
 from tests.support.judging import make_context
 
 from agentv import EvalCase, EvaluatorConfig, evaluate
-from agentv.providers.apis.replies import parse_output
+from agentv.providers.apis.responses import parse_output
 from agentv.providers.local.python import PythonSettings
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.types.errors import PluginError

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from agentv.providers.apis.replies import parse_output
+from agentv.providers.apis.responses import parse_output
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent
@@ -120,7 +120,7 @@ def test_usage_is_read_by_the_names_of_any_api(usage: JsonValue, counts: tuple[i
 def test_usage_without_a_count_is_unknown_and_reported() -> None:
     response = parse_output('{"text": "x", "usage": {"tokens": 4, "input": "3", "output": -1}}')
     assert response.usage is None
-    assert response.notes == ("the usage in its replies has no known token counts; write {input, output}",)
+    assert response.notes == ("the usage in its responses has no known token counts; write {input, output}",)
 
 
 @pytest.mark.parametrize("cost", ['"free"', "-3", "true", "1e999", "NaN", '{"total": 1}'])
@@ -128,7 +128,7 @@ def test_usage_without_a_count_is_unknown_and_reported() -> None:
 def test_a_cost_that_is_no_amount_is_unknown_and_reported(key: str, cost: str) -> None:
     response = parse_output(f'{{"text": "x", "{key}": {cost}}}')
     assert response.cost_usd is None
-    assert response.notes == ("the cost in its replies is not an amount; write a number of dollars, 0 or more",)
+    assert response.notes == ("the cost in its responses is not an amount; write a number of dollars, 0 or more",)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_cost_is_read_beside_the_text_or_in_the_usage(beside: dict[str, JsonValu
 
 def test_keys_that_are_not_read_are_noted_only_in_a_reply_that_is_read() -> None:
     misspelt, unknown = parse_output('{"text": "x", "txet": 1, "shoe": 2}').notes
-    assert misspelt == "its replies have the unknown key 'txet', which is ignored; did you mean 'text'?"
+    assert misspelt == "its responses have the unknown key 'txet', which is ignored; did you mean 'text'?"
     assert unknown.startswith(
-        "its replies have the unknown key 'shoe', which is ignored; known keys: text, output_messages, "
+        "its responses have the unknown key 'shoe', which is ignored; known keys: text, output_messages, "
     )
     assert parse_output('{"answer": "x"}').notes == ()
 

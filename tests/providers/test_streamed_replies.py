@@ -24,7 +24,7 @@ from agentv.providers.apis.anthropic import MessagesCollector
 from agentv.providers.apis.gemini import ContentCollector
 from agentv.providers.apis.openai import ResponsesCollector
 from agentv.providers.apis.openai_chat import ChatCollector
-from agentv.providers.apis.streamed_reply import Collector, StreamedReply
+from agentv.providers.apis.streamed_response import Collector, StreamedResponse
 from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import Provider, ProviderResponse
@@ -82,7 +82,7 @@ def given_replies() -> Iterator[tuple[FakeServer, list[Reply]]]:
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(reply=replies)
 @apis
-def test_a_streamed_reply_is_the_same_response(
+def test_a_streamed_response_is_the_same_response(
     given_replies: tuple[FakeServer, list[Reply]], api: Any, reply: Reply
 ) -> None:
     server, given_so_far = given_replies
@@ -426,7 +426,7 @@ def test_a_stream_cut_at_any_byte_is_never_taken_for_whole(server: FakeServer, f
 
 
 def cut_after(form: str, beginning: bytes) -> str:
-    reader = StreamedReply(COLLECTORS[form](), now=count().__next__)
+    reader = StreamedResponse(COLLECTORS[form](), now=count().__next__)
     reader.feed(beginning)
     try:
         reader.finish()
@@ -436,7 +436,7 @@ def cut_after(form: str, beginning: bytes) -> str:
 
 
 def so_far(form: str, beginning: bytes) -> JsonValue:
-    reader = StreamedReply(COLLECTORS[form](), now=count().__next__)
+    reader = StreamedResponse(COLLECTORS[form](), now=count().__next__)
     reader.feed(beginning)
     return reader.so_far()
 
@@ -500,7 +500,7 @@ def test_an_answer_above_the_limit_is_refused() -> None:
 
 def test_the_first_token_is_the_first_text_reasoning_or_argument() -> None:
     clock = count()
-    reader = StreamedReply(ChatCollector(), now=lambda: float(next(clock)))
+    reader = StreamedResponse(ChatCollector(), now=lambda: float(next(clock)))
     reader.feed(stream_of(chunks({"role": "assistant", "content": ""}, finish_reason=None)))
     assert reader.first_token_at is None
     reader.feed(stream_of(chunks({"reasoning_content": "Hm"})))

@@ -13,7 +13,7 @@ from agentv.types.messages import ChatMessage, Message, TraceEvent
 from agentv.types.records.fields import always
 from agentv.types.usage import Usage
 
-TRACE_NOTE = "its replies have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
+TRACE_NOTE = "its responses have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
 """The note on an answer whose program or function gave the older form of its steps."""
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"

@@ -99,10 +99,10 @@ def check_paths(
     allow_paths: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
 ) -> CheckResult:
-    """Check eval files and the targets and project files that they use; `paths` may also contain targets and project files.
+    """Check eval files and the targets and project files that they use; `paths` may name any of these.
 
-    JSON Lines files are read to their end. Files that eval files name may also lie in the folders
-    `allow_paths`, outside of the project. Raises ConfigError for a path that does not exist.
+    JSON Lines files are read to their end. `allow_paths` are folders outside of the project that files
+    named by eval files may lie in. Raises ConfigError for a path that does not exist.
     """
     paths = paths_to_read(paths, cwd=cwd)
     files = find_eval_files(paths, cwd=cwd)

@@ -42,21 +42,21 @@ LogFormat: TypeAlias = Literal["summary", "json"]
 
 MAX_LOG_BYTES = 64 * 2**20
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_NAME = 60
+_MAX_CASE_CHARACTERS = 60
 
 
 class AgentLog:
     """Writes lines as they arrive: readable lines (`summary`) or the raw events (`json`).
 
-    Only the current user can read the file. If it cannot be written, logging stops, since it must not cost an answer,
-    and `problem` holds the reason. Without a path nothing is written.
+    Only the current user can read the file. If it cannot be written, logging stops and `problem` holds the reason: a
+    failure of the log must not fail the call. Without a path nothing is written.
     """
 
     def __init__(self, path: Path | None, log_format: LogFormat = "summary") -> None:
         self.paths: tuple[str, ...] = ()
         self.problem: str | None = None
         self._format = log_format
-        self._left = MAX_LOG_BYTES
+        self._bytes_left = MAX_LOG_BYTES
         self._descriptor: int | None = None
         if path is None:
             return
@@ -88,9 +88,9 @@ class AgentLog:
         if self._descriptor is None or self.problem is not None:
             return
         content = f"{line}\n".encode(errors="replace")
-        self._left -= len(content)
+        self._bytes_left -= len(content)
         try:
-            if self._left < 0:
+            if self._bytes_left < 0:
                 self.problem = f"the log ends at {MAX_LOG_BYTES / 2**20:g} MiB: {self.paths[0]}"
             else:
                 os.write(self._descriptor, content)
@@ -100,7 +100,7 @@ class AgentLog:
 
 def log_path(folder: Path, case_id: str, log_format: LogFormat, *, now: datetime) -> Path:
     """Return the path of a new log, named after the time and the case."""
-    case = _UNSAFE.sub("-", case_id)[:_NAME] or "case"
+    case = _UNSAFE.sub("-", case_id)[:_MAX_CASE_CHARACTERS] or "case"
     suffix = "jsonl" if log_format == "json" else "log"
     return folder / f"{now:%Y%m%dT%H%M%SZ}-{case}-{secrets.token_hex(4)}.{suffix}"
 
@@ -182,17 +182,18 @@ ReadEvent: TypeAlias = Callable[[JsonObject, str], Iterable[Step]]
 
 MAX_STREAM_BYTES = 256 * 2**20
 MAX_STORED_BYTES = 32 * 2**20
-"""The limit of stored output; noise, which only repeats other events in pieces, is not stored."""
+"""The limit of stored output. Fragments are not stored: other events repeat them in full."""
 
 _TAIL = 2_000
 _TYPE = re.compile(r'\{"type":\s?"([^"\\]*)"')
 
 
 class AgentStream:
-    """Parses the output of an agent. `noise` holds the types of events that only repeat others in pieces.
+    """Parses the output of an agent.
 
-    Secrets are redacted from each line before anything else; noise is not even logged, since a secret may be spread
-    over its pieces. `tail` is the end of the output. `show` takes the readable lines of the log, uncut, for the screen.
+    `fragment_types` are the types of events with pieces of a message that another event repeats in full. They are
+    skipped and not logged, since a secret that is spread over several pieces is not found. From all other lines,
+    secrets are redacted first. `tail` is the end of the output. `show` is called with each readable line, uncut.
     """
 
     def __init__(
@@ -202,7 +203,7 @@ class AgentStream:
         *,
         redactor: SecretRedactor,
         clock: Clock,
-        noise: frozenset[str] = frozenset(),
+        fragment_types: frozenset[str] = frozenset(),
         show: Callable[[str], None] | None = None,
     ) -> None:
         self.transcript = Transcript()
@@ -211,10 +212,10 @@ class AgentStream:
         self._read = read
         self._redactor = redactor
         self._clock: Callable[[], datetime] = clock
-        self._noise = noise
+        self._fragment_types = fragment_types
         self._show = show
         self._rest = bytearray()
-        self._plain: list[str] = []
+        self._plain_lines: list[str] = []
         self._received_bytes = 0
         self._stored_bytes = 0
 
@@ -226,14 +227,14 @@ class AgentStream:
             *lines, rest = self._rest.split(b"\n")
             self._rest = rest
             for line in lines:
-                self._take(line)
+                self._parse_line(line)
         return self._received_bytes <= MAX_STREAM_BYTES and self._stored_bytes + len(self._rest) <= MAX_STORED_BYTES
 
     def end(self) -> None:
-        """Parse what follows the last line end; output without lines of events may be one JSON document of events."""
-        self._take(self._rest)
+        """Parse the text after the last line end. Output without events in lines may be one JSON document of events."""
+        self._parse_line(self._rest)
         self._rest = bytearray()
-        text = "\n".join(self._plain)
+        text = "\n".join(self._plain_lines)
         document = parse_object(text) or parse_object(f'{{"events": {text}}}')
         for event in _events_in(document or {}):
             self._event(event)
@@ -243,21 +244,21 @@ class AgentStream:
         return self._redactor.redact(text)
 
     def note(self, text: str) -> None:
-        """Write a line of agentv's own to the log."""
+        """Write a message of agentv itself to the log."""
         line = self.redact(text)
         self.log.line(iso(self._clock()), line)
         if self._show is not None:
             self._show(line)
 
-    def _take(self, raw: bytes | bytearray) -> None:
+    def _parse_line(self, raw: bytes | bytearray) -> None:
         line = self.redact(raw.decode("utf-8", "replace").strip())
-        shape = _TYPE.match(line)
-        if not line or (shape and shape[1] in self._noise):
+        type_at_start = _TYPE.match(line)
+        if not line or (type_at_start and type_at_start[1] in self._fragment_types):
             return
         event = parse_object(line)
         if event is None:
-            self._plain.append(line)
-        elif event.get("type") in self._noise:
+            self._plain_lines.append(line)
+        elif event.get("type") in self._fragment_types:
             return
         self._stored_bytes += len(raw)
         self.tail = f"{self.tail}\n{line}"[-_TAIL:]
@@ -268,7 +269,7 @@ class AgentStream:
     def _event(self, event: JsonObject) -> None:
         at = iso(self._clock())
         for step in self._read(event, at):
-            if not self.transcript.knows(step) and not (isinstance(step, Used) and step.is_estimate):
+            if not self.transcript.only_completes_call(step) and not (isinstance(step, Used) and step.is_estimate):
                 self.log.line(at, summary_of(step))
                 if self._show is not None:
                     self._show(whole_summary_of(step))
@@ -285,7 +286,7 @@ _KINDS: dict[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
 
 
 async def run_agent(command: Command, stream: AgentStream, *, name: str, timeout_s: float) -> None:
-    """Run an agent to its end; `stream` then holds its steps. Raises ProviderError if it gave no answer."""
+    """Run an agent to its end; `stream` then holds its steps. Raises ProviderError if there is no answer."""
     try:
         outcome = await run_process(command, timeout_s=timeout_s, listener=stream.feed)
     except OSError as error:
@@ -350,9 +351,9 @@ def utc_now() -> datetime:
 class Agent(Struct, frozen=True, kw_only=True):
     """The definition of one agent.
 
-    `arguments` is called with a request and a folder for side files. `read_side_files`, called after the agent has
-    ended with this folder and what is known of its answer, reads further steps. `noise` holds the types of events that
-    only repeat others in pieces. `env` is added to the environment; keys belong there, never in the arguments.
+    `arguments` is called with a request and a folder for side files. After the agent has ended, `read_side_files` is
+    called with the same folder and the response so far, and returns further steps. `fragment_types` is
+    as for AgentStream. `env` is added to the environment; keys belong there, never in the arguments.
     `writes_prompt_file`: a fresh workspace gets `prompt.md`.
     """
 
@@ -362,7 +363,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     settings: AgentSettings
     arguments: Callable[[ProviderRequest, Path], Sequence[str]]
     read: ReadEvent
-    noise: frozenset[str] = frozenset()
+    fragment_types: frozenset[str] = frozenset()
     env: Mapping[str, str] = field(default_factory=dict)
     prompt: Callable[[ProviderRequest], str] = build_agent_prompt
     writes_prompt_file: bool = False
@@ -405,7 +406,7 @@ class AgentProvider:
             log.close()
 
     async def _run(self, request: ProviderRequest, prompt: str, folder: Path, log: AgentLog) -> ProviderResponse:
-        """Return the agent's answer; a failure or a cancellation carries what the agent said before."""
+        """Return the agent's answer; a failure or a cancellation carries the response so far."""
         command = Command(
             argv=(self._find(), *self._agent.arguments(request, folder)),
             cwd=str(self._cwd(request, folder, prompt)),
@@ -415,7 +416,7 @@ class AgentProvider:
         )
         stream = self._stream(log, request.on_log_line if self._agent.is_logged else None)
 
-        def said(exit_code: int | None) -> ProviderResponse:
+        def response_so_far(exit_code: int | None) -> ProviderResponse:
             for step in self._agent.read_side_files(folder, stream.transcript.response()):
                 stream.transcript.add(step)
             response = stream.transcript.response()
@@ -431,14 +432,14 @@ class AgentProvider:
             await run_agent(command, stream, name=self.kind, timeout_s=request.timeout_s or self._target.try_timeout_s)
         except ProviderError as error:
             exit_code = (error.failure.details or {}).get("exit_code")
-            before = said(exit_code if isinstance(exit_code, int) else None)
-            raise ProviderError(error.failure, partial=None if stream.transcript.is_empty else before) from None
+            partial = response_so_far(exit_code if isinstance(exit_code, int) else None)
+            raise ProviderError(error.failure, partial=None if stream.transcript.is_empty else partial) from None
         except asyncio.CancelledError as error:
             stream.end()
-            before = said(None)
-            keep_call(error, None if stream.transcript.is_empty else before)
+            partial = response_so_far(None)
+            keep_call(error, None if stream.transcript.is_empty else partial)
             raise
-        return said(0)
+        return response_so_far(0)
 
     def _find(self) -> str:
         agent = self._agent
@@ -457,7 +458,9 @@ class AgentProvider:
         inherited = secret_values({**os.environ, **self._env}, public=self._target.public_env)
         redactor = SecretRedactor({*self._target.secrets, *inherited})
         agent, clock = self._agent, self._clock
-        return AgentStream(agent.read, log, redactor=redactor, clock=clock, noise=agent.noise, show=show)
+        return AgentStream(
+            agent.read, log, redactor=redactor, clock=clock, fragment_types=agent.fragment_types, show=show
+        )
 
     def _cwd(self, request: ProviderRequest, folder: Path, prompt: str) -> Path:
         """Return the agent's working folder; a fresh one is made if none is configured."""

@@ -64,7 +64,7 @@ def make_claude(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         settings=settings,
         arguments=lambda request, _: claude_arguments(settings, request),
         read=read_claude,
-        noise=frozenset({"stream_event"}),
+        fragment_types=frozenset({"stream_event"}),
         log_dir=settings.log_dir,
         log_format=settings.log_format,
     )
@@ -136,7 +136,7 @@ def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
 
 
 def _used_so_far(message: JsonObject) -> Iterator[Step]:
-    """Read the usage of a model call that goes on; its `result` is exact and replaces it.
+    """Read the usage of a model call in progress; the later `result` is exact and replaces it.
 
     Its output is estimated from the blocks of the message: what is reported is a count from before it was written.
     """
@@ -174,7 +174,7 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
     denied = dict.fromkeys(str(item.get("tool_name")) for item in objects_of(event.get("permission_denials")))
     if denied:
         advice = "permit tools with args, such as [--permission-mode, acceptEdits]"
-        yield Noted(f"claude was not permitted to use {', '.join(denied)}; {advice}", for_people=True)
+        yield Noted(f"claude was not permitted to use {', '.join(denied)}; {advice}", in_result=True)
     text = text_of(event.get("result"))
     if event.get("is_error") is not True and subtype in ("success", None):
         if text:
@@ -201,7 +201,7 @@ def _usage(usage: JsonObject, event: JsonObject) -> Usage:
 
 
 def _usage_of_models(event: JsonObject) -> Usage:
-    """Return the usage in a result: that of all models so far, subagents and side questions included, as in its cost.
+    """Return the usage in a result: all models so far, with subagents and side questions, as in its cost.
 
     `usage` is that of the last turn only: there are several results if subagents work in the background.
     """

@@ -42,7 +42,7 @@ _KINDS: Mapping[str, FailureKind] = {
     "reason: content_filter": "content_filter",
     "stream disconnected": "transport",
 }
-"""The kinds of failures whose messages hold no status, by a part of the message; the first counts."""
+"""The kinds of failures whose messages hold no status, by a part of the message; the first match counts."""
 
 _BAD_REQUEST = 400
 _THREAD = re.compile(r"[0-9a-fA-F-]{36}")
@@ -187,7 +187,7 @@ def _usage(usage: JsonObject) -> Usage:
 
 
 def _read_session_file(settings: CodexSettings, known: ProviderResponse) -> Iterator[Step]:
-    """Read the usage of a turn that did not end, which Codex prints at its end only, from Codex's own session file."""
+    """Read the usage of an unfinished turn from Codex's session file: Codex prints usage only at the end of a turn."""
     if known.usage is not None or _THREAD.fullmatch(known.session or "") is None:
         return
     sessions = _codex_home(settings) / "sessions"

@@ -1,4 +1,4 @@
-"""Run a target's command and convert every way it can fail into a Failure."""
+"""Run a target's command, and convert its failures to Failure."""
 
 import errno
 import os
@@ -36,7 +36,7 @@ async def run_command(
     """
     try:
         command = Command(argv=filled.argv, cwd=str(cwd), env={**env, **filled.env}, inherit=inherit)
-        listener = None if printed is None else partial(_keep, printed, max_bytes)
+        listener = None if printed is None else partial(_append_within_limit, printed, max_bytes)
         outcome = await run_process(command, timeout_s=timeout_s, max_output_bytes=max_bytes, listener=listener)
     except OSError as error:
         raise ProviderError(start_failure(error, filled.argv, cwd, too_long=_USE_PROMPT_FILE)) from None
@@ -54,7 +54,7 @@ async def run_command(
     return outcome
 
 
-def _keep(printed: bytearray, max_bytes: int, chunk: bytes) -> bool:
+def _append_within_limit(printed: bytearray, max_bytes: int, chunk: bytes) -> bool:
     """Add a chunk of output; return False if it does not fit."""
     room = max_bytes - len(printed)
     printed += chunk[:room]
@@ -106,7 +106,7 @@ def decode(content: bytes, what: str) -> tuple[str, tuple[str, ...]]:
 
 
 def start_failure(error: OSError, argv: tuple[str, ...], cwd: Path, *, too_long: str) -> Failure:
-    """Return the failure of a command that could not start; `too_long` is the advice for too long arguments."""
+    """Return the failure of a command that could not start; `too_long` is the advice if the arguments are too long."""
     if not cwd.is_dir():
         return Failure("config_error", f"the command cannot run in {cwd}: no such folder")
     kind: FailureKind = "target_missing"

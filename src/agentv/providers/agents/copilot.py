@@ -30,7 +30,7 @@ from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
 _USAGE_FILE = "usage.json"
-_NOISE = frozenset(
+_FRAGMENT_TYPES = frozenset(
     {
         "assistant.message_delta",
         "assistant.reasoning_delta",
@@ -64,7 +64,7 @@ def make_copilot(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         arguments=lambda request, folder: copilot_arguments(settings, request, folder),
         prompt=copilot_prompt,
         read=read_copilot,
-        noise=_NOISE,
+        fragment_types=_FRAGMENT_TYPES,
         log_dir=settings.log_dir,
         read_side_files=lambda folder, _: _read_usage_file(folder),
     )

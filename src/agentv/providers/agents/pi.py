@@ -30,7 +30,7 @@ from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
-_NOISE = frozenset(
+_FRAGMENT_TYPES = frozenset(
     {"message_start", "message_update", "tool_execution_update", "turn_start", "turn_end", "agent_start", "agent_end"}
 )
 _DEFAULT_PROVIDER = "google"
@@ -85,7 +85,7 @@ def make_pi(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         arguments=lambda request, _: pi_arguments(settings, request),
         env={key_name(settings): settings.api_key} if settings.api_key else {},
         read=read_pi,
-        noise=_NOISE,
+        fragment_types=_FRAGMENT_TYPES,
     )
     return AgentProvider(target, tools, agent)
 

@@ -118,7 +118,7 @@ class Returned(Struct, frozen=True):
 class Used(Struct, frozen=True):
     """Tokens and dollars of one more model call or, with `is_total`, of all calls so far.
 
-    A total does not lower the number of requests. Several steps of the same `call` add up their output only.
+    A total never lowers the number of requests. Of further steps with the same `call`, only the output is added.
     `is_estimate`: a part of the tokens is estimated.
     """
 
@@ -153,10 +153,10 @@ class Failed(Struct, frozen=True):
 
 
 class Noted(Struct, frozen=True):
-    """A note for the log or, with `for_people`, also for the result."""
+    """A note for the log or, with `in_result`, also for the result."""
 
     text: str
-    for_people: bool = False
+    in_result: bool = False
 
 
 Step: TypeAlias = Said | Called | Returned | Used | SessionInfo | Concluded | Failed | Noted
@@ -170,7 +170,7 @@ def summary_of(step: Step) -> str:
 
 
 def whole_summary_of(step: Step) -> str:
-    """Return a step as the text of a log, neither cut nor put on one line, in which secrets can still be found."""
+    """Return a step as the text of a log, neither shortened nor on one line, so that secrets in it are found."""
     return " ".join(_verb_and_text(step))
 
 
@@ -185,7 +185,7 @@ def _verb_and_text(step: Step) -> tuple[str, str]:
         case Used(usage=usage):
             return "uses", f"{usage.input} tokens in, {usage.output} out"
         case SessionInfo(session=session, model=model, finish_reason=reason):
-            return "knows", " ".join(filter(None, (session, model, reason)))
+            return "session", " ".join(filter(None, (session, model, reason)))
         case Concluded(text=text):
             return "answers", text
         case Failed(message=message):
@@ -195,14 +195,14 @@ def _verb_and_text(step: Step) -> tuple[str, str]:
 
 
 class Transcript:
-    """Collects steps. A new message starts with each text, and with a tool call after another has returned."""
+    """Collects steps into messages. Each text starts a new message, and so does a tool call after one has returned."""
 
     def __init__(self, steps: Iterable[Step] = ()) -> None:
         self.failed: Failed | None = None
         self._messages: list[Message] = []
         self._places: dict[str, tuple[int, int]] = {}
         self._began: dict[str, list[str]] = {}
-        self._is_open = False
+        self._accepts_calls = False
         self._known = SessionInfo()
         self._used: Used | None = None
         self._model_calls: set[str] = set()
@@ -216,7 +216,7 @@ class Transcript:
         match step:
             case Said():
                 self.failed = None
-                self._open(Message("assistant", step.text, timestamp=step.at, metadata=_under(step.parent)))
+                self._open(Message("assistant", step.text, timestamp=step.at, metadata=_parent_metadata(step.parent)))
             case Called():
                 self.failed = None
                 self._call(step)
@@ -234,7 +234,7 @@ class Transcript:
             case Failed():
                 before = self.failed or step
                 self.failed = replace(step, status=step.status or before.status, kind=step.kind or before.kind)
-            case Noted(text=text, for_people=True):
+            case Noted(text=text, in_result=True):
                 self._notes[text] = None
             case Noted():
                 pass
@@ -256,7 +256,7 @@ class Transcript:
         """True if the agent has said, called and used nothing, as far as is known."""
         return self.answer is None and not self._messages and self._used is None and self._known.session is None
 
-    def knows(self, step: Step) -> bool:
+    def only_completes_call(self, step: Step) -> bool:
         """Return True if a step only completes a known tool call."""
         return isinstance(step, Called) and step.id in self._places
 
@@ -276,7 +276,7 @@ class Transcript:
 
     def _open(self, message: Message) -> None:
         self._messages.append(message)
-        self._is_open = True
+        self._accepts_calls = True
 
     def _call(self, step: Called) -> None:
         if step.at is not None:
@@ -287,22 +287,22 @@ class Transcript:
             before = self._messages[place[0]].tool_calls[place[1]]
             self._put(place, replace(call, output=before.output, timestamp=before.timestamp or call.timestamp))
             return
-        under = _under(step.parent)
-        if not self._is_open or self._messages[-1].metadata != under:
-            self._open(Message("assistant", timestamp=step.at, metadata=under))
+        metadata = _parent_metadata(step.parent)
+        if not self._accepts_calls or self._messages[-1].metadata != metadata:
+            self._open(Message("assistant", timestamp=step.at, metadata=metadata))
         last = self._messages[-1]
         self._places[step.id] = len(self._messages) - 1, len(last.tool_calls)
         self._messages[-1] = replace(last, tool_calls=(*last.tool_calls, call))
 
     def _return(self, step: Returned) -> None:
-        self._is_open = False
+        self._accepts_calls = False
         place = self._places.get(step.id)
         if place is not None:
             call = self._messages[place[0]].tool_calls[place[1]]
             self._put(place, replace(call, output=step.output, duration_ms=self._duration_ms(step)))
 
     def _duration_ms(self, step: Returned) -> float | None:
-        """Return the time since the call was last seen to begin; None if only its end was seen."""
+        """Return the time since the last step that began the call; None if there is none."""
         began = [at for at in self._began.get(step.id, ()) if at != step.at]
         return milliseconds_between(began[-1], step.at) if began and step.at is not None else None
 
@@ -334,5 +334,5 @@ class Transcript:
         )
 
 
-def _under(parent: str | None) -> JsonObject | None:
+def _parent_metadata(parent: str | None) -> JsonObject | None:
     return None if parent is None else {"parent_tool_call": parent}

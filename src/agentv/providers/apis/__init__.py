@@ -1,1 +1,1 @@
-"""Model APIs over HTTP: requests built, replies parsed, embeddings, batches."""
+"""Model APIs over HTTP: requests built, responses parsed, embeddings, batches."""

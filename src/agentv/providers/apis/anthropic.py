@@ -18,8 +18,16 @@ from agentv.providers.apis.http import (
     without_none,
 )
 from agentv.providers.apis.model_settings import ModelSettings, check_url
-from agentv.providers.apis.replies import count, filtered, member, objects, parse_object, text_or_none, wrong_shape
-from agentv.providers.apis.streamed_reply import text_in
+from agentv.providers.apis.responses import (
+    content_filter_error,
+    count,
+    member,
+    objects,
+    parse_object,
+    text_or_none,
+    wrong_shape,
+)
+from agentv.providers.apis.streamed_response import text_in
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.protocols import ProviderTools
@@ -118,7 +126,7 @@ class MessagesDialogue(Struct, frozen=True):
         stop_reason = text_or_none(value.get("stop_reason"))
         if stop_reason == "refusal":
             reason = text_or_none(member(value, "stop_details", "explanation"))
-            raise filtered(f"the provider blocked the answer of the model{f': {reason}' if reason else ''}")
+            raise content_filter_error(f"the provider blocked the answer of the model{f': {reason}' if reason else ''}")
         calls = [block for block in objects(content) if block.get("type") == "tool_use"]
         thoughts = [text for block in objects(content) if (text := text_or_none(block.get("thinking")))]
         return Turn(
@@ -288,7 +296,7 @@ _INPUT = "partial_json"
 
 
 class MessagesCollector:
-    """Collects events: the message as it starts, its blocks, and what its end adds."""
+    """Collects events: the start of the message, its content blocks, and the fields that its end adds."""
 
     def __init__(self) -> None:
         self._message: dict[str, JsonValue] = {}
@@ -359,7 +367,7 @@ class _Block:
 
 
 def _parsed(text: str) -> JsonValue:
-    """Parse the input of a tool; input that was cut stays a text."""
+    """Parse the input of a tool; incomplete input stays a string."""
     try:
         return cast(JsonValue, json.loads(text))
     except (ValueError, RecursionError):

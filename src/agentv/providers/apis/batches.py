@@ -19,7 +19,7 @@ from agentv.providers.apis.http import (
     status_failure,
 )
 from agentv.providers.apis.model_provider import ModelProvider, to_message, to_response
-from agentv.providers.apis.replies import count, member, objects, parse_object, text_or_none, wrong_shape
+from agentv.providers.apis.responses import count, member, objects, parse_object, text_or_none, wrong_shape
 from agentv.providers.apis.transport import send, utc_now
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -128,7 +128,7 @@ class BatchedModelProvider(ModelProvider):
         return to_response(turn, [to_message(turn)], turn.usage)
 
     async def _send(self, request: HttpRequest) -> HttpResponse:
-        """Send a request with credentials; the deadline is that of one call."""
+        """Send a request with credentials, with the deadline of a single call."""
         auth = await self._credentials.headers(timeout_s=self._target.try_timeout_s)
         headers = joined_headers(request.headers, auth, self._settings.extra_headers)
         return await send(
@@ -177,7 +177,7 @@ def build_upload(url: str, bodies: Mapping[str, JsonObject], endpoint: str) -> H
     lines = json_lines(
         [{"custom_id": name, "method": "POST", "url": endpoint, "body": body} for name, body in bodies.items()]
     )
-    boundary = hashlib.sha256(lines).hexdigest()  # a text that does not occur in the content
+    boundary = hashlib.sha256(lines).hexdigest()  # must not occur in the content
     fields = (
         ('name="purpose"', "", b"batch"),
         ('name="file"; filename="requests.jsonl"', "Content-Type: application/octet-stream\r\n", lines),

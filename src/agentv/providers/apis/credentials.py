@@ -85,7 +85,7 @@ def entra_token() -> FetchedToken:
         from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - an extra, slow to import
     except ImportError:
         raise MissingExtraError("azure without api_key", "azure") from None
-    # Its warnings repeat the failure; without a handler they would be printed over the live display.
+    # The library's warnings repeat the failure; without a handler they would be printed over the live display.
     logging.getLogger("azure").addHandler(logging.NullHandler())
     credential = DefaultAzureCredential()
 

@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.providers.apis.http import HttpRequest, HttpResponse
-from agentv.providers.apis.replies import parse_object
-from agentv.providers.apis.streamed_reply import Collector
+from agentv.providers.apis.responses import parse_object
+from agentv.providers.apis.streamed_response import Collector
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, ToolCall
 from agentv.types.messages_json import compact_json

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_provider import ModelProvider
 from agentv.providers.apis.model_settings import ModelSettings
-from agentv.providers.apis.replies import objects, parse_object, text_or_none, usage_of, wrong_shape
+from agentv.providers.apis.responses import objects, parse_object, text_or_none, usage_of, wrong_shape
 from agentv.providers.apis.transport import send
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json

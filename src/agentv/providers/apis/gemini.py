@@ -13,8 +13,16 @@ from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, fu
 from agentv.providers.apis.embeddings import EmbeddingModelProvider, vector_of
 from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
-from agentv.providers.apis.replies import count, filtered, member, name_of, objects, text_or_none, wrong_shape
-from agentv.providers.apis.streamed_reply import first_of_all, text_in
+from agentv.providers.apis.responses import (
+    content_filter_error,
+    count,
+    member,
+    name_of,
+    objects,
+    text_or_none,
+    wrong_shape,
+)
+from agentv.providers.apis.streamed_response import first_of_all, text_in
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -138,7 +146,7 @@ class ContentDialogue(Struct, frozen=True):
         """Return the first candidate of a response."""
         blocked = text_or_none(member(value, "promptFeedback", "blockReason"))
         if blocked is not None:
-            raise filtered(f"the provider's filter blocked the prompt ({blocked})")
+            raise content_filter_error(f"the provider's filter blocked the prompt ({blocked})")
         candidates = objects(value.get("candidates"))
         if not candidates:
             raise wrong_shape("no candidates[0]", value)
@@ -174,7 +182,7 @@ def _finish_reason(candidate: JsonObject) -> str | None:
     """Return the finish reason. Raises ProviderError if it means that there is no answer."""
     reason = text_or_none(candidate.get("finishReason"))
     if reason in _FILTERED:
-        raise filtered(f"the provider's filter stopped the response ({reason})")
+        raise content_filter_error(f"the provider's filter stopped the response ({reason})")
     if reason in _MALFORMED:
         details = text_or_none(candidate.get("finishMessage"))
         message = f"the provider could not parse the model's response ({reason}){f': {details}' if details else ''}"
@@ -329,7 +337,7 @@ class ContentCollector:
 
     @property
     def is_complete(self) -> bool:
-        """True if there is a reason for the end, or the prompt was blocked."""
+        """True if a finish reason was received, or the prompt was blocked."""
         blocked = member(self._head, "promptFeedback", "blockReason")
         return self._candidate.get("finishReason") is not None or blocked is not None
 
@@ -379,7 +387,7 @@ class ContentCollector:
 
 
 class _Part:
-    """A part, and its pieces if it is only text."""
+    """A part, and its pieces if it consists of text alone."""
 
     def __init__(self, part: JsonObject, texts: list[str] | None) -> None:
         self.part = part

@@ -1,4 +1,4 @@
-"""HTTP requests and responses as values, and the failure that a status means. Performs no I/O; transport.py does."""
+"""HTTP requests and responses as values, and the failure that a status means. Performs no I/O (see transport.py)."""
 
 import json
 import math
@@ -92,7 +92,7 @@ def status_failure(response: HttpResponse, *, now: datetime) -> Failure | None:
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the retry delay in seconds from `retry-after-ms`, or from `retry-after` as number or date."""
+    """Return the retry delay in seconds from `retry-after-ms`, or from `retry-after`, a number or a date."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         number = _finite(headers.get(name, ""))
         if number is not None:
@@ -118,7 +118,7 @@ def _first(*values: float | None) -> float | None:
 
 def kind_of_status(status: int, error: JsonObject) -> FailureKind:
     """Return the kind of failure that a status of 300 or more means, with the error in the response's body."""
-    # Anthropic has no code for it, only a message: "Output blocked by content filtering policy".
+    # Anthropic has no code for a content filter, only a message: "Output blocked by content filtering policy".
     is_filtered = status == _BAD_REQUEST and "content filter" in str(error.get("message")).lower()
     if is_filtered or error.get("code") in ("content_filter", "content_policy_violation"):
         return "content_filter"

@@ -23,8 +23,8 @@ from agentv.providers.apis.dialogue import (
 )
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
-from agentv.providers.apis.replies import last_answer
-from agentv.providers.apis.streamed_reply import StreamedReply
+from agentv.providers.apis.responses import last_answer
+from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import Listener, send
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -37,7 +37,7 @@ from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 
 CHARACTERS_PER_TOKEN = 4.0
-_PREFIX = "python:"
+_FUNCTION_PREFIX = "python:"
 
 
 class CannedTools:
@@ -78,8 +78,8 @@ class CannedTools:
 
 
 def _function_reference(answer: JsonValue) -> str | None:
-    if isinstance(answer, str) and answer.startswith(_PREFIX):
-        return answer.removeprefix(_PREFIX).strip()
+    if isinstance(answer, str) and answer.startswith(_FUNCTION_PREFIX):
+        return answer.removeprefix(_FUNCTION_PREFIX).strip()
     if isinstance(answer, Mapping) and answer.keys() == {"python"}:
         return str(answer["python"])
     return None
@@ -89,7 +89,7 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class ModelProvider:
-    """Requests one turn, and further turns if tools have canned outputs."""
+    """Requests one turn, and further turns as long as the model calls tools that have canned outputs."""
 
     kind = "model"
     is_code = False
@@ -108,8 +108,8 @@ class ModelProvider:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the model's answer, with all turns as output messages if tools were called.
 
-        A ProviderError holds in `partial` what the model said before, also of a turn whose stream was cut, and of a
-        later turn in `details.usage` the usage of the earlier turns. A CancelledError carries the same (keep_call).
+        A ProviderError has the model's text so far in `partial`, including that of an interrupted stream. After the
+        first turn, `details.usage` has the usage of the earlier turns. A CancelledError gets the same by `keep_call`.
         """
         now = asyncio.get_running_loop().time
         started_at = now()
@@ -131,9 +131,9 @@ class ModelProvider:
                     raise
                 raise _after_turns(error, turns, usage, first_token_ms) from error
             except asyncio.CancelledError as error:
-                kept = kept_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
+                failed = kept_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
                 if turns:
-                    keep_call(error, _after_turns(kept, turns, usage, first_token_ms).partial)
+                    keep_call(error, _after_turns(failed, turns, usage, first_token_ms).partial)
                 raise
             if not calls:
                 return to_response(turn, turns, usage, first_token_ms=first_token_ms)
@@ -149,35 +149,35 @@ class ModelProvider:
         now = asyncio.get_running_loop().time
         auth = await self._credentials.headers(timeout_s=ends_at - now())
         request: HttpRequest = self._dialogue.build_request(conversation, auth)
-        reply: StreamedReply | None = None
+        stream: StreamedResponse | None = None
 
         def listener() -> Listener:
-            nonlocal reply
-            reply = StreamedReply(self._dialogue.collector(), now=now)
-            return reply.feed
+            nonlocal stream
+            stream = StreamedResponse(self._dialogue.collector(), now=now)
+            return stream.feed
 
         try:
             response = await send(request, self._shared, timeout_s=ends_at - now(), listener=listener)
-            turn = parse_turn(self._dialogue, response, None if reply is None else reply.finish())
+            turn = parse_turn(self._dialogue, response, None if stream is None else stream.finish())
         except ProviderError as error:
-            cut = self._cut_turn(reply, started_at)
+            cut = self._interrupted_turn(stream, started_at)
             if cut is None:
                 raise
-            raise ProviderError(error.failure, partial=_cut_response(cut)) from error
+            raise ProviderError(error.failure, partial=_interrupted_response(cut)) from error
         except asyncio.CancelledError as error:
-            cut = self._cut_turn(reply, started_at)
+            cut = self._interrupted_turn(stream, started_at)
             if cut is not None:
-                keep_call(error, _cut_response(cut))
+                keep_call(error, _interrupted_response(cut))
             raise
-        return turn if reply is None else replace(turn, first_token_ms=reply.first_token_ms(started_at))
+        return turn if stream is None else replace(turn, first_token_ms=stream.first_token_ms(started_at))
 
-    def _cut_turn(self, reply: StreamedReply | None, started_at: float) -> Turn | None:
-        """Return what a stream brought before it failed; None if that is nothing, or no turn of the model."""
-        value = None if reply is None else reply.so_far()
-        if reply is None or value is None:
+    def _interrupted_turn(self, stream: StreamedResponse | None, started_at: float) -> Turn | None:
+        """Return the turn that a stream contained before it failed; None if there was none."""
+        value = None if stream is None else stream.so_far()
+        if stream is None or value is None:
             return None
         try:
-            return replace(self._dialogue.parse(value), first_token_ms=reply.first_token_ms(started_at))
+            return replace(self._dialogue.parse(value), first_token_ms=stream.first_token_ms(started_at))
         except ProviderError:
             return None
 
@@ -206,8 +206,8 @@ def to_response(
     )
 
 
-def _cut_response(turn: Turn) -> ProviderResponse:
-    """Return a turn that was cut as the response so far; output that its usage does not count yet is estimated."""
+def _interrupted_response(turn: Turn) -> ProviderResponse:
+    """Return an interrupted turn as a response; output tokens that its usage does not include yet are estimated."""
     usage = turn.usage
     if usage is not None:
         calls = [compact_json(call.input) for call in turn.tool_calls]

@@ -12,8 +12,8 @@ from agentv.providers.apis.embeddings import EmbeddingModelProvider, OpenAIEmbed
 from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
 from agentv.providers.apis.openai_chat import ChatDialogue
-from agentv.providers.apis.replies import filtered, member, objects, text_or_none, usage_of, wrong_shape
-from agentv.providers.apis.streamed_reply import text_in
+from agentv.providers.apis.responses import content_filter_error, member, objects, text_or_none, usage_of, wrong_shape
+from agentv.providers.apis.streamed_response import text_in
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
@@ -97,7 +97,7 @@ class ResponsesDialogue(Struct, frozen=True):
             raise wrong_shape("no list of output items", value)
         reason = text_or_none(member(value, "incomplete_details", "reason"))
         if reason == "content_filter":
-            raise filtered("the provider's content filter stopped the response")
+            raise content_filter_error("the provider's content filter stopped the response")
         calls = [_tool_call(item) for item in objects(output) if item.get("type") in _OWN_CALLS]
         return Turn(
             text="".join(texts),
@@ -166,7 +166,7 @@ def _reasoning(output: Sequence[JsonObject]) -> str | None:
 
 
 _OWN_CALLS = ("function_call", "custom_tool_call")
-"""The calls that the caller answers; OpenAI makes all others itself."""
+"""The types of tool calls that the caller must answer; OpenAI runs all other tools itself."""
 
 
 def _tool_call(item: JsonObject) -> ToolCall:
@@ -223,11 +223,11 @@ _PARTS = {
     "response.reasoning_summary_text.delta": ("summary", "summary_index", "summary_text", "text"),
 }
 _Place = tuple[str, int, str, str]
-"""The place of a text in an item: a list, the index, type and key of a part there; a key of the item if no list."""
+"""The place of a text in an item: a list with the index, type and key of a part; without a list, a key of the item."""
 
 
 class ResponsesCollector:
-    """Collects events. The last one holds the whole response; what came before it serves a reply that is cut."""
+    """Collects events. The last one holds the whole response; the others are used if the stream is cut off."""
 
     def __init__(self) -> None:
         self._response: JsonObject = {}
@@ -241,7 +241,7 @@ class ResponsesCollector:
         return self.is_over
 
     def add(self, event: JsonObject) -> int | None:
-        """Add an event and return how many characters the model wrote in it; None if it is none of this API."""
+        """Add an event and return how many characters the model wrote in it; None if it is not an event of this API."""
         kind = event.get("type")
         if not isinstance(kind, str) or not kind.startswith("response."):
             return None

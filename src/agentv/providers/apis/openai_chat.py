@@ -7,8 +7,8 @@ from msgspec import Struct
 from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, function_of, output_text
 from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import ModelSettings
-from agentv.providers.apis.replies import filtered, name_of, objects, text_or_none, usage_of, wrong_shape
-from agentv.providers.apis.streamed_reply import first_of_all, text_in
+from agentv.providers.apis.responses import content_filter_error, name_of, objects, text_or_none, usage_of, wrong_shape
+from agentv.providers.apis.streamed_response import first_of_all, text_in
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.chat import read_calls
@@ -147,7 +147,7 @@ class _Calls:
         self._single: _Call | None = None
 
     def add(self, delta: JsonObject) -> int:
-        """Add a piece to the call at its index, without an index to the last call; a new index or id begins a call."""
+        """Add a piece to the call at its index, or to the last call if it has none; a new index or id begins a call."""
         index, id_ = delta.get("index"), delta.get("id")
         call = self._at.get(index) if isinstance(index, int) else self._calls[-1] if self._calls and not id_ else None
         if call is None or (id_ and call.head.get("id", id_) != id_):
@@ -225,14 +225,14 @@ class ChatDialogue(Struct, frozen=True):
 
 
 def parse_chat(value: JsonObject) -> Turn:
-    """Return the message in a chat completion. Raises ProviderError if it has none, or one that was filtered."""
+    """Return the message in a chat completion. Raises ProviderError if there is no message, or it was filtered."""
     choices = objects(value.get("choices"))
     message = choices[0].get("message") if choices else None
     if not isinstance(message, Mapping):
         raise wrong_shape("no choices[0].message", value)
     finish_reason = text_or_none(choices[0].get("finish_reason"))
     if finish_reason == "content_filter":
-        raise filtered("the provider's content filter stopped the response")
+        raise content_filter_error("the provider's content filter stopped the response")
     content, calls = message.get("content"), message.get("tool_calls")
     text = _content_text(content if content is not None else message.get("refusal"))
     if text is None:

@@ -30,10 +30,10 @@ MAX_STREAM_BYTES = 10 * MAX_BODY_BYTES
 NETWORK = "http network"
 _PIECE_BYTES = 2**20
 _REST_S = 1.0
-"""How long the end of a response is waited for after the last event, so that its connection can be used again."""
+"""The time to wait for the end of a response after its last event, so that the connection can be used again."""
 
 Listener: TypeAlias = Callable[[bytes], bool]
-"""Takes the next bytes of an event stream; True if nothing of the reply can follow."""
+"""Called with the next bytes of an event stream; returns True if nothing of the response can follow."""
 
 MakeListener: TypeAlias = Callable[[], Listener]
 """Called when the response turns out to be an event stream."""
@@ -120,7 +120,7 @@ async def check_url(url: str, shared: SharedParts, *, timeout_s: float) -> None:
 
 
 async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
-    # Whether a stream is complete, its listener knows, also if it is compressed.
+    # The listener detects an incomplete stream, so that truncated compression need not be an error.
     body, is_over = _Body(response, MAX_STREAM_BYTES), False
     while not is_over and (chunk := await response.content.readany()):
         is_over = any(listener(piece) for piece in body.pieces(chunk))

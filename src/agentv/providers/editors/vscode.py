@@ -21,7 +21,7 @@ from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Launched, launc
 from agentv.execution.workspaces.folder_trees import open_beneath
 from agentv.providers.agents.base import build_agent_prompt
 from agentv.providers.agents.commands import decode, too_large
-from agentv.providers.apis.replies import objects
+from agentv.providers.apis.responses import objects
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -274,7 +274,7 @@ class Job(Struct):
             self.outcome = failed(self.editor.exit_code, self.log)
 
     def unfinished(self) -> ProviderResponse | None:
-        """Return what the agent has written of its answer so far; None if that is nothing, or cannot be read."""
+        """Return what the agent has written of its answer so far; None if there is nothing, or it cannot be read."""
         if not self.exchange.unfinished.exists():
             return None
         try:
@@ -469,7 +469,7 @@ class VscodeProvider:
         return {job.request.eval_case_id: job.outcome or job.timed_out(timeout_s) for job in jobs}
 
     async def _finished_jobs(self, requests: Sequence[ProviderRequest]) -> tuple[list[Job], float]:
-        """Return the jobs of requests after the time limit or their ends, and the limit in seconds."""
+        """Return the jobs when all have ended or the time limit is over, and the limit in seconds."""
         editor = self._editor()
         timeout_s = requests[0].timeout_s or self._target.try_timeout_s
         deadline = asyncio.timeout(timeout_s)

@@ -18,7 +18,7 @@ from agentv.execution.cancelled_calls import keep_call
 from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
 from agentv.providers.agents.commands import decode, read_output_file, run_command
-from agentv.providers.apis.replies import parse_answer, parse_output
+from agentv.providers.apis.responses import parse_answer, parse_output
 from agentv.providers.local.healthchecks import Healthcheck, run_healthcheck
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
 from agentv.types.errors import ProviderError, TemplateError
@@ -28,8 +28,8 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
 
-_NAMED = 20
-"""The maximum number of invalid lines in a message, which counts the rest."""
+_MAX_LINES_LISTED = 20
+"""The maximum number of invalid lines that a message lists; it counts the rest."""
 
 
 class CliSettings(Struct, frozen=True):
@@ -110,8 +110,8 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
         else:
             answers[case_id] = parse_answer(value)
     if problems:
-        more = f" and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
-        message = f"the batch output is invalid: {'; '.join(problems[:_NAMED])}{more}"
+        more = f" and {len(problems) - _MAX_LINES_LISTED} more" if len(problems) > _MAX_LINES_LISTED else ""
+        message = f"the batch output is invalid: {'; '.join(problems[:_MAX_LINES_LISTED])}{more}"
         raise ProviderError(Failure("malformed_reply", message))
     if ids and not answers:
         raise ProviderError(Failure("malformed_reply", "the batch output is empty; expected one JSON line for each id"))
@@ -119,9 +119,9 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
 
 
 def parse_single(text: str, case_id: str) -> ProviderResponse:
-    """Return the answer to one case of a target that batches: a batch is never the answer of one case.
+    """Return the answer to one case of a target that batches: output for several cases is never an answer.
 
-    Raises ProviderError for JSON lines that are not the one line of this case.
+    Raises ProviderError if the output is JSON lines, but not a single line for this case.
     """
     lines = [line for line in text.split("\n") if line.strip()]
     objects = [value for line in lines if isinstance(value := _json_or_none(line), Mapping)]
@@ -144,7 +144,7 @@ _NO_FOLDER = Path()
 _FILES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
 """The names of the placeholders' files in the folder of a call."""
 _CASE_PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "CASES_FILE")
-"""Placeholders that hand over a single case's prompt."""
+"""Placeholders for the prompt of a single case."""
 
 
 class _CommandOutput(Struct, frozen=True):
@@ -176,7 +176,7 @@ class CliProvider:
 
     @property
     def only_batches(self) -> bool:
-        """True if the target batches and its template has no place for a single case's prompt."""
+        """True if the target batches and its template has no placeholder for the prompt of a single case."""
         return self._target.provider_batching and self._template.placeholders.isdisjoint(_CASE_PLACEHOLDERS)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
@@ -228,11 +228,11 @@ class CliProvider:
                 if error.failure.kind == "too_large":
                     raise
                 if values["EVAL_ID"] == BATCH_ID:
-                    partials = self._said_in_batch(folder, printed, max_bytes, {each.eval_case_id for each in requests})
+                    partials = self._partial_batch(folder, printed, max_bytes, {each.eval_case_id for each in requests})
                     raise ProviderError(error.failure, partials=partials) from None
-                raise ProviderError(error.failure, partial=self._said(folder, printed, max_bytes)) from None
+                raise ProviderError(error.failure, partial=self._partial_answer(folder, printed, max_bytes)) from None
             except asyncio.CancelledError as error:
-                keep_call(error, None if len(requests) > 1 else self._said(folder, printed, max_bytes))
+                keep_call(error, None if len(requests) > 1 else self._partial_answer(folder, printed, max_bytes))
                 raise
             text, notes = self._answer(folder, printed, max_bytes)
         if self._settings.verbose:
@@ -245,8 +245,8 @@ class CliProvider:
             return decode(read_output_file(folder / _FILES["OUTPUT_FILE"], max_bytes), "{OUTPUT_FILE}")
         return decode(bytes(printed), "standard output")
 
-    def _said(self, folder: Path, printed: bytearray, max_bytes: int) -> ProviderResponse | None:
-        """Return what the command had written when it failed; None if that is nothing.
+    def _partial_answer(self, folder: Path, printed: bytearray, max_bytes: int) -> ProviderResponse | None:
+        """Return the answer that the command had written when it failed; None if there is none.
 
         It may be cut anywhere: what cannot be read as an answer is its text as it stands.
         """
@@ -259,13 +259,13 @@ class CliProvider:
             response = ProviderResponse(text)
         return replace(response, log_paths=(str(folder),) if self._settings.keep_temp_files else ())
 
-    def _said_in_batch(
+    def _partial_batch(
         self, folder: Path, printed: bytearray, max_bytes: int, ids: Collection[str]
     ) -> dict[str, ProviderResponse]:
         """Return the answers in the lines that the command had written when it failed, by case id."""
         partials: dict[str, ProviderResponse] = {}
         for line in self._text_so_far(folder, printed, max_bytes).split("\n"):
-            with suppress(ProviderError):  # a line that is cut, or is no answer to a case
+            with suppress(ProviderError):  # an incomplete line, or not an answer to a case
                 partials.update(parse_batch(line, ids) if line.strip() else {})
         return partials
 

@@ -11,14 +11,14 @@ from agentv.execution.cancelled_calls import keep_call
 from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse, is_event_stream
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai_chat import ChatCollector, parse_chat
-from agentv.providers.apis.replies import (
+from agentv.providers.apis.responses import (
     last_answer,
     parse_cost,
     parse_json,
     parse_output,
     wrong_shape,
 )
-from agentv.providers.apis.streamed_reply import StreamedReply
+from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import send
 from agentv.providers.local.healthchecks import Healthcheck, run_healthcheck
 from agentv.providers.local.http_template import (
@@ -64,7 +64,7 @@ class ServiceEvents:
 
     @property
     def is_complete(self) -> bool:
-        """True if the stream may end here; only that of the chat API has an end that can be recognised."""
+        """True if the stream may end here. The end can be recognised only for the chat API."""
         return self.chat is None or self.chat.is_complete
 
     @property
@@ -89,7 +89,7 @@ class ServiceEvents:
     def _found_at(self, path: AnswerPath, event: JsonObject) -> list[JsonValue]:
         found = path.search(event)
         if found:
-            self._having[path.called] = event
+            self._having[path.setting] = event
         return found
 
     def _add_texts(self, found: list[JsonValue]) -> int:
@@ -101,12 +101,12 @@ class ServiceEvents:
         return sum(map(len, texts))
 
     def value(self) -> JsonObject:
-        """Return the chat completion; for other events the first one, as an example."""
+        """Return the chat completion; for events of another form the first event, which messages quote."""
         return self._first if self.chat is None else self.chat.value()
 
     def source(self, path: AnswerPath) -> JsonValue:
         """Return the JSON in which to look for a path: the last event that has it, or the chat completion."""
-        return self._having.get(path.called, self._first) if self.chat is None else self.chat.value()
+        return self._having.get(path.setting, self._first) if self.chat is None else self.chat.value()
 
     def check(self) -> None:
         """Raise ProviderError if the events have no place for an answer."""
@@ -193,23 +193,23 @@ class HttpSettings(Struct, frozen=True):
 
     def response_path(self) -> AnswerPath | None:
         """Return the parsed path to the answer."""
-        return None if self.response is None else parse_path(self.response, called="response")
+        return None if self.response is None else parse_path(self.response, setting="response")
 
     def messages_path(self) -> AnswerPath | None:
         """Return the parsed path to the messages."""
-        return None if self.output_messages is None else parse_path(self.output_messages, called="output_messages")
+        return None if self.output_messages is None else parse_path(self.output_messages, setting="output_messages")
 
     def usage_path(self) -> AnswerPath | None:
         """Return the parsed path to the token counts."""
-        return None if self.usage is None else parse_path(self.usage, called="usage")
+        return None if self.usage is None else parse_path(self.usage, setting="usage")
 
     def cost_path(self) -> AnswerPath | None:
         """Return the parsed path to the cost."""
-        return None if self.cost is None else parse_path(self.cost, called="cost")
+        return None if self.cost is None else parse_path(self.cost, setting="cost")
 
     def event_text_path(self) -> AnswerPath | None:
         """Return the parsed path to the text in an event."""
-        return None if self.event_text is None else parse_path(self.event_text, called="event_text")
+        return None if self.event_text is None else parse_path(self.event_text, setting="event_text")
 
 
 Source: TypeAlias = Callable[[AnswerPath], JsonValue]
@@ -234,7 +234,7 @@ class HttpProvider:
         self._event_text = self._settings.event_text_path()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the service's answer to one case. A ProviderError holds in `partial` what an event stream brought."""
+        """Return the service's answer to one case. `partial` of a ProviderError has the streamed part."""
         now = asyncio.get_running_loop().time
         started_at = now()
         timeout_s = request.timeout_s or self._target.try_timeout_s
@@ -243,28 +243,28 @@ class HttpProvider:
             answer=[path for path in (self._response, self._messages) if path is not None],
             spent=[path for path in (self._usage, self._cost) if path is not None],
         )
-        reply = StreamedReply(events, now=now)
+        stream = StreamedResponse(events, now=now)
         try:
             response = await send(
-                self._build_request(request), self._shared, timeout_s=timeout_s, listener=lambda: reply.feed
+                self._build_request(request), self._shared, timeout_s=timeout_s, listener=lambda: stream.feed
             )
             if not is_event_stream(response.headers):
                 return self._parse(response)
-            reply.finish()
+            stream.finish()
             events.check()
             answer = self._parse_events(events)
         except ProviderError as error:
-            if reply.so_far() is None:
+            if stream.so_far() is None:
                 raise
             partial = self._partial(events)
             if partial is not None:
-                partial = replace(partial, first_token_ms=reply.first_token_ms(started_at))
+                partial = replace(partial, first_token_ms=stream.first_token_ms(started_at))
             raise ProviderError(error.failure, partial=partial) from error
         except asyncio.CancelledError as error:
-            if reply.so_far() is not None and (partial := self._partial(events)) is not None:
-                keep_call(error, replace(partial, first_token_ms=reply.first_token_ms(started_at)))
+            if stream.so_far() is not None and (partial := self._partial(events)) is not None:
+                keep_call(error, replace(partial, first_token_ms=stream.first_token_ms(started_at)))
             raise
-        return replace(answer, request_id=response.request_id, first_token_ms=reply.first_token_ms(started_at))
+        return replace(answer, request_id=response.request_id, first_token_ms=stream.first_token_ms(started_at))
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails."""
@@ -295,7 +295,7 @@ class HttpProvider:
         else:
             value = parse_json(response.body)
             answer = self._at_paths(lambda _: value)
-        return replace(self._with_spent(answer, lambda _: value), request_id=response.request_id)
+        return replace(self._with_usage_and_cost(answer, lambda _: value), request_id=response.request_id)
 
     def _parse_events(self, events: ServiceEvents) -> ProviderResponse:
         if events.text is not None:
@@ -306,10 +306,10 @@ class HttpProvider:
             answer = to_response(turn, [to_message(turn)], turn.usage)
         else:
             answer = self._at_paths(events.source)
-        return self._with_spent(answer, events.source)
+        return self._with_usage_and_cost(answer, events.source)
 
     def _partial(self, events: ServiceEvents) -> ProviderResponse | None:
-        """Return what a stream brought before it failed; None if that is nothing of an answer."""
+        """Return the part of the answer that a stream contained before it failed; None if there was none."""
         try:
             events.check()
             return self._parse_events(events)
@@ -325,12 +325,14 @@ class HttpProvider:
         value = None if self._messages is None else source(self._messages)
         return ProviderResponse(_last_answer(messages or (), value), output_messages=messages)
 
-    def _with_spent(self, answer: ProviderResponse, source: Source) -> ProviderResponse:
-        """Return an answer with the tokens and dollars at the configured paths; what is missing becomes a note."""
+    def _with_usage_and_cost(self, answer: ProviderResponse, source: Source) -> ProviderResponse:
+        """Return an answer with the tokens and dollars at the configured paths; a missing value becomes a note."""
         usage = None if self._usage is None else read_usage(_first_at(self._usage, source))
         cost = None if self._cost is None else parse_cost({"cost": _first_at(self._cost, source)})
         missing = [path for path, found in ((self._usage, usage), (self._cost, cost)) if path and found is None]
-        notes = tuple(f"{path.called}: its responses have no {_MEANT[path.called]} at {path.text}" for path in missing)
+        notes = tuple(
+            f"{path.setting}: its responses have no {_MEANT[path.setting]} at {path.text}" for path in missing
+        )
         return replace(
             answer,
             usage=usage or answer.usage,

@@ -89,18 +89,18 @@ def parse_url(text: str) -> UrlTemplate:
     """Parse the `url` of a target. Raises ValueError with a sentence that starts with `url`."""
     if not text.startswith(("http://", "https://")):
         raise ValueError("url must start with http:// or https://")
-    names = _known("url", variable_names(text))
+    names = _checked_names("url", variable_names(text))
     if "{{" in urlsplit(text).netloc:
         raise ValueError("url may have variables in its path and query, not in its host")
     return UrlTemplate(text, names)
 
 
-def parse_body(body: JsonValue, content_type: str, *, called: str = "body") -> BodyTemplate:
+def parse_body(body: JsonValue, content_type: str, *, setting: str = "body") -> BodyTemplate:
     """Parse the `body` of a target: an object, a list, or a string that is JSON after its variables are replaced.
 
-    `called` is the name of its setting. Raises ValueError with a sentence that starts with it if it has an unknown
-    variable, and with `body` if it is invalid, or if `content_type` is not one of the three types into which values can
-    be inserted safely.
+    `setting` is the name of the setting. Raises ValueError if the body has an unknown variable, with a message that
+    starts with `setting`. Raises ValueError, with a message that starts with `body`, if the body is invalid, or if
+    values cannot be inserted safely into `content_type`.
     """
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     if media_type.endswith("+json"):
@@ -110,9 +110,9 @@ def parse_body(body: JsonValue, content_type: str, *, called: str = "body") -> B
     if media_type != JSON:
         if not isinstance(body, str):
             raise ValueError(f"body must be a string when it is sent as {media_type}")
-        return BodyTemplate(media_type, body, _known("body", variable_names(body)))
+        return BodyTemplate(media_type, body, _checked_names("body", variable_names(body)))
     tree = _parse_json(body) if isinstance(body, str) else _parse(body)
-    return BodyTemplate(JSON, tree, _known(called, tuple(_names_in(tree))))
+    return BodyTemplate(JSON, tree, _checked_names(setting, tuple(_names_in(tree))))
 
 
 def _parse_json(text: str) -> _Tree:
@@ -187,11 +187,11 @@ def _names_in(tree: _Tree) -> Iterator[str]:
             pass
 
 
-def _known(called: str, names: tuple[str, ...]) -> frozenset[str]:
+def _checked_names(setting: str, names: tuple[str, ...]) -> frozenset[str]:
     unknown = [name for name in names if name not in REQUEST_VARIABLES and not name.startswith("metadata.")]
     if unknown:
         listed = ", ".join((*REQUEST_VARIABLES, "metadata.PATH"))
-        raise ValueError(f"{called} has the unknown variable {{{{ {unknown[0]} }}}}; known: {listed}")
+        raise ValueError(f"{setting} has the unknown variable {{{{ {unknown[0]} }}}}; known: {listed}")
     return frozenset(names)
 
 
@@ -204,9 +204,9 @@ _EXCERPT = 500
 
 
 class AnswerPath(Struct, frozen=True):
-    """A parsed JSONPath. `called` is the name of its setting."""
+    """A parsed JSONPath of the setting `setting`."""
 
-    called: str
+    setting: str
     text: str
     path: JSONPath
 
@@ -224,24 +224,26 @@ class AnswerPath(Struct, frozen=True):
         """Return all values at the path, at least one. Raises ProviderError if there are none."""
         found = self.search(response)
         if not found:
-            message = f"{self.called}: {self.text} matches nothing in the response: {compact_json(response)[:_EXCERPT]}"
+            message = (
+                f"{self.setting}: {self.text} matches nothing in the response: {compact_json(response)[:_EXCERPT]}"
+            )
             raise ProviderError(Failure("unexpected_shape", message))
         return found
 
 
-def parse_path(text: str, *, called: str) -> AnswerPath:
-    """Parse a JSONPath. Raises ValueError that starts with `called` and names the position of the error."""
+def parse_path(text: str, *, setting: str) -> AnswerPath:
+    """Parse a JSONPath. Raises ValueError that starts with `setting` and names the position of the error."""
     try:
         path = _ENVIRONMENT.compile(text)
     except RecursionError:
-        raise ValueError(f"{called} is nested too deeply") from None
+        raise ValueError(f"{setting} is nested too deeply") from None
     except JSONPathError as error:
         raise ValueError(
-            f"{called} is not a valid JSONPath: {_syntax_problem(error, text)}; allowed: $.answer, $.a[0]['b c'], …"
+            f"{setting} is not a valid JSONPath: {_syntax_problem(error, text)}; allowed: $.answer, $.a[0]['b c'], …"
         ) from None
     if not isinstance(path, JSONPath):
-        raise ValueError(f"{called} holds several paths; allowed: one")  # noqa: TRY004 - the text is wrong, not its type
-    return AnswerPath(called, text, path)
+        raise ValueError(f"{setting} holds several paths; allowed: one")  # noqa: TRY004 - the text is wrong, not its type
+    return AnswerPath(setting, text, path)
 
 
 def _syntax_problem(error: JSONPathError, text: str) -> str:

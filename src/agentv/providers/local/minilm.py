@@ -54,7 +54,7 @@ TOKENS_AT_ONCE = 2048
 """The number of tokens per batch, padding included: more would only take more memory."""
 
 MAX_CHARACTERS = 100_000
-"""The length to which a text is cut before tokenization, far more than 256 tokens of plain words need."""
+"""The length to which a text is cut before tokenization, far more than 256 tokens of common words need."""
 
 _EPSILON = np.float32(1e-12)
 _FAR_BELOW = np.float32(-1e9)

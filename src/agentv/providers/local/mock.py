@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 from msgspec import Meta, Struct
 
-from agentv.providers.apis.replies import last_answer
+from agentv.providers.apis.responses import last_answer
 from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject
@@ -25,7 +25,9 @@ class MockSettings(Struct, frozen=True):
 
     response: Annotated[
         str | Mapping[str, str],
-        Meta(description="Answer, or a map from case id to answer; `ID/turn-2` is that to a turn of a conversation."),
+        Meta(
+            description="Answer, or a map from case id to answer; `ID/turn-2` is the answer to a conversation's turn."
+        ),
     ] = ""
     output_messages: Annotated[
         Sequence[JsonObject] | None,

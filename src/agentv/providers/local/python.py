@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described, load_object
 from agentv.providers.apis.dialogue import build_prompt
-from agentv.providers.apis.replies import parse_response
+from agentv.providers.apis.responses import parse_response
 from agentv.types.errors import MessageError, PluginError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -114,16 +114,16 @@ def _expected(returned: object) -> str:
 
 
 def function_of(given: object, name: str) -> Callable[[ProviderRequest], Any]:
-    """Return a function as it is, and an agent object as a function that asks it the question of a request.
+    """Return a function as it is, and an agent object as a function that calls it with the question of a request.
 
-    The first method counts that takes one question: `run`, `invoke` (`ainvoke` where there is one), `kickoff`; an
-    object without any is called with the request. Raises PluginError, called `name`, for any other object.
+    The first of these methods that takes one question is used: `run`, `invoke` (`ainvoke` where there is one),
+    `kickoff`; an object without any is called with the request. Raises PluginError, with `name`, for any other object.
     """
     if inspect.isroutine(given) or inspect.isclass(given) or isinstance(given, functools.partial):
         return given
-    for method, arguments in _ways(given):
+    for method, arguments in _candidate_methods(given):
         if _takes_one(method):
-            ask = _asking(method, arguments)
+            ask = _calling(method, arguments)
             return _without_usage(ask) if method.__name__ == "kickoff" else ask
     if callable(given):
         return given
@@ -134,8 +134,8 @@ def function_of(given: object, name: str) -> Callable[[ProviderRequest], Any]:
     )
 
 
-def _ways(given: object) -> list[tuple[Callable[..., Any], _Arguments]]:
-    """Return the methods that an agent may have, each with what it is given."""
+def _candidate_methods(given: object) -> list[tuple[Callable[..., Any], _Arguments]]:
+    """Return the methods that an agent may have, each with the arguments that it gets."""
     named = {name: getattr(given, name, None) for name in ("run", "ainvoke", "invoke", "kickoff")}
     ways: Mapping[str, _Arguments] = {
         "run": _question,
@@ -152,12 +152,12 @@ def _takes_one(method: Callable[..., Any]) -> bool:
         inspect.signature(method).bind("a question")
     except TypeError:
         return False
-    except ValueError:  # a method written in C does not say what it takes
+    except ValueError:  # the parameters of a method written in C are not known
         return True
     return True
 
 
-def _asking(method: Callable[..., Any], arguments: _Arguments) -> Callable[[ProviderRequest], Any]:
+def _calling(method: Callable[..., Any], arguments: _Arguments) -> Callable[[ProviderRequest], Any]:
     if inspect.iscoroutinefunction(method):
 
         async def ask(request: ProviderRequest) -> Any:
@@ -174,7 +174,7 @@ def _asking(method: Callable[..., Any], arguments: _Arguments) -> Callable[[Prov
 
 
 def _without_usage(ask: Callable[[ProviderRequest], Any]) -> Callable[[ProviderRequest], Any]:
-    """Return a function whose results have no usage: that of a crew is the sum of all its results."""
+    """Return a function whose results have no usage: a crew reports the sum over all its calls so far."""
 
     def ask_once(request: ProviderRequest) -> Any:
         returned = ask(request)
@@ -195,15 +195,17 @@ def _question(request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str
 
 
 def _inputs(kickoff: object, request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
-    """Return what `kickoff` takes: inputs that fill the templates of a crew, or a text."""
+    """Return the argument of `kickoff`: inputs that fill the templates of a crew, or a text."""
     takes_inputs = callable(kickoff) and "inputs" in inspect.signature(kickoff).parameters
     return ((), {"inputs": {"question": _text(request)}}) if takes_inputs else _question(request)
 
 
 def _state(given: object, request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
-    """Return what `invoke` takes: the messages of a graph's state, the variable of a chain, or a text."""
+    """Return the argument of `invoke`: the messages of a graph's state, the variable of a chain, or a text."""
     config: Mapping[str, object] = {}
-    if getattr(given, "checkpointer", None):  # which needs a conversation, here a new one for each call
+    if getattr(
+        given, "checkpointer", None
+    ):  # a graph with a checkpointer needs a conversation id; each call gets its own
         config = {"config": {"configurable": {"thread_id": uuid.uuid4().hex}}}
     schema = getattr(given, "get_input_jsonschema", None)
     described = schema() if callable(schema) else None

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.replies import last_answer, parse_answer, with_messages
+from agentv.providers.apis.responses import last_answer, parse_answer, with_messages
 from agentv.types.criteria.evaluation_input import output_messages
 from agentv.types.errors import EvalFileError, ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
@@ -39,7 +39,7 @@ class _Key(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """The key of a row: of answers (`slot`), results (top level) and AgentV's fixtures; a log has none, only an id."""
+    """The fields that identify a row: in `slot` for answers, at the top level for results and AgentV's fixtures."""
 
     test_id: str | None = None
     source_target: str | None = None
@@ -64,9 +64,9 @@ class _Head(msgspec.Struct):
         return self.target, self.eval_id, self.trial, str(self.prompt) if is_id else None
 
 
-# Made here, once: msgspec crashes when two threads read a type for the first time at the same moment.
+# Created once, at import: msgspec crashes when two threads read a type for the first time at the same moment.
 _decode_head = msgspec.json.Decoder(_Head).decode
-_decode_table_head = msgspec.json.Decoder(_Head, strict=False).decode  # numbers in a table are texts
+_decode_table_head = msgspec.json.Decoder(_Head, strict=False).decode  # in a table, numbers are strings
 
 SEGMENTS = "segments.jsonl"
 """The file that a run has if its answers were moved elsewhere (docs/reference/run-folder.md)."""
@@ -93,7 +93,7 @@ class Recording(Struct, frozen=True):
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
         """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none.
 
-        Recordings that name no prompt answer all of them.
+        A recording without a prompt is used for all prompts.
         """
         place = _place(self.path, self.places, case_id, trial=trial, prompt=prompt)
         try:
@@ -123,7 +123,7 @@ def index_rows(
     suite: str | None = None,
     paths: LogMap | None = None,
 ) -> RowRecording:
-    """Index the rows of a table, given with their lines, as `index_recording` does with those of JSON Lines."""
+    """Index the rows of a table, given with their line numbers; otherwise as `index_recording`."""
     kept: list[JsonObject] = []
     index = _Index(suite, paths)
     for number, row in rows:
@@ -138,7 +138,7 @@ def index_rows(
 
 
 class _Index:
-    """The places of answers by target, as they are found."""
+    """The places of answers by target, in a recording that is being read."""
 
     def __init__(self, suite: str | None, paths: LogMap | None) -> None:
         self._suite, self._paths = suite, paths
@@ -186,7 +186,7 @@ def index_recording(path: Path, target: str, suite: str | None = None, paths: Lo
 
 
 def _is_whole(line: bytes) -> bool:
-    """Return True for valid JSON: a line without an end that is not torn."""
+    """Return True for valid JSON: the last line is complete although it has no line end."""
     try:
         msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -195,7 +195,7 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _log_id(line: bytes, place: str, paths: LogMap | None) -> str | None:
-    """Return the id of a logged line; None for a part of a longer trace. Raises ProviderError for one without."""
+    """Return the id of a logged line; None for a part of a longer trace. Raises ProviderError if there is no id."""
     row = msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
     name = read_log_id(row, paths=paths)
     if name == "":
@@ -208,7 +208,7 @@ def _log_id(line: bytes, place: str, paths: LogMap | None) -> str | None:
 def _of_one_target(
     places: Mapping[str | None, dict[_Place, tuple[int, int]]], path: Path, target: str
 ) -> Mapping[_Place, tuple[int, int]]:
-    if target in places or len(places) < 2:  # noqa: PLR2004 - nothing to choose between
+    if target in places or len(places) < 2:  # noqa: PLR2004 - one target, so no choice
         return places.get(target) or next(iter(places.values()), {})
     known = ", ".join(sorted(str(name) for name in places))
     message = f"{path} has answers of several targets: {known}; name the one to replay under `recorded_target`"
@@ -216,7 +216,7 @@ def _of_one_target(
 
 
 def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResponse:
-    """Return the answer in a row, whose fields in a log are at `paths`.
+    """Return the answer in a row; for a log, `paths` are the paths of its fields.
 
     Raises ProviderError if the row records a failure of the target, or has no answer.
     """
@@ -229,7 +229,7 @@ def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResp
     if paths or _OWN.isdisjoint(row) or (not _is_stored(row) and is_export(row)):
         return _parse_log(row, paths)
     recorded = {"output_messages": row.get("output_messages", row.get("messages")), "trace": row.get("trace")}
-    answer = _own_answer(recorded) if _is_stored(row) else parse_answer({**recorded, **_beside(row)})
+    answer = _own_answer(recorded) if _is_stored(row) else parse_answer({**recorded, **_recorded_calls(row)})
     text = row.get("text", row.get("candidate_answer"))
     if text is None and not answer.output_messages:
         keys = ", ".join(map(repr, row))
@@ -252,9 +252,9 @@ def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResp
 
 
 def recorded_turn(row: JsonObject, number: int) -> JsonObject:
-    """Return what a row records of one turn of a conversation, from 1, as a row of its own.
+    """Return one turn of a recorded conversation, counted from 1, as a row of its own.
 
-    Raises ProviderError with kind `target_missing` if it records none, or a shorter conversation.
+    Raises ProviderError with kind `target_missing` if the row has no conversation, or a shorter one.
     """
     turns, messages = row.get("turns"), row.get("output_messages")
     listed = turns if isinstance(turns, list) else []
@@ -269,7 +269,7 @@ def recorded_turn(row: JsonObject, number: int) -> JsonObject:
 
 
 def _parse_log(row: JsonObject, paths: LogMap | None) -> ProviderResponse:
-    """Return the answer on a line of a log, of whatever program."""
+    """Return the answer on a line of any program's log."""
     try:
         logged = read_logged(row, paths=paths, extra="metadata")
     except EvalFileError as error:
@@ -301,8 +301,8 @@ def _is_stored(row: JsonObject) -> bool:
     return str(row.get("schema")).startswith("agentv-")
 
 
-def _beside(row: JsonObject) -> JsonObject:
-    """Return the tool calls beside a recorded text."""
+def _recorded_calls(row: JsonObject) -> JsonObject:
+    """Return the tool calls that are recorded next to a text."""
     return {key: row[key] for key in ("text", "tool_calls", "toolCalls") if key in row}
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.execution.threads import call_in_thread
 from agentv.providers.agents.copilot import read_copilot, read_usage
 from agentv.providers.agents.steps import Transcript, count_of, object_of, objects_of, parse_object, text_of
-from agentv.providers.apis.replies import last_answer
+from agentv.providers.apis.responses import last_answer
 from agentv.providers.local.recordings import (
     SEGMENTS,
     Recording,
@@ -46,7 +46,7 @@ class TracedAnswer(Struct, frozen=True):
 
 
 def load_execution_traces(path: Path) -> tuple[TracedAnswer, ...]:
-    """Return the answers of a file. Raises ProviderError for what is not an execution trace, with its place."""
+    """Return the answers of a file. Raises ProviderError, with file and line, for anything but an execution trace."""
     text = path.read_text("utf-8-sig", "replace")
     return tuple(_read(document, where) for where, document in _documents(text, path))
 
@@ -128,15 +128,15 @@ def _is_tool(span: JsonObject) -> bool:
 
 
 def _messages(spans: Sequence[JsonObject], root: str | None) -> Iterator[Message]:
-    """Yield one message for each model turn, with the tool calls of its spans; those of no turn come before them."""
+    """Yield a message for each model turn, with its tool calls; first one with the calls that belong to no turn."""
     ordered = sorted(spans, key=lambda span: int(str(span.get("start_time_unix_nano") or 0)))
     calls: dict[str | None, list[ToolCall]] = {}
     for span in filter(_is_tool, ordered):
         calls.setdefault(text_of(span.get("parent_span_id")) or root, []).append(_call(span))
     turns = {text_of(span.get("span_id")) for span in ordered if _is_chat(span)}
-    loose = [call for parent, made in calls.items() if parent not in turns for call in made]
-    if loose:
-        yield Message("assistant", tool_calls=tuple(loose))
+    without_turn = [call for parent, made in calls.items() if parent not in turns for call in made]
+    if without_turn:
+        yield Message("assistant", tool_calls=tuple(without_turn))
     for span in filter(_is_chat, ordered):
         content = _attributes(span).get("gen_ai.output.messages")
         made = tuple(calls.get(text_of(span.get("span_id")), ()))
@@ -175,7 +175,7 @@ def _duration_ms(span: JsonObject) -> float | None:
 
 
 def _json(value: JsonValue) -> JsonValue:
-    """Return JSON that an attribute has as text; any other value unchanged."""
+    """Return the JSON value in a string attribute; any other value unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -198,7 +198,7 @@ LATEST = "latest"
 
 
 class ReplaySettings(Struct, frozen=True):
-    """The source of the recorded answers, exactly one, and the choice among them."""
+    """The settings of a `replay` target: exactly one source of answers, and which of its answers to use."""
 
     run: Annotated[
         str | None, Meta(description="Stored run: its folder, its id or the start of its id, or `latest`.")
@@ -216,7 +216,7 @@ class ReplaySettings(Struct, frozen=True):
     ] = None
     copilot_log: Annotated[
         str | None,
-        Meta(description="Folder of a recorded session of GitHub Copilot, whose answer is that of every case."),
+        Meta(description="Folder of a recorded session of GitHub Copilot; its answer is used for every case."),
     ] = None
     execution_traces: Annotated[
         str | None, Meta(description="File of execution traces that AgentV 4 recorded: JSON or JSON Lines.")
@@ -234,7 +234,7 @@ class ReplaySettings(Struct, frozen=True):
         if len(sources) - sources.count(None) != 1:
             raise ValueError("replay needs exactly one of run, file, copilot_log and execution_traces")
         if self.map and self.file is None:
-            raise ValueError("map is for the file of a log; other recordings need none")
+            raise ValueError("map can only be used with file")
         for name in self.map or ():
             try:
                 check_field(name, "map")
@@ -318,7 +318,7 @@ class ReplayProvider:
 
 
 def find_copilot_log(folder: Path) -> Path:
-    """Return the events of a session of Copilot; the last part `latest` stands for the session changed last."""
+    """Return the events file of a Copilot session; `latest` as the last part selects the session changed last."""
     if folder.name == LATEST and not folder.exists():
         logs = sorted(folder.parent.glob(f"*/{EVENTS}"), key=lambda path: path.stat().st_mtime)
         return logs[-1] if logs else folder / EVENTS

@@ -19,7 +19,7 @@ from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S
 
 _HELD_BY_CLIENT = "held by the client"
-"""Stands for the key in settings that need one: the client sends its own."""
+"""Placeholder for the key in settings that need one: the client sends its own key."""
 
 
 class ClientProvider:
@@ -38,18 +38,18 @@ class ClientProvider:
         timeout_s = request.timeout_s or DEFAULT_TRY_TIMEOUT_S
         body = self._dialogue.build_body(open_conversation(self._dialogue, request))
         try:
-            reply = await self._reply(partial(self._create, **body), timeout_s)
+            response = await self._request(partial(self._create, **body), timeout_s)
         except DeadlineError:
             raise ProviderError(Failure("deadline", f"no response within {timeout_s:g} s")) from None
         except asyncio.CancelledError:
             raise
         except Exception as error:
             raise ProviderError(_failure_of(error)) from error
-        turn = self._dialogue.parse(_json_of(reply))
+        turn = self._dialogue.parse(_json_of(response))
         return to_response(turn, [to_message(turn)], turn.usage)
 
-    async def _reply(self, create: Callable[[], object], timeout_s: float) -> object:
-        """Return the client's reply. It runs in a thread: an async client may block before it returns its coroutine.
+    async def _request(self, create: Callable[[], object], timeout_s: float) -> object:
+        """Return the client's response. It runs in a thread: an async client may block before it returns its coroutine.
 
         An async client keeps connections of earlier event loops, such as that of the last `run_evaluation_sync`. A
         request on one of them fails before it is sent, and drops the connection.
@@ -88,10 +88,10 @@ def client_provider(client: object, model: str | None, default_models: Callable[
     return None
 
 
-def _json_of(reply: object) -> JsonObject:
-    dump = getattr(reply, "model_dump", None)
+def _json_of(response: object) -> JsonObject:
+    dump = getattr(response, "model_dump", None)
     if not callable(dump):
-        raise ProviderError(Failure("unexpected_shape", f"the client returned a {type(reply).__name__}"))
+        raise ProviderError(Failure("unexpected_shape", f"the client returned a {type(response).__name__}"))
     return cast(JsonObject, dump(mode="json"))
 
 

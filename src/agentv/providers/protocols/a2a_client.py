@@ -1,4 +1,4 @@
-"""One A2A agent, through its SDK: its card, its messages and tasks, and every way in which these fail."""
+"""One A2A agent, through its SDK: its card, its messages and tasks, and the failures of each."""
 
 import asyncio
 import ipaddress
@@ -31,14 +31,14 @@ from google.protobuf.json_format import MessageToDict, ParseError
 from google.protobuf.message import Message as Protobuf
 from pydantic import ValidationError
 
-from agentv.providers.protocols.a2a_replies import Reply
+from agentv.providers.protocols.a2a_responses import A2aResponse
 from agentv.providers.protocols.a2a_settings import A2aSettings
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.version import __version__
 
-for _name in ("a2a", "httpx"):  # what they log, a failure says; without a handler it would go to standard error
+for _name in ("a2a", "httpx"):  # failures repeat these logs; without a handler they would go to standard error
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 _CARD_PATHS = (".well-known/agent-card.json", ".well-known/agent.json")
@@ -80,32 +80,32 @@ class A2aAgent:
                 self._client = ClientFactory(config).create(card)
         return self._client
 
-    async def send(self, message: Message, reply: Reply) -> None:
-        """Send a message, and collect in `reply` what comes until the agent does nothing more."""
+    async def send(self, message: Message, response: A2aResponse) -> None:
+        """Send a message, and collect its events in `response` until the agent has finished."""
         client = await self.connect()
         try:
             async for event in client.send_message(SendMessageRequest(message=message)):
-                reply.add(_json(event))
+                response.add(_json(event))
         except (A2AClientError, httpx.HTTPError):
-            # What is complete stays so. A task outlives its stream: whether it goes on, polling finds out.
-            if not reply.task_id and not reply.is_over:
+            # A complete response stays valid. A task outlives its stream, so its state is polled.
+            if not response.task_id and not response.is_over:
                 raise
-        if reply.is_empty:
+        if response.is_empty:
             raise ProviderError(Failure("unexpected_shape", "the agent replied with neither a message nor a task"))
         pause_s = _FIRST_PAUSE_S
-        while not reply.is_over:
+        while not response.is_over:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            reply.add({"task": _json(await client.get_task(GetTaskRequest(id=reply.task_id)))})
+            response.add({"task": _json(await client.get_task(GetTaskRequest(id=response.task_id)))})
 
-    async def cancel(self, reply: Reply) -> str:
-        """Cancel the task of a reply if it has one that is not over, and return a sentence about that."""
-        if self._client is None or not reply.task_id or reply.is_over:
+    async def cancel(self, response: A2aResponse) -> str:
+        """Cancel the task of a response if it has one that is not over, and return a sentence about the result."""
+        if self._client is None or not response.task_id or response.is_over:
             return ""
         try:
             async with asyncio.timeout(_CANCEL_S):
-                await self._client.cancel_task(CancelTaskRequest(id=reply.task_id))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the call has failed already
+                await self._client.cancel_task(CancelTaskRequest(id=response.task_id))
+        except Exception as error:  # noqa: BLE001 - the call has failed already, for a reason that is reported
             return f"; its task could not be cancelled ({_words(error)})"
         return "; its task was cancelled"
 
@@ -117,7 +117,7 @@ class A2aAgent:
         await self._http.aclose()
 
     async def _card(self) -> AgentCard:
-        """Read the card at the first of its usual places where there is one."""
+        """Read the card from the first usual URL that has one."""
         places = list(_card_places(self._settings.url))
         for place in places:
             try:
@@ -137,7 +137,7 @@ class A2aAgent:
         raise ProviderError(Failure("target_missing", message))
 
     def _check(self, card: AgentCard) -> None:
-        """Raise ProviderError for a card that cannot be used, and put `endpoint` in its place."""
+        """Raise ProviderError for a card that cannot be used, and apply the setting `endpoint`."""
         settings = self._settings
         usable = [each for each in card.supported_interfaces if each.protocol_binding in _BINDINGS]
         if not usable:
@@ -154,7 +154,7 @@ class A2aAgent:
             other = next((each.url for each in usable if not is_same_origin(each.url, settings.url)), None)
             if other is not None:
                 message = (
-                    f"the agent's card sends messages to {other}, another host than that of `url`, which would get "
+                    f"the agent's card sends messages to {other}, a host other than that of `url`, which would get "
                     "`headers`; if that is right, set it as `endpoint`"
                 )
                 raise ProviderError(Failure("config_error", message))
@@ -231,11 +231,14 @@ _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 )
 
 
-_MEANT: Mapping[str, str] = {"bad_request": "the agent refused the message", "server_error": "the agent failed"}
+_DEFAULT_MESSAGES: Mapping[str, str] = {
+    "bad_request": "the agent refused the message",
+    "server_error": "the agent failed",
+}
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the failure that an exception of the SDK stands for."""
+    """Return the failure for an exception of the SDK."""
     if isinstance(error, ProviderError):
         return error.failure
     cause: BaseException | None = error
@@ -253,11 +256,11 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, A2AClientTimeoutError):
         return Failure("transport", f"the connection was lost ({_words(error)})")
     if isinstance(error.__cause__, json.JSONDecodeError) or "Invalid JSON-RPC" in str(error):
-        return Failure("malformed_reply", f"the agent's reply cannot be read: {_words(error)}")
+        return Failure("malformed_reply", f"the agent's response cannot be read: {_words(error)}")
     if isinstance(error, A2AClientError):
         return Failure("server_error", f"the agent replied with an error: {_words(error)}")
     kind: FailureKind = next((kind for each, kind in _KINDS if isinstance(error, each)), "malformed_reply")
-    what = _MEANT.get(kind, "the agent's reply cannot be used")
+    what = _DEFAULT_MESSAGES.get(kind, "the agent's response cannot be used")
     return Failure(kind, f"{what}: {_words(error)}")
 
 

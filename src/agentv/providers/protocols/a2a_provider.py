@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.execution.cancelled_calls import keep_call
 from agentv.execution.processes.tree import finish
 from agentv.providers.apis.dialogue import build_prompt
-from agentv.providers.protocols.a2a_replies import Reply
+from agentv.providers.protocols.a2a_responses import A2aResponse
 from agentv.providers.protocols.a2a_settings import A2aSettings
 from agentv.types.errors import MissingExtraError, ProviderError
 from agentv.types.failures import Failure
@@ -23,24 +23,24 @@ if TYPE_CHECKING:  # the SDK takes a second to import, and is an extra
     from agentv.providers.protocols.a2a_client import A2aAgent
 
 _CONTINUES = ("completed", "input-required", "")
-"""The states after which a conversation goes on; a reply without a task has none."""
+"""The states after which a conversation continues; a response without a task has no state."""
 
 
 class Exchange:
-    """The replies to the user turns of a case, in one context."""
+    """The responses to the user turns of a case, in one context."""
 
     def __init__(self) -> None:
-        self.replies: list[Reply] = []
+        self.responses: list[A2aResponse] = []
         self.notes: list[str] = []
 
-    def open_reply(self) -> Reply:
-        """Return the reply to the next turn."""
-        self.replies.append(Reply())
-        return self.replies[-1]
+    def open_response(self) -> A2aResponse:
+        """Return the response to the next turn."""
+        self.responses.append(A2aResponse())
+        return self.responses[-1]
 
     def response(self) -> ProviderResponse | None:
-        """Return the answer so far: that of the last turn, with the messages of all; None if there was no reply."""
-        given = [reply.response() for reply in self.replies if not reply.is_empty]
+        """Return the answer so far: that of the last turn, with the messages of all; None if there was no response."""
+        given = [response.to_response() for response in self.responses if not response.is_empty]
         if not given:
             return None
         messages: tuple[Message, ...] = sum((each.output_messages or () for each in given), ())
@@ -63,10 +63,10 @@ class A2aProvider:
         self._agent: A2aAgent | None = None
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the agent's reply to the last user turn.
+        """Return the agent's response to the last user turn.
 
-        A task that ends in no state of `answer_states` is a ProviderError, whose `partial` has what it said. At the
-        deadline, and when the call is cancelled, a task in progress is cancelled.
+        A task that ends in no state of `answer_states` is a ProviderError, whose `partial` has the agent's text so far.
+        At the deadline, and when the call is cancelled, a task in progress is cancelled.
         """
         from agentv.providers.protocols.a2a_client import failure_of  # noqa: PLC0415 - imports the SDK
 
@@ -76,11 +76,11 @@ class A2aProvider:
             async with asyncio.timeout(timeout_s):
                 await self._converse(agent, request, exchange)
         except TimeoutError:
-            cancelled = await agent.cancel(exchange.replies[-1]) if exchange.replies else ""
+            cancelled = await agent.cancel(exchange.responses[-1]) if exchange.responses else ""
             failure = Failure("target_timeout", f"no answer of the agent within {timeout_s:g} s{cancelled}")
         except asyncio.CancelledError as error:
-            if exchange.replies:
-                await finish(_ignored(agent, exchange.replies[-1]))
+            if exchange.responses:
+                await finish(_ignored(agent, exchange.responses[-1]))
             keep_call(error, exchange.response())
             raise
         except Exception as error:  # noqa: BLE001 - whatever the SDK or the agent raised is a failure of the call
@@ -127,7 +127,7 @@ class A2aProvider:
         turns = [turn.content for turn in prompt.turns if turn.role == "user"]
         if not turns:
             raise ProviderError(
-                Failure("bad_request", "the case has no user turn, and an A2A agent is sent nothing else")
+                Failure("bad_request", "the case has no user turn, and only user turns are sent to an A2A agent")
             )
         if any(turn.role == "assistant" for turn in prompt.turns):
             exchange.notes.append("the assistant turns of the case were not sent: the agent replied to each user turn")
@@ -136,21 +136,21 @@ class A2aProvider:
             is_last = index == len(turns) - 1
             texts = [prompt.system, turn] if prompt.system and index == 0 else [turn]
             files = request.input_files if is_last else ()
-            reply = exchange.open_reply()
-            await agent.send(make_message(texts, files, context_id=context_id, task_id=task_id), reply)
-            context_id = reply.context_id
-            task_id = reply.task_id if reply.state == "input-required" else ""
+            response = exchange.open_response()
+            await agent.send(make_message(texts, files, context_id=context_id, task_id=task_id), response)
+            context_id = response.context_id
+            task_id = response.task_id if response.state == "input-required" else ""
             allowed = ("", *self._settings.answer_states) if is_last else _CONTINUES
-            if reply.state not in allowed:
-                raise ProviderError(_ended(reply))
+            if response.state not in allowed:
+                raise ProviderError(_ended(response))
 
 
-async def _ignored(agent: "A2aAgent", reply: Reply) -> None:
-    """Cancel the task of a call that is itself cancelled, so that nothing remains to be reported."""
-    await agent.cancel(reply)
+async def _ignored(agent: "A2aAgent", response: A2aResponse) -> None:
+    """Cancel the task of a call that is itself cancelled, and ignore the result, as nothing is left to report it to."""
+    await agent.cancel(response)
 
 
-def _ended(reply: Reply) -> Failure:
-    said = reply.said()
-    message = f"the agent's task ended in the state {reply.state!r}{f': {said}' if said else ''}"
-    return Failure("target_exit", message, details={"state": reply.state, "task": reply.task_id})
+def _ended(response: A2aResponse) -> Failure:
+    said = response.said()
+    message = f"the agent's task ended in the state {response.state!r}{f': {said}' if said else ''}"
+    return Failure("target_exit", message, details={"state": response.state, "task": response.task_id})

@@ -28,7 +28,7 @@ from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 _RECORDED = ("content", "structuredContent", "isError")
-"""The keys of a result that are stored; others are those of the protocol."""
+"""The keys of a result that are stored; all other keys belong to the protocol."""
 
 _EXAMPLE = '{"tool": "add", "arguments": {"a": 1}}'
 
@@ -87,10 +87,10 @@ def _kind(value: object) -> str:
 
 
 def read_result(request: ToolRequest, result: JsonObject, *, structured: bool) -> ProviderResponse:
-    """Return the answer of a tool's result: its text, else its structured content; `structured` turns that around.
+    """Return the answer of a tool's result: its text, else its structured content; the reverse with `structured`.
 
-    The call is recorded with the result; of media only type, size and digest are. Raises ProviderError when structured
-    content is required and missing.
+    The call is recorded with the result; media are recorded by type, size and digest. Raises ProviderError when
+    structured content is required and missing.
     """
     content = [_recorded(item) for item in _objects(result.get("content"))]
     recorded: dict[str, JsonValue] = {key: result[key] for key in _RECORDED if key in result}
@@ -134,7 +134,7 @@ def _data_part(item: JsonObject) -> DataPart:
 
 
 def _recorded(item: JsonObject) -> JsonObject:
-    """Return a content without the bytes of a medium, of which size and digest are recorded."""
+    """Return a content item with the size and digest of a medium instead of its bytes."""
     if item.get("type") == "resource" and isinstance(_resource(item).get("blob"), str):
         return {**item, "resource": _without_bytes(_resource(item), "blob")}
     return _without_bytes(item, "data") if isinstance(item.get("data"), str) else item
@@ -150,7 +150,7 @@ def _without_bytes(item: JsonObject, key: str) -> JsonObject:
 
 
 def _shown(item: JsonObject) -> str:
-    """Return a content as a line of the answer; a medium is named with its type, so that it is never empty."""
+    """Return a content item as a line of the answer; a medium is shown by its type, so that the line is never empty."""
     if item.get("type") == "text":
         return str(item.get("text", ""))
     resource = _resource(item)
@@ -218,7 +218,7 @@ if TYPE_CHECKING:  # the SDK takes a second to import, and is an extra
 T = TypeVar("T")
 
 MAX_PAGES = 1_000
-"""The most pages of a list of tools."""
+"""The maximum number of pages of a list of tools."""
 
 
 class McpProvider:
@@ -247,7 +247,7 @@ class McpProvider:
         return await self._call(self._tool_request(request), timeout_s)
 
     async def healthcheck(self) -> None:
-        """Connect, and look for the tool if it is the same in all cases. Raises ProviderError of kind `healthcheck`."""
+        """Connect, and check that a fixed tool exists. Raises ProviderError of kind `healthcheck`."""
         settings = self._settings
         try:
             tools = await self._connected(self._target.try_timeout_s, _list_tools)
@@ -300,7 +300,7 @@ class McpProvider:
         return response
 
     async def _connected(self, timeout_s: float, work: "Callable[[Client], Awaitable[T]]") -> T:
-        """Do work with the client of a session. Raises ProviderError for everything that goes wrong."""
+        """Call `work` with the client of a session. Raises ProviderError for every failure."""
         from agentv.providers.protocols.mcp_session import failure_of, timed_out  # noqa: PLC0415 - imports the SDK
 
         async with self._session() as session:
@@ -309,7 +309,7 @@ class McpProvider:
                 async with asyncio.timeout(timeout_s):
                     return await work(await session.client())
             except TimeoutError:
-                # The server may be stuck: the next call gets a fresh one.
+                # The server may be stuck: the next call starts a new one.
                 session.is_retired = True
                 failure = timed_out(session, timeout_s, start=start)
             except Exception as error:  # noqa: BLE001 - whatever the SDK or the server raised is a failure of the call

@@ -1,9 +1,9 @@
-"""Connections to one MCP server, also over the pipes of a process, and every way in which a call can fail.
+"""Connections to one MCP server, at a URL or over the pipes of a process, and the failures of calls.
 
-The SDK's own transport is not used: its processes would not be known to agentv, which ends every command of a run
-(execution/processes), and what a server wrote to the wrong stream would be lost.
+The SDK's own transport for processes is not used: agentv must end every process of a run (execution/processes), and
+reports output that a server wrote to the wrong stream.
 
-Each connection is in a task of its own: who enters the SDK's scopes must leave them.
+Each connection has its own task, since the SDK's scopes must be entered and left by the same task.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _SHOWN = 200
 
 Received: TypeAlias = SessionMessage | Exception
 Streams: TypeAlias = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
-"""What the server sends, and where to write what it is sent."""
+"""The stream of messages from the server, and the stream of messages to it."""
 
 
 class ServerCommand(Struct, frozen=True):
@@ -58,8 +58,8 @@ class ServerCommand(Struct, frozen=True):
 class ServerProcess:
     """A server's process, started and ended as an asynchronous context, which yields streams for the SDK.
 
-    `stray_lines` counts the lines on standard output that are not messages, of which `stray` is the first.
-    `error_bytes` is how much it wrote to standard error so far.
+    `stray_lines` counts the lines on standard output that are not messages, `stray` is the first of them.
+    `error_bytes` is the number of bytes that the server has written to standard error.
     """
 
     def __init__(self, command: ServerCommand) -> None:
@@ -79,13 +79,13 @@ class ServerProcess:
         return self._command.cwd
 
     def errors_since(self, start: int) -> str:
-        """Return the end of what it wrote to standard error after the first `start` bytes."""
+        """Return the end of standard error, without its first `start` bytes."""
         length = min(self.error_bytes - start, len(self._errors))
         return self._errors[len(self._errors) - length :].decode(errors="replace")[-_STDERR_TAIL:].strip()
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of a server that ended by itself; None while it runs, and if it was ended here."""
+        """The exit code of a server that ended by itself; None while it runs, and if agentv ended it."""
         return self._exit_code
 
     async def __aenter__(self) -> Streams:
@@ -99,7 +99,7 @@ class ServerProcess:
             raise
 
     async def __aexit__(self, *_error: object) -> None:
-        """Close the server's input, give it two seconds to end by itself, and end what is left of it."""
+        """Close the server's input, give it two seconds to end by itself, then end it and its child processes."""
         await finish(self._end())
 
     async def _connect(self, process: "subprocess.Popen[bytes]") -> Streams:
@@ -182,7 +182,7 @@ class ServerProcess:
             stream.close()
 
 
-for _name in ("mcp", "client"):  # what they log, a failure says; without a handler it would go to standard error
+for _name in ("mcp", "client"):  # failures repeat these logs; without a handler they would go to standard error
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 _CONNECT_S = 30.0
@@ -193,19 +193,19 @@ _CODES: Mapping[int, FailureKind] = {
     jsonrpc.INVALID_REQUEST: "bad_request",
     jsonrpc.PARSE_ERROR: "bad_request",
 }
-_FOR_A_STATUS = ("Not Found", "Session terminated", "Server returned an error response")
-"""What the SDK says of a response with an HTTP status that is an error."""
-_UNREADABLE = ("Unexpected content type", "Failed to parse")
-"""How the SDK begins to say that a response is not one of MCP."""
+_MESSAGES_FOR_A_STATUS = ("Not Found", "Session terminated", "Server returned an error response")
+"""The SDK's error messages for a response with an HTTP error status."""
+_UNREADABLE_RESPONSE_STARTS = ("Unexpected content type", "Failed to parse")
+"""The starts of the SDK's error messages for a response that is not an MCP message."""
 _STATUSES: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
 _SERVER_ERRORS = 500
 
 
 class McpSession:
-    """One connection. `process` is None for a server at a URL, `status` its last HTTP status that was an error.
+    """One connection. `process` is None for a server at a URL, `status` its last HTTP error status.
 
-    `users` counts the calls in progress. A session that is `retired` serves no further call and is closed after the
-    last of these.
+    `users` counts the calls in progress. A retired session (`is_retired`) is used for no further call, and is
+    closed after the last call in progress.
     """
 
     def __init__(self, server: ServerCommand | str, headers: dict[str, str]) -> None:
@@ -221,18 +221,18 @@ class McpSession:
         self._task: asyncio.Task[None] | None = None
 
     async def client(self) -> Client:
-        """Connect, the first time, and return the SDK's client. Raises what the connection failed with."""
+        """Return the SDK's client; the first call connects. Raises the exception that the connection failed with."""
         if self._task is None:
-            self._task = asyncio.create_task(self._live())
+            self._task = asyncio.create_task(self._hold_open())
         return await asyncio.shield(self._client)
 
-    async def _live(self) -> None:
+    async def _hold_open(self) -> None:
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(Client(await self._transport(stack)))
                 self._client.set_result(client)
                 await self._closing.wait()
-        except Exception as error:  # noqa: BLE001 - it is raised by whoever waits for the client
+        except Exception as error:  # noqa: BLE001 - it is raised where the client is awaited
             if not self._client.done():
                 self._client.set_exception(error)
         finally:
@@ -252,7 +252,9 @@ class McpSession:
         return streamable_http_client(str(self._server), http_client=http)
 
     async def _note_status(self, response: httpx2.Response) -> None:
-        if response.is_error and response.request.method == "POST":  # a server need not have streams (GET)
+        if (
+            response.is_error and response.request.method == "POST"
+        ):  # a failed GET is harmless: servers may lack streams
             self.status = response.status_code
             self.excerpt = (await response.aread()).decode(errors="replace")[:_EXCERPT].strip()
 
@@ -266,11 +268,11 @@ class McpSession:
         with suppress(asyncio.CancelledError, Exception):
             await self._task
         if self._client.done() and not self._client.cancelled():
-            self._client.exception()  # it may be that nothing waits for it any more
+            self._client.exception()  # retrieved, so that asyncio does not log it as never retrieved
 
 
 class McpSessions:
-    """The sessions of a target: one for all calls at a time, or one for each."""
+    """The sessions of a target: one that all calls share, replaced if it fails, or one for each call."""
 
     def __init__(self, server: ServerCommand | str, headers: dict[str, str], *, is_shared: bool) -> None:
         self._server = server
@@ -314,15 +316,15 @@ class McpSessions:
 def timed_out(session: McpSession, timeout_s: float, *, start: int) -> Failure:
     """Return the failure of a call that took too long."""
     when = "" if session.users <= 1 else " after its other calls"
-    what = f"; the server is ended{when}" if session.process is not None else ""
+    what = f"; the server is stopped{when}" if session.process is not None else ""
     message = f"no answer of the server within {timeout_s:g} s{what}"
     return _described(Failure("target_timeout", message), session, start)
 
 
 async def failure_of(error: Exception, session: McpSession, settings: McpSettings, *, start: int) -> Failure:
-    """Return the failure that an exception of a call stands for; a session that cannot go on is retired.
+    """Return the failure for an exception of a call; retire a session that cannot be used any more.
 
-    `start` is how much its server had written to standard error before the call.
+    `start` is the number of bytes that the server had written to standard error before the call.
     """
     cause = next(_leaves(error))
     if isinstance(cause, ProviderError):
@@ -356,7 +358,7 @@ def _not_started(error: OSError, settings: McpSettings, cwd: str) -> Failure:
 def _ended(session: McpSession) -> Failure:
     process = session.process
     if process is not None and process.is_too_large:
-        return Failure("too_large", "the server sent a message of more than 32 MiB; it was ended")
+        return Failure("too_large", "the server sent a message of more than 32 MiB; the server was stopped")
     code = None if process is None else process.exit_code
     how = "" if code is None else f" by signal {-code}" if code < 0 else f" with exit code {code}"
     return Failure("target_exit", f"the server ended{how} before it answered", details={"exit_code": code})
@@ -372,7 +374,7 @@ def _failure(error: BaseException, session: McpSession) -> Failure:
         if error.code == jsonrpc.CONNECTION_CLOSED:
             session.is_retired = True
             return Failure("transport", "the server closed the connection before it answered", retryable=False)
-        if error.message.startswith(_UNREADABLE):
+        if error.message.startswith(_UNREADABLE_RESPONSE_STARTS):
             return Failure("malformed_reply", f"the server's response cannot be read: {error.message.splitlines()[0]}")
         kind = _CODES.get(error.code, "server_error")
         return Failure(kind, f"the server refused the request: {error.message} (code {error.code})")
@@ -383,13 +385,13 @@ def _failure(error: BaseException, session: McpSession) -> Failure:
         what = f"no connection to {host}" if is_new else f"the connection to {host} was lost"
         return Failure("transport", f"{what} ({error})", retryable=is_new)
     if isinstance(error, ValidationError):
-        return Failure("unexpected_shape", f"the server's result is not one of MCP: {_first_problem(error)}")
+        return Failure("unexpected_shape", f"the server's result is not a valid MCP result: {_first_problem(error)}")
     return Failure("malformed_reply", str(error) or type(error).__name__)
 
 
 def _status_of(error: MCPError, session: McpSession) -> int | None:
-    """Return the HTTP status that an error stands for, and forget it; None for an error of the protocol."""
-    if error.message not in _FOR_A_STATUS and session.status not in _STATUSES:
+    """Return the HTTP status that caused an error, and clear it; None for an error of the protocol."""
+    if error.message not in _MESSAGES_FOR_A_STATUS and session.status not in _STATUSES:
         return None
     status, session.status = session.status, None
     return status
@@ -404,7 +406,7 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def _described(failure: Failure, session: McpSession, start: int) -> Failure:
-    """Add to a failure what the server wrote to standard error, and to standard output where only messages may be."""
+    """Add the server's standard error to a failure, and lines of its standard output that are not messages."""
     process = session.process
     if process is None:
         return failure

@@ -13,7 +13,7 @@ _JSON = "application/json"
 
 
 class McpSettings(Struct, frozen=True, kw_only=True):
-    """The MCP server of a target, and what a case calls there."""
+    """The MCP server of a target, and the tool that a case calls."""
 
     command: Annotated[
         str | None, Meta(description="Program that starts the server, which talks over standard input and output.")
@@ -27,7 +27,10 @@ class McpSettings(Struct, frozen=True, kw_only=True):
         Meta(description="The only variables to inherit, besides PATH; default: the whole environment."),
     ] = None
     cwd: Annotated[
-        str | None, Meta(description="Working folder of the server, relative to the targets file; default: its folder.")
+        str | None,
+        Meta(
+            description="Working folder of the server, relative to the targets file; default: the folder of that file."
+        ),
     ] = None
     url: Annotated[str | None, Meta(description="URL of a server over streamable HTTP, instead of `command`.")] = None
     headers: Annotated[
@@ -57,7 +60,7 @@ class McpSettings(Struct, frozen=True, kw_only=True):
     ] = None
     answer: Annotated[
         Literal["text", "structured"],
-        Meta(description="What of a result is the answer: its text, or its structured content as JSON."),
+        Meta(description="Part of a result that is the answer: its text, or its structured content as JSON."),
     ] = "text"
     judge_errors: Annotated[
         bool,
@@ -70,7 +73,7 @@ class McpSettings(Struct, frozen=True, kw_only=True):
     ] = False
     session: Annotated[
         Literal["run", "case"],
-        Meta(description="How long one server serves: for the whole run, or a fresh one for each case."),
+        Meta(description="Lifetime of a server: the whole run, or a new server for each case."),
     ] = "run"
 
     def __post_init__(self) -> None:
@@ -81,7 +84,7 @@ class McpSettings(Struct, frozen=True, kw_only=True):
         if self.arguments is not None and self.tool is None:
             raise ValueError("arguments: set `tool`, the name of the tool that gets them")
         if self.list and self.answer == "structured":
-            raise ValueError("answer: structured content is that of a tool's result; with `list` remove it")
+            raise ValueError("answer: `structured` is for the result of a tool; remove it, or `list`")
         self.tool_template()
         self.arguments_template()
 
@@ -100,8 +103,8 @@ class McpSettings(Struct, frozen=True, kw_only=True):
 
     def tool_template(self) -> BodyTemplate | None:
         """Return the parsed name of the tool."""
-        return None if self.tool is None else parse_body([self.tool], _JSON, called="tool")
+        return None if self.tool is None else parse_body([self.tool], _JSON, setting="tool")
 
     def arguments_template(self) -> BodyTemplate | None:
         """Return the parsed arguments."""
-        return None if self.arguments is None else parse_body(dict(self.arguments), _JSON, called="arguments")
+        return None if self.arguments is None else parse_body(dict(self.arguments), _JSON, setting="arguments")

@@ -40,8 +40,8 @@ _MESSAGES = ("output_messages", "outputMessages")
 _CALLS = ("tool_calls", "toolCalls")
 _USAGE = ("usage", "token_usage", "tokenUsage")
 """The keys of token counts that are accepted: our own and those of AgentV."""
-_READ = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXTS)
-_ALSO_READ = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, *_USAGE, "trace", "cost", "costUsd", "id", "eval_id"})
+_LISTED_KEYS = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXTS)
+_ACCEPTED_KEYS = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, *_USAGE, "trace", "cost", "costUsd", "id", "eval_id"})
 
 
 def parse_output(text: str) -> ProviderResponse:
@@ -49,7 +49,7 @@ def parse_output(text: str) -> ProviderResponse:
 
     If the output is a JSON object, the answer is its last assistant message with content, else its `text`; the object
     may also be a single message. Any other output is the answer itself, without its last line end. Raises
-    ProviderError for messages that are not understood.
+    ProviderError for messages that cannot be read.
     """
     text = text.removeprefix("\ufeff")
     value = _object_in(text)
@@ -91,14 +91,14 @@ def with_messages(value: JsonObject) -> JsonObject:
 def parse_answer(value: JsonObject) -> ProviderResponse:
     """Parse an object with `text`, `output_messages` or both. The response has a note for each unknown key.
 
-    Raises ProviderError for messages that are not understood.
+    Raises ProviderError for messages that cannot be read.
     """
     value = with_messages(value)
     try:
         messages = read_output(value)
         trace = trace_from_json(value.get("trace"))
     except MessageError as error:
-        raise ProviderError(Failure("unexpected_shape", f"the reply cannot be read: {error}")) from None
+        raise ProviderError(Failure("unexpected_shape", f"the response cannot be read: {error}")) from None
     answer = last_answer(messages or ())
     if answer is None:
         text = value.get("text")
@@ -110,21 +110,21 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
         trace=trace,
         usage=_usage(value),
         cost_usd=parse_cost(value),
-        notes=unread_notes(value),
+        notes=notes_on_keys(value),
         **scalars,  # type: ignore[arg-type] # their types are checked above
     )
 
 
 def read_output(value: Mapping[str, object]) -> tuple[Message, ...] | None:
-    """Return the messages of a reply, with its `tool_calls` added; None without either.
+    """Return the messages of a response, with its `tool_calls` added; None if it has neither.
 
-    Without messages, the `text` and the calls become one message. Raises MessageError with the place of what is not
-    understood.
+    Without messages, the `text` and the calls become one message. Raises MessageError with the place of a message
+    that cannot be read.
     """
     name = next((name for name in _MESSAGES if value.get(name) is not None), None)
     messages = None if name is None else read_messages(value[name], name)
-    beside = next((name for name in _CALLS if value.get(name) is not None), None)
-    calls = () if beside is None else read_tool_calls(cast(JsonValue, plain_json(value[beside])), beside)
+    calls_key = next((name for name in _CALLS if value.get(name) is not None), None)
+    calls = () if calls_key is None else read_tool_calls(cast(JsonValue, plain_json(value[calls_key])), calls_key)
     if not calls or any(message.tool_calls for message in messages or ()):
         return messages  # the messages have the calls already
     text = value.get("text")
@@ -137,7 +137,7 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
     """Parse a mapping with the keys of ProviderResponse; its messages may be Message objects, JSON or a framework's.
 
     Raises ValueError if the mapping has no answer or a value of a wrong type, with a text that continues a sentence
-    ("has …"), and MessageError for messages that are not understood.
+    ("has …"), and MessageError for messages that cannot be read.
     """
     for name, kinds in _SCALARS.items():
         if not isinstance(value.get(name), (*kinds, type(None))):
@@ -154,44 +154,44 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
         output_messages=messages,
         trace=trace_from_json(cast(JsonValue, value.get("trace"))),
         usage=_usage(value),
-        notes=unread_notes(value),
+        notes=notes_on_keys(value),
     )
 
 
 def _usage_in(value: Mapping[str, object]) -> object:
-    """Return the token counts of a reply, from the first key of `_USAGE` that it has."""
+    """Return the token counts of a response, from the first key of `_USAGE` that it has."""
     return next((value[name] for name in _USAGE if value.get(name) is not None), None)
 
 
 def _usage(value: Mapping[str, object]) -> Usage | None:
-    """Return the usage of a reply, else that of its messages."""
+    """Return the usage of a response, else that of its messages."""
     name = next((name for name in _MESSAGES if value.get(name) is not None), None)
     return read_usage(_usage_in(value)) or (usage_of_messages(value[name]) if name else None)
 
 
-def unread_notes(value: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a note for each unknown or deprecated key of a reply. Equal notes of a target are shown only once."""
-    unread = [key for key in value if key not in _ALSO_READ]
+def notes_on_keys(value: Mapping[str, object]) -> tuple[str, ...]:
+    """Return a note for each unknown or deprecated key of a response. Equal notes of a target are shown only once."""
+    unread = [key for key in value if key not in _ACCEPTED_KEYS]
     if (usage := _usage_in(value)) and read_usage(usage) is None:
         unread.append("usage")
     if parse_cost(value) is None and any(each is not None for each in _costs_in(value)):
         unread.append("cost_usd")
     deprecated = () if value.get("trace") is None else (TRACE_NOTE,)
-    return (*map(_unread_note, unread), *deprecated)
+    return (*map(_note_on_key, unread), *deprecated)
 
 
-def _unread_note(key: str) -> str:
+def _note_on_key(key: str) -> str:
     if key == "usage":
-        return "the usage in its replies has no known token counts; write {input, output}"
+        return "the usage in its responses has no known token counts; write {input, output}"
     if key == "cost_usd":
-        return "the cost in its replies is not an amount; write a number of dollars, 0 or more"
-    near = nearest(key, _READ)
-    hint = f"; did you mean {near!r}?" if near else f"; known keys: {', '.join(_READ)}"
-    return f"its replies have the unknown key {key!r}, which is ignored{hint}"
+        return "the cost in its responses is not an amount; write a number of dollars, 0 or more"
+    near = nearest(key, _LISTED_KEYS)
+    hint = f"; did you mean {near!r}?" if near else f"; known keys: {', '.join(_LISTED_KEYS)}"
+    return f"its responses have the unknown key {key!r}, which is ignored{hint}"
 
 
 def parse_cost(value: Mapping[str, object]) -> float | None:
-    """Return the cost of a reply in dollars: `cost_usd`, `cost`, or `cost` in its usage; None if it is not known."""
+    """Return the cost of a response in dollars: `cost_usd`, `cost`, or `cost` in its usage; None if it is not known."""
     return next((amount for item in _costs_in(value) if (amount := _amount(item)) is not None), None)
 
 
@@ -248,11 +248,11 @@ def parse_object(body: bytes) -> JsonObject:
 
 
 def wrong_shape(what: str, value: JsonValue) -> ProviderError:
-    """Return the error for JSON of an unexpected form; some servers report errors with status 200."""
+    """Return the error for JSON of an unexpected form; it quotes the JSON, which may be an error with status 200."""
     return ProviderError(Failure("unexpected_shape", f"the response has {what}: {compact_json(value)[:_EXCERPT]}"))
 
 
-def filtered(what: str) -> ProviderError:
+def content_filter_error(what: str) -> ProviderError:
     """Return the error for a response that a filter of the provider blocked."""
     return ProviderError(Failure("content_filter", what))
 

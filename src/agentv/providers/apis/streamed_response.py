@@ -1,4 +1,4 @@
-"""A reply that comes as server-sent events (WHATWG HTML, 9.2), collected into the JSON of a plain response. Pure."""
+"""Responses streamed as server-sent events (WHATWG HTML, 9.2), collected into JSON as without streaming. Pure."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from agentv.providers.apis.http import kind_of_status, retry_delay_s, status_of_error
-from agentv.providers.apis.replies import member, name_of, objects, text_or_none, wrong_shape
+from agentv.providers.apis.responses import member, name_of, objects, text_or_none, wrong_shape
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -47,7 +47,7 @@ class EventReader:
         self._is_first = True
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
-        """Yield the events that end in this chunk. Raises ProviderError for an event that is too large or no UTF-8."""
+        """Yield the events that end in this chunk. Raises ProviderError for an event that is too large or not UTF-8."""
         if not chunk:
             return
         if self._after_return and chunk.startswith(b"\n"):  # the second half of a line end that is already counted
@@ -64,7 +64,9 @@ class EventReader:
     def end(self) -> ServerEvent | None:
         """Return the event that the end of the response closes, if any: some servers leave out the last line end."""
         line = self._whole(b"")
-        if not any(field.startswith(line) for field in _FIELDS):  # else it is a line that was cut within its name
+        if not any(
+            field.startswith(line) for field in _FIELDS
+        ):  # otherwise the response was cut off within a field name
             self._read(line)
         return self._dispatch()
 
@@ -115,7 +117,7 @@ class EventReader:
 
 
 MAX_TEXT = 10 * 2**20
-"""The maximum number of characters that a model may write in one reply."""
+"""The maximum number of characters that a model may write in one response."""
 
 _DONE = "[DONE]"
 _EXCERPT = 500
@@ -126,23 +128,23 @@ class Collector(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """True if the reply is complete, should the stream end here."""
+        """True if the response is complete when the stream ends after the last event."""
 
     @property
     def is_over(self) -> bool:
-        """True if nothing of the reply can follow."""
+        """True if nothing of the response can follow."""
 
     def add(self, event: JsonObject) -> int | None:
-        """Add an event and return how many characters of the reply it brought; None if the event is not understood.
+        """Add an event and return how many characters of the answer it contains; None for an unknown event.
 
         Raises ProviderError for an event of a wrong shape.
         """
 
     def value(self) -> JsonObject:
-        """Return what came so far, as the JSON of a plain response."""
+        """Return the response so far, as the JSON of a response that is not streamed."""
 
 
-class StreamedReply:
+class StreamedResponse:
     """Reads a stream of events into a collector. `now` is the clock, in seconds, of `first_token_at`."""
 
     def __init__(self, collector: Collector, *, now: Callable[[], float]) -> None:
@@ -157,7 +159,7 @@ class StreamedReply:
         self._unknown: JsonValue = None
 
     def so_far(self) -> JsonObject | None:
-        """Return the JSON of what came so far; None if nothing did."""
+        """Return the JSON of the response so far; None if no event had a part of it."""
         return self.collector.value() if self._understood else None
 
     def first_token_ms(self, started_at: float) -> float | None:
@@ -165,7 +167,7 @@ class StreamedReply:
         return None if self.first_token_at is None else 1000 * (self.first_token_at - started_at)
 
     def feed(self, chunk: bytes) -> bool:
-        """Read the next bytes of the response; return True if nothing of the reply can follow.
+        """Read the next bytes of the response; return True if nothing of the response can follow.
 
         Raises ProviderError for an error that the server reports, and for events that cannot be read.
         """
@@ -174,7 +176,7 @@ class StreamedReply:
         return self._is_done or self.collector.is_over
 
     def finish(self) -> JsonObject:
-        """Return the JSON of the reply, after the last byte. Raises ProviderError unless the reply is complete."""
+        """Return the JSON of the response, after the last byte. Raises ProviderError if it is not complete."""
         is_torn = self._reader.is_within_event
         if not (self._is_done or self.collector.is_over):
             self._end()
@@ -192,7 +194,7 @@ class StreamedReply:
         return self.collector.value()
 
     def _end(self) -> None:
-        """Add the event that the end of the response closes; half an event is left out."""
+        """Add the event that the end of the response closes; an incomplete event is left out."""
         event = self._reader.end()
         if event is None:
             return
@@ -252,7 +254,7 @@ def _stray_error(strays: bytes) -> ProviderError:
 
 
 def reported_error(error: JsonValue) -> ProviderError:
-    """Return the error that a server reports in an event, with the kind of the status that its code stands for."""
+    """Return the error that a server reports in an event; its kind depends on the status or code in the error."""
     fields: JsonObject = error if isinstance(error, Mapping) else {"message": error}
     kind = kind_of_status(status_of_error(fields), fields)
     reason = text_or_none(fields.get("message")) or compact_json(error)

@@ -1,4 +1,4 @@
-"""What an A2A agent replied, as JSON on the wire, and the answer made of it. Pure."""
+"""The response of an A2A agent, collected from JSON events, and the answer made from it. Performs no I/O."""
 
 import base64
 import binascii
@@ -13,14 +13,14 @@ from agentv.types.provider import ProviderResponse
 from agentv.types.usage import Usage
 
 OVER = frozenset({"completed", "failed", "canceled", "rejected", "input-required", "auth-required"})
-"""The states in which an agent does nothing more by itself."""
+"""The states in which a task has ended or waits for the user."""
 
 _PREFIX = "TASK_STATE_"
 _USAGE_KEYS = ("usage", "usageMetadata", "usage_metadata", "adk_usage_metadata")
 
 
-class Reply:
-    """The reply to one message, collected from its events: a message, or a task with its updates and artifacts."""
+class A2aResponse:
+    """The response to one message, collected from its events: a message, or a task with its updates and artifacts."""
 
     def __init__(self) -> None:
         self.task_id = ""
@@ -36,7 +36,7 @@ class Reply:
 
     @property
     def is_over(self) -> bool:
-        """True if nothing more of this reply can come."""
+        """True if no further event of this response can follow."""
         return self._message is not None or self.state in OVER
 
     @property
@@ -78,7 +78,7 @@ class Reply:
         text = shown_parts(said)
         if said:
             self._metadata.append(_object(said, "metadata"))
-        if said or state != self.state:  # what it said in an earlier state is no answer
+        if said or state != self.state:  # a message of an earlier state is not the answer
             if self._said is not None:
                 self._said_before.append(self._said)
             self._said = said or None
@@ -99,11 +99,11 @@ class Reply:
         self._metadata.append(_object(artifact, "metadata"))
 
     def said(self) -> str:
-        """Return what the agent says with the current state of its task."""
+        """Return the agent's message for the current state of its task."""
         return shown_parts(self._said or {})
 
-    def response(self) -> ProviderResponse:
-        """Return the answer: the message, else the task's artifacts, else what the agent said at the end."""
+    def to_response(self) -> ProviderResponse:
+        """Return the answer: the message, else the task's artifacts, else the agent's last message."""
         sources = [self._message] if self._message is not None else list(self._artifacts.values())
         if not any(_objects(source.get("parts")) for source in sources):
             sources = [self._said] if self._said is not None else self._spoken()[-1:]
@@ -127,14 +127,14 @@ class Reply:
         )
 
     def _spoken(self) -> list[JsonObject]:
-        """Return the agent's turns since the last one of the user, without what it said on the way."""
+        """Return the agent's turns since the user's last turn, without its messages about earlier states."""
         roles = [_text(turn, "role") for turn in self._history]
         start = len(roles) - roles[::-1].index("ROLE_USER") if "ROLE_USER" in roles else 0
         spoken = [turn for turn in self._history[start:] if _text(turn, "role") == "ROLE_AGENT"]
         return [turn for turn in spoken if turn not in self._said_before]
 
     def _usage(self) -> Usage | None:
-        """Return the token counts of the last metadata that has some."""
+        """Return the token counts of the last metadata that has any."""
         for metadata in reversed(self._metadata):
             for value in (*(metadata.get(key) for key in _USAGE_KEYS), metadata):
                 if isinstance(value, Mapping) and (usage := read_usage(value)) is not None:
@@ -143,7 +143,7 @@ class Reply:
 
 
 def shown_parts(source: JsonObject) -> str:
-    """Return the parts of a message or an artifact as text; a file is named, so that it is never empty."""
+    """Return the parts of a message or an artifact as text; a file by its name, so that text is never empty."""
     return "\n".join(map(_shown, _objects(source.get("parts"))))
 
 
@@ -160,7 +160,7 @@ def _shown(part: JsonObject) -> str:
 
 
 def _recorded(part: JsonObject) -> TextPart | DataPart:
-    """Return a part as it is stored; of a file's bytes size and digest are."""
+    """Return a part as it is stored: with the size and digest of a file instead of its bytes."""
     if "text" in part:
         return TextPart(str(part["text"]))
     if "data" in part:
@@ -176,7 +176,7 @@ def _recorded(part: JsonObject) -> TextPart | DataPart:
 
 
 def _joined(parts: Iterable[JsonObject]) -> list[JsonValue]:
-    """Return the parts of an artifact that came in chunks; texts that follow each other are one."""
+    """Return the parts of an artifact that came in chunks; consecutive texts are joined."""
     joined: list[JsonObject] = []
     for part in parts:
         if joined and set(part) == {"text"} and set(joined[-1]) == {"text"}:
