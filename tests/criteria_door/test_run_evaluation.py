@@ -194,7 +194,7 @@ def test_an_error_is_an_error_on_every_scale() -> None:
     result = judged("Go.", [{**FEW_WORDS, "source": "context.nowhere"}], [SHORT])
     (only,) = result.results
     assert (only.score, only.value) == (None, None)
-    assert "leads nowhere" in str(only.error)
+    assert "finds nothing" in str(only.error)
     assert result.overall_score is None
 
 

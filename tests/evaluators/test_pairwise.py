@@ -172,7 +172,7 @@ def test_a_judge_that_fails_or_cannot_be_read_is_no_loss() -> None:
 
 
 def test_without_a_reference_there_is_nothing_to_compare_with() -> None:
-    with pytest.raises(EvaluatorError, match="the source 'ground_truth' leads nowhere"):
+    with pytest.raises(EvaluatorError, match="the source 'ground_truth' finds nothing"):
         judged(
             preferring(CANDIDATE),
             eval_case=EvalCase("c", (Message("user", "?"),)),

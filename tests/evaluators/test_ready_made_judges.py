@@ -62,7 +62,7 @@ def test_where_sources_come_from(changed: dict[str, Any], paths: tuple[str, ...]
 
 
 def test_a_path_of_sources_that_leads_nowhere_is_an_error() -> None:
-    with pytest.raises(EvaluatorError, match=r"`sources`: 'metadata.pages' leads nowhere in this answer"):
+    with pytest.raises(EvaluatorError, match=r"`sources`: 'metadata.pages' finds nothing in this answer"):
         numbered_sources(make_context(), ("metadata.pages",))
 
 

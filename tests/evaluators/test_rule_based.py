@@ -148,7 +148,7 @@ def test_results_stand_on_their_criterions_scale(criterion: EvaluationCriteria, 
     assert (bad.score, bad.value, bad.error) == (failed, 0.0, None)
     # An error is an error on every scale, never the lowest score.
     assert (broken.score, broken.value) == (None, None)
-    assert broken.error == "the source 'context.nothing' leads nowhere: there is nothing of that name"
+    assert broken.error == "the source 'context.nothing' finds nothing: there is nothing of that name"
 
 
 def test_what_one_rule_cannot_judge_leaves_the_others_as_they_are() -> None:

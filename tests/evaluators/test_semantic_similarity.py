@@ -128,7 +128,7 @@ def test_an_empty_reference_is_an_error_that_names_it() -> None:
 
 
 def test_a_reference_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(EvaluatorError, match="leads nowhere"):
+    with pytest.raises(EvaluatorError, match="finds nothing"):
         judge(heading("east"), reference="metadata.nothing")
 
 

@@ -126,7 +126,7 @@ def test_an_absent_extra_is_reported_before_the_run(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_source_that_leads_nowhere_is_an_error() -> None:
-    with pytest.raises(EvaluatorError, match="leads nowhere"):
+    with pytest.raises(EvaluatorError, match="finds nothing"):
         SentimentEvaluator(source="context.gone").evaluate(make_context())
 
 

@@ -89,7 +89,7 @@ def test_a_source_missing_in_one_turn_is_an_evaluator_error() -> None:
     result = by_case(config)
     assert result.status == "error"
     assert result.error is not None
-    assert "turn 1: the source 'output_messages.1.content' leads nowhere" in result.error.message
+    assert "turn 1: the source 'output_messages.1.content' finds nothing" in result.error.message
     assert "turn 2" not in result.error.message
 
 

@@ -146,7 +146,7 @@ def test_the_largest_numbers_have_an_alpha() -> None:
 
 
 def test_annotators_of_different_things_are_refused() -> None:
-    with pytest.raises(ValueError, match="judged 2 and 1 things"):
+    with pytest.raises(ValueError, match="judged 2 and 1 items"):
         cohen_kappa(["a", "b"], ["a"])
 
 
@@ -167,7 +167,7 @@ def test_a_misspelt_choice_is_refused_and_gives_no_number() -> None:
 
 @pytest.mark.parametrize("unit", [3, "fair"])
 def test_labels_that_are_not_put_together_by_thing_are_refused(unit: Any) -> None:
-    with pytest.raises(ValueError, match="each thing must be a list of its labels, one for each annotator"):
+    with pytest.raises(ValueError, match="each item must be a list of its labels, one for each annotator"):
         krippendorff_alpha([unit, unit])
 
 

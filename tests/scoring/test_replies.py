@@ -141,7 +141,10 @@ def test_code_may_reply_with_one_object_and_nothing_else(reply: str) -> None:
         ('{"score": 0.4', "holds no complete JSON object"),
         ('{"score": 0.4}', "does not repeat the nonce of the call"),
         ('{"verdict": "pass"}', 'holds JSON, but no object with a number in "score"'),
-        (f'{{"nonce": "{NONCE}", "score": "high"}}', 'repeats the nonce, but not beside a number in "score"'),
+        (
+            f'{{"nonce": "{NONCE}", "score": "high"}}',
+            'repeats the nonce, but not in an object with a number in "score"',
+        ),
         ('{"' * 5000, "holds too many braces to be searched for JSON"),
     ],
 )

@@ -54,14 +54,14 @@ def test_a_path_leads_to_text(path: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("context.missing", "the source 'context.missing' leads nowhere: there is nothing of that name"),
-        ("context.n", "the source 'context.n' leads nowhere: there is nothing of that name"),
-        ("context.a.b.9", "the source 'context.a.b.9' leads nowhere: there is nothing of that name"),
+        ("context.missing", "the source 'context.missing' finds nothing: there is nothing of that name"),
+        ("context.n", "the source 'context.n' finds nothing: there is nothing of that name"),
+        ("context.a.b.9", "the source 'context.a.b.9' finds nothing: there is nothing of that name"),
         (
             "output_messages.0.content",
-            "the source 'output_messages.0.content' leads nowhere: there is nothing of that name",
+            "the source 'output_messages.0.content' finds nothing: there is nothing of that name",
         ),
-        ("response.x", "the source 'response.x' leads nowhere: there is nothing of that name"),
+        ("response.x", "the source 'response.x' finds nothing: there is nothing of that name"),
         ("files.out.txt", "'files.out.txt' needs a workspace, and this answer has none"),
         ("answer", "'answer' is not a source; allowed: response, prompt, ground_truth, context.PATH"),
     ],
@@ -77,12 +77,12 @@ def test_a_message_without_content_is_its_json() -> None:
 
 
 def test_a_prompt_that_was_not_given_is_no_empty_text() -> None:
-    with pytest.raises(EvaluatorError, match="the source 'prompt' leads nowhere: this answer has no prompt"):
+    with pytest.raises(EvaluatorError, match="the source 'prompt' finds nothing: this answer has no prompt"):
         source_text(make_context(prompt_inputs=PromptInputs("")), "prompt")
 
 
 def test_what_an_answer_does_not_have_is_said() -> None:
-    with pytest.raises(EvaluatorError, match="leads nowhere: this answer has no output_messages"):
+    with pytest.raises(EvaluatorError, match="finds nothing: this answer has no output_messages"):
         source_text(make_context(), "output_messages.0")
 
 

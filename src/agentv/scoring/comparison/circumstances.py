@@ -14,7 +14,7 @@ _OWN_OPTIONS = ("name", "targets", "baseline", "gates")
 
 
 class Circumstance(Struct, frozen=True):
-    """One setting that differs, with its two values; None where a run does not have it. `name` says what it is."""
+    """One setting that differs, with its two values; None in a run without it. `name` describes the setting."""
 
     name: str
     before: str | None
@@ -106,7 +106,7 @@ def _evaluators(before: Side, after: Side) -> Iterator[Circumstance]:
             yield Circumstance(f"evaluator {name}", _present(measure in was), _present(measure in is_now))
 
 
-def _present(is_there: bool) -> str | None:  # noqa: FBT001 - the one thing that it is about
+def _present(is_there: bool) -> str | None:  # noqa: FBT001 - the only argument
     return "present" if is_there else None
 
 

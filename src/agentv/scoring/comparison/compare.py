@@ -108,7 +108,7 @@ class Comparison(Struct, frozen=True):
         return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in self._rows())))
 
     def _repr_html_(self) -> str:
-        """Return what `str` returns as a table, for notebooks."""
+        """Return the content of `str(self)` as an HTML table, for notebooks."""
         return table_html(self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows())
 
     def _heading(self) -> str:
@@ -147,19 +147,19 @@ class Comparison(Struct, frozen=True):
         return tuple(sorted(found, key=lambda case: case.difference, reverse=change == "improved"))
 
 
-LEAST_MATCH = 0.1
-"""The least share of a side's case ids that the other one has for them to be paired."""
+MIN_MATCH = 0.1
+"""The minimum share of case ids that both sides must have in common for pairing."""
 
 
 def are_matched(before: Side, after: Side) -> bool:
     """Return True if at least 10 % of the case ids of the smaller side are on the other one, or if a side is empty."""
     was, is_now = ({name.eval_id for name in side.cases} for side in (before, after))
     smaller = min(len(was), len(is_now))
-    return len(was & is_now) >= LEAST_MATCH * smaller
+    return len(was & is_now) >= MIN_MATCH * smaller
 
 
 def compare_unpaired(before: Side, after: Side, *, threshold: float = THRESHOLD) -> Comparison:
-    """Compare two runs as independent samples of sessions; a case without a session is one of its own."""
+    """Compare two runs as independent samples of sessions; a case without a session counts as a session."""
     names = [name for name in before.measures if evaluator_of(name) is not None and name in after.measures]
     measured = [unpaired_difference(name, before, after) for name in names]
     spending = [unpaired_difference(name, before, after, is_tested=False) for name in SPENDING]
@@ -240,7 +240,7 @@ def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Ra
 
 
 def _corrected(measured: Sequence[MeasureDifference]) -> tuple[MeasureDifference, ...]:
-    """Return measures with their p corrected for multiple tests by Holm's method; one without a test as it is."""
+    """Return measures with their p corrected for multiple tests by Holm's method; others are unchanged."""
     chances = iter(holm([each.test.p for each in measured if each.test is not None]))
     return tuple(each if each.test is None else replace(each, p=next(chances)) for each in measured)
 
@@ -284,7 +284,7 @@ def _needed(comparison: Comparison) -> str:
         return "not known, the means are equal"
     if comparison.needed is None:
         return "more than 10,000,000"
-    # Several runs need a larger difference than the single one this number is for.
+    # The number is for a single comparison; several comparisons at once need more cases.
     is_there = comparison.needed <= comparison.score.cases
     return f"more than {comparison.score.cases:,}" if is_there else f"{comparison.needed:,}"
 

@@ -21,11 +21,11 @@ class Regressions(Protocol):
     """The number of cases that got worse than in an earlier run."""
 
     def regressions(self, suite: str | None = None) -> float | None:
-        """Return that number, of one suite if it is named; None if no case is in both runs."""
+        """Return the number, over one suite if it is named; None if no case is in both runs."""
 
 
 class RecordedRegressions(Struct, frozen=True):
-    """The numbers of cases that got worse, by suite, None for all: as recorded by the run that was compared."""
+    """The numbers of cases that got worse, by suite (None: all suites), as the compared run recorded them."""
 
     recorded: Mapping[str | None, float | None]
 
@@ -115,7 +115,7 @@ class ComparedPairs:
 
     unverified = 0
     judge_failures = (0, 0)
-    """Stated by the reports of the two runs, as the unverified rows are."""
+    """The reports of the two runs have this, as they have the unverified rows."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -183,11 +183,11 @@ class ComparedPairs:
         """Return the evaluators that both runs have."""
         return [name for each in self._comparison.evaluators if (name := evaluator_of(each.measure)) is not None]
 
-    def left_out(self, kind: str, name: str) -> int:  # noqa: ARG002 - see above
+    def left_out(self, kind: str, name: str) -> int:  # noqa: ARG002 - part of the protocol
         """Return 0: only cases judged in both runs enter a comparison, and it lists the others."""
         return 0
 
-    def is_estimated(self, name: str) -> bool:  # noqa: ARG002 - see above
+    def is_estimated(self, name: str) -> bool:  # noqa: ARG002 - part of the protocol
         """Return False: no metric of a comparison is a cost."""
         return False
 

@@ -14,11 +14,11 @@ from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 
-MOST_GROUPS = 1000
-"""The most groups of one side."""
+MAX_GROUPS = 1000
+"""The maximum number of groups of one side."""
 
 BY = ("tag", "prompt", "target", "evaluator", "suite", "dataset", "week")
-"""What comparisons group by, besides any key of the cases' metadata."""
+"""The names that `--by` accepts, besides any key of the cases' metadata."""
 
 
 class GroupKey(NamedTuple):
@@ -54,7 +54,7 @@ def grouping_named(word: str) -> str:
 
 
 class GroupedRow(Struct, frozen=True):
-    """A row with what it can be grouped by: its kind, the metadata of its case, when it finished."""
+    """A row with the values to group it by: its kind, the metadata of its case, and its finishing time."""
 
     row: ScoredRow
     kind: RowKind
@@ -69,7 +69,7 @@ class GroupedSide(Struct, frozen=True):
     by: str | None = None
     groups: dict[GroupKey, Side] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
-    """The keys of the metadata, as far as a group was looked for."""
+    """The keys found in the metadata while rows were grouped by a key."""
 
     def add(self, grouped: GroupedRow) -> None:
         """Add a row to the whole side and to its groups. Raises ConfigError for more than 1,000 groups."""
@@ -80,8 +80,8 @@ class GroupedSide(Struct, frozen=True):
         for key, row in _rows_by_group(grouped, self.by):
             group = self.groups.get(key)
             if group is None:
-                if len(self.groups) >= MOST_GROUPS:
-                    raise ConfigError(f"--by {self.by} makes more than {MOST_GROUPS:,} groups; use another key")
+                if len(self.groups) >= MAX_GROUPS:
+                    raise ConfigError(f"--by {self.by} makes more than {MAX_GROUPS:,} groups; use another key")
                 group = self.groups[key] = self.whole.empty_copy()
             group.add(row)
 

@@ -63,13 +63,14 @@ class MeasureDifference(Struct, frozen=True):
 
     @property
     def needed(self) -> int | None:
-        """The number of cases that detect the difference at 80 % power; None if none would."""
+        """The number of cases that detect the difference at 80 % power; None if no number does."""
         if self.independent is not None:
             return self.independent.needed(self.cases)
         needed = None if self.differences is None else cases_needed(self.differences)
         if needed is None or self.differences is None or self.differences.cases == self.cases:
             return needed
-        return math.ceil(needed * self.cases / self.differences.cases)  # sessions, of as many cases each
+        # `needed` counts sessions; it is converted by the mean number of cases in a session.
+        return math.ceil(needed * self.cases / self.differences.cases)
 
 
 def measure_difference(
@@ -187,7 +188,7 @@ class _Sample(NamedTuple):
 
 
 def _sample(measure: str, side: Side, unit: float) -> _Sample | None:
-    """Return a sample: a session is a cluster, and so is a case without one, with all its targets and prompts."""
+    """Return a sample. A session is a cluster; a case without a session is one, with all its targets and prompts."""
     clusters: dict[object, tuple[int, float]] = {}
     cases = set()
     for name in side.cases:

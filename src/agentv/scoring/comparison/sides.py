@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 class ScoredRow(Struct, frozen=True):
-    """One row.
+    """One row of a run, with the values that are compared.
 
     `measures` holds its known values by name: a score of 0..1 and whether it passed (1.0 or 0.0) if it was judged, one
     score for each evaluator that judged, cost in dollars, latency in seconds, tokens. `session` is the conversation
@@ -130,7 +130,7 @@ class Side:
         self._prompts: dict[str | None, None] = {}
         self._columns: dict[str, _Column] = {}
         self._rows = array("I")
-        self._broken = array("I")
+        self._errors = array("I")
         self._worst_scores = array("d")
         self._worst_places = tuple(array("Q") for _ in Place._fields)
         self._keys: dict[tuple[str, str | None], dict[str, str]] = {}
@@ -151,7 +151,7 @@ class Side:
         if row.session is not None:
             self._sessions[case] = row.session
         self._rows[at] += 1
-        self._broken[at] += row.state == "error"
+        self._errors[at] += row.state == "error"
         for name, value in row.measures.items():
             self._columns.setdefault(name, _Column()).add(at, value)
         score = row.measures.get(SCORE, _BELOW_ALL)
@@ -170,7 +170,7 @@ class Side:
             at = self._places[name] = len(self._rows)
             self._targets[name.target] = self._suites[name.suite] = self._prompts[name.prompt] = None
             self._rows.append(0)
-            self._broken.append(0)
+            self._errors.append(0)
             self._worst_scores.append(math.inf)
             for numbers in self._worst_places:
                 numbers.append(0)
@@ -215,9 +215,9 @@ class Side:
         return 0 if at is None else self._rows[at]
 
     def unscored(self, name: CaseName) -> int:
-        """Return the number of a case's rows without a result."""
+        """Return the number of a case's rows with an error."""
         at = self._places.get(name)
-        return 0 if at is None else self._broken[at]
+        return 0 if at is None else self._errors[at]
 
     def mean(self, measure: str, name: CaseName) -> float | None:
         """Return the mean of a measure over the repeats of a case, None if no repeat has it."""
@@ -273,7 +273,7 @@ def align(before: Side, after: Side) -> Alignment:
 
 
 def _counterpart(before: Side, after: Side) -> Callable[[CaseName], CaseName]:
-    """Return a function from a case to its pairing key, which ignores what each run has only one of."""
+    """Return a function from a case to its pairing key: a suite, target or prompt that is single is left out."""
     one_target = len(before.targets) == len(after.targets) == 1
     one_prompt = len(before.prompts) == len(after.prompts) == 1
     one_suite = len(before.suites) == len(after.suites) == 1

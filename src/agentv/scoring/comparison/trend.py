@@ -61,7 +61,7 @@ _FEWEST_CASES = 2
 _STEPS = 40
 _REACH = 8.0
 _LEAST_CHANCE = 1e-300
-_ALIKE = 1e-12
+_ROUNDING = 1e-12
 _DIGITS = 6
 
 
@@ -79,7 +79,7 @@ class Observation(Struct, frozen=True):
     def of_moments(cls, moments: ClusterMoments) -> "Observation":
         """Return a rate or a mean of 0..1 as an observation; the repeats of a case form one cluster."""
         weight, mean = moments.effective_clusters, min(max(moments.mean, 0.0), 1.0)
-        # No variable on 0..1 varies more than passes and fails do.
+        # Passes and fails have the largest variance that values of 0..1 can have.
         variance = mean * (1 - mean) if moments.clusters < _FEWEST_CASES else moments.variance * weight
         return cls(mean, weight, variance)
 
@@ -133,7 +133,7 @@ def clearest_split(series: Sequence[Observation]) -> tuple[int, float]:
     ends = list(accumulate(each.weight for each in series))
     lifts = [_lift(series, at) for at in range(1, len(series))]
     at = max(range(len(lifts)), key=lifts.__getitem__) + 1
-    if lifts[at - 1] <= _ALIKE:
+    if lifts[at - 1] <= _ROUNDING:
         return at, 1.0
     alike = [replace(each, weight=1.0) for each in series]
     chance = max(_chance_between_runs(series, at), _chance_between_runs(alike, at), _chance_within_runs(series, at))
@@ -213,13 +213,13 @@ def _chance_anywhere(deviate: float, places: Sequence[float]) -> float:
     log_within = math.log1p(-beyond)
     for first, second in pairwise(places):
         alike = math.sqrt(first * (1 - second) / (second * (1 - first)))
-        log_within += math.log1p(-min(_crossing(deviate, alike) / (1 - beyond), 1 - _ALIKE))
+        log_within += math.log1p(-min(_crossing(deviate, alike) / (1 - beyond), 1 - _ROUNDING))
     return -math.expm1(log_within)
 
 
 def _crossing(deviate: float, alike: float) -> float:
     """Return the probability that of two standard normals with correlation `alike` only the second is beyond."""
-    spread = math.sqrt(max(1 - alike * alike, _ALIKE))
+    spread = math.sqrt(max(1 - alike * alike, _ROUNDING))
     low = max((deviate - _REACH * spread) / alike, -deviate)
     step = (deviate - low) / _STEPS
     terms = []
@@ -327,7 +327,7 @@ def _series(place: Place, runs: Sequence[TrendRun], metric: MetricKey, *, last: 
     points = [point for run in runs if (point := _point(run, place, metric)) is not None]
     if by_commit:
         points = _newest_of_commits(points)
-    points = list(_beside_each_other(points[-last:], place[0]))
+    points = list(_with_differences(points[-last:], place[0]))
     return TrendSeries(*place, tuple(points), tuple(_changes(points, place[0], metric)))
 
 
@@ -369,7 +369,7 @@ def _newest_of_commits(points: Sequence[TrendPoint]) -> list[TrendPoint]:
     return list(newest_of.values())
 
 
-def _beside_each_other(points: Iterable[TrendPoint], suite: str) -> Iterator[TrendPoint]:
+def _with_differences(points: Iterable[TrendPoint], suite: str) -> Iterator[TrendPoint]:
     """Yield the points with their differences to the previous one."""
     before: dict[object, float] = {}
     known: str | None = None
@@ -379,7 +379,7 @@ def _beside_each_other(points: Iterable[TrendPoint], suite: str) -> Iterator[Tre
         known = made_of or known
         value = None if point.measured is None else point.measured.value
         if is_changed:
-            before = {}  # of another version of the suite
+            before = {}  # the version of the suite has changed
         chosen = (point.run.selection, point.run.shard)
         difference = None if chosen not in before or value is None else value - before[chosen]
         if value is not None:
@@ -426,7 +426,7 @@ _ANY_BOUND = " >= 0"
 
 
 def parse_metric(text: str) -> MetricKey:
-    """Return the key of a metric, written as in a gate. Raises ConfigError that lists the metrics trends can show."""
+    """Return the key of a metric, written as in a gate. Raises ConfigError that lists the possible metrics."""
     try:
         gate = parse_gate(text + _ANY_BOUND, TREND_METRICS)
     except GateError as error:

@@ -17,7 +17,7 @@ MAX_HELD = 2048
 """The cases that a table with a `Spill` holds in memory."""
 _PARTS = 64
 _PART_BITS = 58
-"""Case numbers are 64-bit digests: their first six bits are the part that they are read with."""
+"""Case numbers are 64-bit digests. Their first six bits are the number of the part that is read at once."""
 _ENTRY = struct.Struct("=QIId")
 
 
@@ -31,7 +31,7 @@ class CaseSum(NamedTuple):
 
 
 class Spill(Protocol):
-    """A place outside of memory for what a stream without end adds up."""
+    """A place outside of memory for the sums of an endless stream."""
 
     def write(self, data: bytes) -> int | None:
         """Append data and return its offset; None if it cannot be written."""
@@ -40,7 +40,7 @@ class Spill(Protocol):
         """Return data that was written."""
 
 
-class _SpilledRun(NamedTuple):
+class _SpilledChunk(NamedTuple):
     """Sorted entries in a Spill. `starts` has the index of the first entry of each part, and the number of entries."""
 
     spill: Spill
@@ -59,7 +59,7 @@ def session_of(row: CaseResult) -> int | None:
 
 
 def cluster_of(row: CaseResult, *, has_trials: bool = True) -> int | None:
-    """Return the number of the rows that are not independent of this one: of its session, else of its case.
+    """Return the number of the cluster of dependent rows that a row belongs to: of its session, else of its case.
 
     None for a row without a session whose case has no other rows (`has_trials` False).
     """
@@ -71,13 +71,13 @@ class CaseSums:
     """A hash table of sums by case, with 24 bytes per entry and a load factor of one to two thirds.
 
     It uses open addressing. The case numbers are digests and serve as their own hashes. With a `spill`, at most
-    `MAX_HELD` cases are in memory: further ones go there as sorted runs, which are added up when they are read.
+    `MAX_HELD` cases are in memory: others go to the spill as sorted chunks, which are added up when they are read.
     """
 
     def __init__(self, spill: Spill | None = None) -> None:
         self._spill = spill
         self._max_held = sys.maxsize if spill is None else MAX_HELD
-        self._runs: list[_SpilledRun] = []
+        self._chunks: list[_SpilledChunk] = []
         self._taken = 0
         self._allocate(_INITIAL_CAPACITY)
 
@@ -97,7 +97,7 @@ class CaseSums:
 
     def get(self, case: int) -> CaseSum | None:
         """Return the sums of a case, None without any row of it."""
-        if self._runs:
+        if self._chunks:
             return next(
                 (each for each in self._part(case >> _PART_BITS, sorted(self._held())) if each.case == case), None
             )
@@ -109,22 +109,22 @@ class CaseSums:
     def copy(self) -> "CaseSums":
         """Return the same sums in a table of its own."""
         made = CaseSums(self._spill)
-        made._max_held, made._taken, made._runs = self._max_held, self._taken, [*self._runs]
+        made._max_held, made._taken, made._chunks = self._max_held, self._taken, [*self._chunks]
         made._cases, made._rows = self._cases[:], self._rows[:]
         made._passed, made._score_sums = self._passed[:], self._score_sums[:]
         return made
 
     def __bool__(self) -> bool:
         """Return True if any case has a row."""
-        return self._taken > 0 or bool(self._runs)
+        return self._taken > 0 or bool(self._chunks)
 
     def __len__(self) -> int:
         """Return the number of cases with a row."""
-        return sum(1 for _ in self) if self._runs else self._taken
+        return sum(1 for _ in self) if self._chunks else self._taken
 
     def __iter__(self) -> Iterator[CaseSum]:
         """Yield the sums of each case, in arbitrary order."""
-        if not self._runs:
+        if not self._chunks:
             return self._held()
         held = sorted(self._held())
         return (each for part in range(_PARTS) for each in self._part(part, held))
@@ -135,12 +135,12 @@ class CaseSums:
         return (CaseSum(*entry) for entry in entries if entry[0])
 
     def _part(self, part: int, held: list[CaseSum]) -> Iterator[CaseSum]:
-        """Yield the sums of the cases of one part, from all runs and from those in memory, which are sorted."""
+        """Yield the sums of the cases of one part, from all chunks and from `held`, the sorted sums in memory."""
         first, end = (bisect_left(held, (each << _PART_BITS,)) for each in (part, part + 1))
         sums = {each.case: each for each in held[first:end]}
-        for run in self._runs:
-            start, stop = run.starts[part : part + 2]
-            data = run.spill.read(run.offset + start * _ENTRY.size, (stop - start) * _ENTRY.size)
+        for chunk in self._chunks:
+            start, stop = chunk.starts[part : part + 2]
+            data = chunk.spill.read(chunk.offset + start * _ENTRY.size, (stop - start) * _ENTRY.size)
             for case, rows, passed, score_sum in _ENTRY.iter_unpack(data):
                 known = sums.get(case, _NO_ROWS)
                 sums[case] = CaseSum(case, known.rows + rows, known.passed + passed, known.score_sum + score_sum)
@@ -155,7 +155,7 @@ class CaseSums:
             self._max_held = sys.maxsize
             return
         starts = array("I", [bisect_left(held, (part << _PART_BITS,)) for part in range(_PARTS + 1)])
-        self._runs.append(_SpilledRun(self._spill, offset, starts))
+        self._chunks.append(_SpilledChunk(self._spill, offset, starts))
         self._taken = 0
         self._allocate(len(self._cases))
 
@@ -174,7 +174,7 @@ class CaseSums:
         self._score_sums = array("d", bytes(8 * count))
 
     def _grow(self) -> None:
-        sums = self._held()  # over the present arrays
+        sums = self._held()  # lazy, but bound to the arrays before they are replaced
         self._allocate(2 * len(self._cases))
         for case, rows, passed, score_sum in sums:
             at = self._find_index(case)

@@ -92,7 +92,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The stored runs that it is estimated from, oldest first."""
+        """The stored runs that the forecast is estimated from, oldest first."""
         return tuple(sorted({run for part in self.parts if part.measured for run in part.measured.runs}))
 
     @property

@@ -93,13 +93,13 @@ class Groups:
                 tally.add(state, score, rows, case)
 
     def _list_criteria(self, kind: RowKind) -> None:
-        """List every criterion, also one on a scale that cannot be averaged, of which nothing is counted."""
+        """List every criterion, including those on a scale that cannot be averaged, which have no counted result."""
         for name, _, _ in kind.criteria:
             if name not in self._tallies["criterion"]:
                 self._tally_for("criterion", name)
 
     def _add_whole(self, by: str, parts: Iterable[Scored], cases: int) -> None:
-        """Count the parts of `cases` equal rows, each the only row of its case; parts of one name form one cluster."""
+        """Count the parts of `cases` equal rows, each the only row of its case; parts of one name are a cluster."""
         by_name: dict[str, list[tuple[RowState, float | None]]] = {}
         for name, state, score in parts:
             by_name.setdefault(name, []).append((state, score))

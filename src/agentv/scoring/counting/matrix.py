@@ -77,7 +77,7 @@ def _best(cells: Mapping[CellName, Tally]) -> BestCell | None:
     # `sorted` is stable: of cells with the same mean, the first is listed first.
     best, *others = sorted(means, key=lambda name: -(means[name] or 0.0))
     differences = [list(_paired(cells[best], cells[other])) for other in others]
-    rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
+    rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, not secrets
     chances = holm([permutation_test(each, rng).p if each else 1.0 for each in differences])
     summed = PairedDifferences.of(differences[0]) if differences[0] else None
     return BestCell(

@@ -37,7 +37,7 @@ class RowKind(Struct, frozen=True, gc=False):
         ]
 
     def scored_criteria(self) -> list[Scored]:
-        """Return the criteria with a value or an error; one on a scale that cannot be averaged has neither."""
+        """Return the criteria with a value or an error; a criterion on a scale that cannot be averaged has neither."""
         return [
             (name, "error", None) if is_broken or value is None else (name, verdict_of(value), value)
             for name, value, is_broken in self.criteria

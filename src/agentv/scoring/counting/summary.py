@@ -118,7 +118,7 @@ class RowCounts:
             self._count(kind, 1, case, session, has_trials=has_trials or session is not None)
 
     def _show(self, result: CaseResult, state: RowState) -> None:
-        """Hold a row that did not pass if it is one of the first, or one of the lowest scores, the lowest first."""
+        """Store a row that did not pass if it is among the first, or among the lowest scores (sorted)."""
         self.failing_total += 1
         if len(self.failing) < MAX_FAILING:
             self.failing.append(result)
@@ -156,7 +156,7 @@ class RowCounts:
 
     def _tally_of(self, name: str, type_: str) -> Tally:
         tally = self.evaluators.get((name, type_))
-        if tally is None:  # `setdefault` would make one each time
+        if tally is None:  # `setdefault` would create a tally each time
             tally = self.evaluators[name, type_] = Tally(self._spill)
         return tally
 

@@ -96,7 +96,7 @@ class Durations:
         self._cases = array("I")
 
     def add(self, seconds: float, case: int | None = None) -> None:
-        """Count one duration; a negative one (the clock was set back) as 0, an absurdly long one as 1e12 s.
+        """Count one duration; a negative one (the clock was set back) as 0, one above 1e12 s as 1e12 s.
 
         `case` (case_sums.case_of) is given if the case may have other durations. Only 32 bits of it are stored: among
         100,000 cases, about one collision is expected.
@@ -161,7 +161,7 @@ def _below(runs: Sequence[SortedRun], limit_us: float) -> ClusterMoments:
     found = ClusterMoments.of_passes(rows, below)
     named = [(run.cases, place) for run, place in places if run.cases is not None]
     parts = 1 + sum(len(cases) for cases, _ in named) // _CASES_AT_ONCE
-    for part in range(parts):  # a part of the cases at a time limits the memory for counting
+    for part in range(parts):  # counting a part of the cases at a time limits the memory
         found += _below_by_case(named, part, parts)
     return found
 
@@ -492,7 +492,7 @@ def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, 
 
 
 class _Spending(Struct):
-    """Usage and cost of some calls. One call of unknown cost makes the sum unknown (None), one estimated: estimated."""
+    """Usage and cost of some calls. A call of unknown cost makes the sum unknown (None), an estimated one estimated."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
@@ -527,7 +527,7 @@ class TargetTally(Struct):
     judged_by_judges: int = 0
     """The number of rows for which a judge was called."""
     judge_failures: int = 0
-    """The number of those rows whose error is a failure of a judge."""
+    """The number of rows whose error is a failure of a judge."""
     unpriced: int = 0
     """The number of rows whose target or judges have an unknown cost."""
 

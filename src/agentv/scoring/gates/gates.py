@@ -22,7 +22,7 @@ from agentv.types.summaries import Interval
 Unit: TypeAlias = Literal["share", "score", "difference", "number"]
 """`share` is 0..1 and shown in percent, `score` 0..1, `difference` -1..1, `number` a count, cost or duration."""
 
-Takes: TypeAlias = Literal["nothing", "name", "duration", "trials"]
+ArgumentKind: TypeAlias = Literal["nothing", "name", "duration", "trials"]
 """The argument in brackets after a metric."""
 
 DURATIONS = ("duration_s", "duration_ms")
@@ -37,7 +37,7 @@ class Metric(Struct, frozen=True):
     """
 
     unit: Unit = "number"
-    takes: Takes = "nothing"
+    takes: ArgumentKind = "nothing"
     fields: tuple[str, ...] = ()
     has_interval: bool = False
 
@@ -202,16 +202,16 @@ class _Reader:
         return found
 
     def argument(self) -> Part | None:
-        """Return the argument in brackets, without the brackets and its quotes."""
+        """Return the argument in brackets, without brackets and quotes."""
         if self.take(r"\(") is None:
             return None
         quoted = self.take(r'"[^"]*"')
         found = quoted or self.need(r"[^()]*", "a name")
-        self.need(r"\)", "the closing bracket; a name with brackets stands in double quotes")
+        self.need(r"\)", "the closing bracket; a name that contains brackets must be in double quotes")
         return Part(found.text[1:-1] if quoted else found.text.rstrip(), found.column)
 
     def end(self) -> None:
-        """Raise GateError when anything is left."""
+        """Raise GateError if any text follows."""
         self._skip_space()
         if self._at < len(self._text):
             raise self._wrong("the end, or 'with 95%'")
@@ -293,7 +293,7 @@ class Measurements(Protocol):
         """Return the names of this kind that were seen in rows."""
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return the number of results under that name with an error, which enter no metric; of COST, without one."""
+        """Return how many results under that name no metric includes: with an error; for COST, without a cost."""
 
     def is_estimated(self, name: str) -> bool:
         """Return True if the metric of that name is a sum with estimated parts."""
@@ -410,7 +410,7 @@ def _metric(expression: str, name: Part, metrics: Metrics) -> Metric:
         return found
     near = nearest(name.text, metrics)
     hint = f" Did you mean {near!r}?" if near else ""
-    is_elsewhere = any(name.text in door for door in (METRICS, STREAM_METRICS, COMPARE_METRICS))
+    is_elsewhere = any(name.text in metrics_ for metrics_ in (METRICS, STREAM_METRICS, COMPARE_METRICS))
     what = f"{name.text!r} cannot be measured here" if is_elsewhere else f"unknown metric {name.text!r}"
     raise GateError(expression, name.column, f"{what}; known: {', '.join(metrics)}.{hint}")
 
@@ -466,5 +466,5 @@ def _has_level(expression: str, written: WrittenGate, metric: Metric) -> bool:
     if not metric.has_interval:
         raise GateError(expression, level.column, f"{written.name.text} has no interval; leave out 'with 95%'")
     if operator_.text in ("==", "!="):
-        raise GateError(expression, operator_.column, "with 95% an interval must lie on one side: >= > <= or <")
+        raise GateError(expression, operator_.column, "'with 95%' needs one of the operators >= > <= <")
     return True

@@ -84,7 +84,7 @@ def run_verdict(
     broken = [result for result in results if not result.passed]
     failed = [result for result in broken if result.value is not None]
     judge = _failing_judge(counted, ending.noun)
-    beside, early = _beside(counted, ending.noun), _early(ending, rows)
+    beside, early = _with_errors_and_unverified(counted, ending.noun), _early(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
@@ -117,7 +117,7 @@ def _incomplete(ending: Ending, counted: Counted, results: Sequence[GateResult],
     if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
         return f"only {_of_planned(rows.rows, ending)} complete."
     if not rows.judged and (rows.rows or ending.state != "stopped"):
-        return f"no {ending.noun} could be judged.{_beside(counted, ending.noun)}"
+        return f"no {ending.noun} could be judged.{_with_errors_and_unverified(counted, ending.noun)}"
     if errors > max_errors:
         judged = _count(rows.judged, f"judged {ending.noun}")
         return (
@@ -178,13 +178,13 @@ def _and(results: Sequence[GateResult]) -> str:
 
 
 def _failing_judge(counted: Counted, noun: str) -> str:
-    """Return how often judges failed, to stand first in a verdict: the target is then not the problem."""
+    """Return how often judges failed. A verdict starts with it, since the target is then not the problem."""
     failures, called = counted.judge_failures
     return f"the judge failed on {failures:,} of {_count(called, noun)}; " if failures else ""
 
 
-def _beside(counted: Counted, noun: str) -> str:
-    """Return the numbers of results that a verdict stands beside: those with errors, and the unverified ones."""
+def _with_errors_and_unverified(counted: Counted, noun: str) -> str:
+    """Return the numbers of results with errors and of unverified results, to be added to a verdict."""
     errors = counted.all.counts["error"]
     return (f" {_with_errors(errors, noun)}." if errors else "") + _unverified(counted, noun)
 
@@ -209,7 +209,7 @@ def summary_for(
     are_given: bool = False,
     order: PlanOrder | None = None,
 ) -> Summary:
-    """Return a summary that counts separately the suites with their own gates; the others are as for Summary."""
+    """Return a summary that also counts each suite with its own gates; other arguments are as for Summary."""
     suites = {scoped.suite for scoped in gates or () if scoped.suite is not None}
     return Summary(suites, named=_names(gates), has_targets=has_targets, are_given=are_given, order=order)
 

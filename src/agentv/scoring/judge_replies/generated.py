@@ -14,8 +14,8 @@ from agentv.scoring.keys.identity import make_id
 from agentv.types.cases import RubricItem
 from agentv.types.json_value import JsonObject, JsonValue
 
-MOST_RUBRICS = 7
-"""The maximum number of requirements of a case; more belong to several cases."""
+MAX_RUBRICS = 7
+"""The maximum number of requirements of a case; a case with more should be split."""
 
 
 class GeneratedCase(Struct, frozen=True):
@@ -33,8 +33,8 @@ def parse_rubrics(reply: str, *, nonce: str, shown: Iterable[str]) -> tuple[Rubr
     items = read_rubrics(found)
     if not items:
         raise UnusableReplyError("names no requirement with a description")
-    if len(items) > MOST_RUBRICS:
-        raise UnusableReplyError(f"names {len(items)} requirements; at most {MOST_RUBRICS} are allowed")
+    if len(items) > MAX_RUBRICS:
+        raise UnusableReplyError(f"names {len(items)} requirements; at most {MAX_RUBRICS} are allowed")
     return items
 
 
@@ -77,7 +77,7 @@ def _read_case(value: JsonValue) -> GeneratedCase | None:
         return None
     rubrics = value.get("rubrics")
     items = read_rubrics(rubrics) if isinstance(rubrics, list) else ()
-    return GeneratedCase(_text(value.get("id")), given, outcome, items[:MOST_RUBRICS])
+    return GeneratedCase(_text(value.get("id")), given, outcome, items[:MAX_RUBRICS])
 
 
 def _text(value: JsonValue) -> str:

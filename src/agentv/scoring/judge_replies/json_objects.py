@@ -19,13 +19,13 @@ MAX_OBJECT_CHARS = 100_000
 """An object longer than this, in characters, is not read."""
 
 MAX_FAILED_TRIES = 2_000
-"""The search stops after this many `{` that open no object; this bounds the time for a string of 200,000 `{`."""
+"""The search stops after this many `{` that do not start an object, which bounds its time."""
 
 MAX_DEPTH = 64
 """An object nested deeper than this is not read: traversing and serializing it would hit the recursion limit."""
 
 _LONGEST_TOKEN = 32
-"""The most characters of a number or a word before the end of a text, at which the decoder reports an error."""
+"""The maximum length of a number or word that is cut off at the end of a text, where the decoder reports an error."""
 
 _OPENING = re.compile(r'\{\s*["}]')
 
@@ -34,7 +34,7 @@ LAST_OBJECT_TRIES = 5_000
 
 
 class FoundObjects(Struct, frozen=True):
-    """The outermost objects of a text, in order. `complete` is False when the search was given up.
+    """The outermost objects of a text, in order. `complete` is False if the search stopped early.
 
     `skipped_long` is True if an object may have been too long to be read.
     """
@@ -252,7 +252,7 @@ def collect_evidence(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS
 
 
 def collect_statements(texts: Iterable[str]) -> Statements:
-    """Return the values of deciding keys that the texts state, each in one notation."""
+    """Return the values of deciding keys that the texts state, each in the same notation."""
     return Statements(frozenset(each for text in texts for each in _statements(text)))
 
 
@@ -307,7 +307,7 @@ def _deciding_values(found: JsonObject) -> list[tuple[str, JsonValue]]:
 
 
 def _forms(value: JsonValue) -> Iterator[str | float]:
-    """Yield the notations of a deciding value: 1 may stand as 1.0, true, yes or pass."""
+    """Yield the notations of a deciding value: 1 may be written 1.0, true, yes or pass."""
     number = finite_number(value)
     if isinstance(value, bool):
         yield "true" if value else "false"

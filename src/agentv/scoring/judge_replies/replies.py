@@ -42,8 +42,8 @@ class UnusableReplyError(ValueError):
 class ReplyRules(Struct, frozen=True):
     """The conditions under which an object in a reply is the judge's verdict.
 
-    `nonce` is the one-time text of the call, `shown` are the texts that were judged. `is_code` says that the judge is
-    no model, `accepts_unsigned` that a verdict without the nonce counts, as unverified.
+    `nonce` is the one-time text of the call, `shown` are the texts that the judge was shown. `is_code` is True if the
+    judge is a program and not a model. With `accepts_unsigned` a verdict without the nonce counts, as unverified.
     """
 
     nonce: str
@@ -125,7 +125,7 @@ def chosen_reply(reply: str, read: Callable[[JsonObject], Reply | None], rules: 
 def _verdicts(
     search: FoundObjects, read: Callable[[JsonObject], Reply | None], counts: Callable[[JsonObject], bool]
 ) -> list[tuple[JsonObject, Reply]]:
-    """Return the objects that count and have a verdict's shape, also nested ones, but none inside another verdict."""
+    """Return the counting objects in the shape of a verdict, also nested ones, but none inside another verdict."""
     verdicts: list[tuple[JsonObject, Reply]] = []
     inside: set[int] = set()
     for found in (each for outer in search.objects for each in nested_objects(outer)):
@@ -164,11 +164,13 @@ def _why_unusable(
         return "holds no complete JSON object" if "{" in reply else "is text without a JSON object"
     if _verdicts(search, read, lambda _found: True):
         if rules.accepts_unsigned:
-            return "only repeats JSON that stands in the judged texts"
-        or_bare = ", and is not one JSON object and nothing else" if rules.is_code else ""
-        return f"does not repeat the nonce of the call{or_bare} (`unsigned: accept` takes such a verdict as unverified)"
+            return "only repeats JSON from the judged texts"
+        or_bare = ", and is not a single JSON object without other text" if rules.is_code else ""
+        return (
+            f"does not repeat the nonce of the call{or_bare} (`unsigned: accept` accepts such a verdict as unverified)"
+        )
     if any(found.get("nonce") == rules.nonce for outer in search.objects for found in nested_objects(outer)):
-        return f"repeats the nonce, but not beside {wanted}"
+        return f"repeats the nonce, but not in an object with {wanted}"
     return f"holds JSON, but no object with {wanted}"
 
 
@@ -286,7 +288,7 @@ def _result(entry: JsonObject, criteria: Sequence[EvaluationCriteria]) -> Evalua
 
 KIND = "llm_judge"
 TWO_VALUED = ("binary", "pass/fail")
-"""Scales on which each opinion is 0 or 1, so that a mean of several is on none."""
+"""Scales with only two values, 0 and 1, on which a mean of several opinions has no place."""
 
 
 class CriterionAnswer(Struct, frozen=True):
@@ -310,7 +312,7 @@ def parse_criteria(reply: str, rules: ReplyRules, *, names: Iterable[str]) -> Cr
 
 
 class ScaledReply(JudgeReply, frozen=True):
-    """A judge's verdict on one criterion: `given` is on the criterion's scale, `value` the same on 0..1."""
+    """A judge's verdict on one criterion: `given` is on the criterion's scale, `value` is its equivalent on 0..1."""
 
     given: JsonValue
     value: float = 0.0
@@ -450,7 +452,7 @@ def _commonest(opinions: Sequence[EvaluationResult]) -> EvaluationResult:
 Better: TypeAlias = Literal["A", "B", "tie"]
 
 WIN, TIE, LOSS = 1.0, 0.5, 0.0
-_READ: dict[str, Better] = {"a": "A", "b": "B", "tie": "tie"}
+_PREFERENCES: dict[str, Better] = {"a": "A", "b": "B", "tie": "tie"}
 
 
 class PairReply(JudgeReply, frozen=True):
@@ -467,12 +469,12 @@ def parse_pair(reply: str, rules: ReplyRules) -> PairReply:
 
 def _read_pair(found: JsonObject) -> PairReply | None:
     said = reply_text(found.get("better"))
-    better = None if said is None else _READ.get(said.casefold().removeprefix("answer").strip(" _"))
+    better = None if said is None else _PREFERENCES.get(said.casefold().removeprefix("answer").strip(" _"))
     return None if better is None else PairReply(better, reply_text(found.get("reasoning")))
 
 
 def candidate_value(better: Better, *, swapped: bool) -> float:
-    """Return the candidate's value of a preference. The candidate is A, or B when the order was swapped."""
+    """Return a preference as the value of the candidate. The candidate is A, or B when the order was swapped."""
     if better == "tie":
         return TIE
     return WIN if (better == "B") is swapped else LOSS
@@ -502,5 +504,5 @@ class BothOrders(Struct, frozen=True):
 
 
 def pair_score(judged: Sequence[BothOrders], vote: Vote = "mean") -> float:
-    """Return the common value of several judgements of one pair."""
+    """Return the combined value of several judgements of one pair."""
     return combine([each.value for each in judged], vote)

@@ -92,7 +92,7 @@ def _is_met(item: RubricItem, value: float) -> bool:
 
 
 def _item_value(item: RubricItem, reply: RubricReply) -> float | None:
-    """Return one reply's value of an item on 0..1, None when it gives no usable answer."""
+    """Return one reply's value of an item on 0..1, None if the reply has no usable answer."""
     check = reply.checks.get(item.id)
     if check is None or item.id in reply.contradicted:
         return None

@@ -126,15 +126,15 @@ def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
 
 
 def _said(unit: Sequence[Label | None]) -> list[Label]:
-    # A text is a sequence of letters, too: labels that were not grouped by item are the likely mistake.
+    # A string is a sequence too; most likely, labels were not grouped by item.
     if isinstance(unit, str) or not isinstance(unit, Sequence):
-        raise ValueError(f"each thing must be a list of its labels, one for each annotator, not {unit!r}")  # noqa: TRY004
+        raise ValueError(f"each item must be a list of its labels, one for each annotator, not {unit!r}")  # noqa: TRY004
     return [label for label in unit if label is not None]
 
 
 def _pairs(first: Sequence[Label | None], second: Sequence[Label | None]) -> list[tuple[Label, Label]]:
     if len(first) != len(second):
-        raise ValueError(f"the annotators judged {len(first)} and {len(second)} things; both must list the same ones")
+        raise ValueError(f"the annotators judged {len(first)} and {len(second)} items; both must list the same items")
     return [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
 
 

@@ -30,7 +30,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """The fields of a line, each with its spellings; the first spelling found is used. Other keys are ignored."""
 
-_TRIAL_FIGURES = 18
+_MAX_TRIAL_DIGITS = 18
 """The maximum number of digits of a trial number; Python refuses to parse thousands of digits."""
 
 Entry: TypeAlias = Mapping[str, object]
@@ -90,7 +90,7 @@ class FeedbackFields(Struct, frozen=True):
     def trial(self) -> int | None:
         """Return the number of a trial, from 0."""
         value = self.raw_value("trial")
-        if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) <= _TRIAL_FIGURES:
+        if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) <= _MAX_TRIAL_DIGITS:
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value

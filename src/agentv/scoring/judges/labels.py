@@ -70,7 +70,7 @@ def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | 
 def result_opinion(result: EvaluatorResult, criterion: str) -> Opinion | None:
     """Return the opinion on a criterion in an evaluator's result, None if it judged nothing.
 
-    The verdict is the evaluator's own if it judges only this criterion, otherwise the one of the value.
+    The verdict is the evaluator's own if it judges only this criterion, otherwise that of the value.
     """
     if evaluator_state(result) in ("error", "skipped"):
         return None
@@ -101,7 +101,7 @@ def label_answers(
 ) -> LabelledAnswers:
     """Return the answers on which both an evaluator and people have an opinion of a criterion.
 
-    `labels_of` is the criterion that people's labels name. Labels of an earlier answer of a row are left out.
+    `labels_of` is the name of the criterion in people's labels. Labels of an earlier answer of a row are left out.
     `criteria` are those of each case, by suite and id.
     """
     by_answer: dict[tuple[ResultKey, int], list[Label]] = {}

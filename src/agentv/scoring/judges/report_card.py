@@ -20,11 +20,11 @@ from agentv.types.records.label import HumanScore
 from agentv.types.records.label import Label as HumanLabel
 from agentv.types.summaries import LEVEL, Confusion, Interval, IntervalMethod, MeasuredRate
 
-_ALIKE = 1e-9
+_ROUNDING = 1e-9
 
 
 def kappa_error(cases: Sequence[int], first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return the standard error of the quadratically weighted kappa of two annotators; for 0 and 1 that is Cohen's.
+    """Return the standard error of a quadratically weighted kappa of two annotators, for 0 and 1 of Cohen's kappa.
 
     `cases` names the case of each pair: pairs of one case form one cluster. By linearization: the variance of the sum
     of each cluster's first-order influence on kappa, times m / (m - 1). With clusters of one it equals that of Fleiss,
@@ -35,11 +35,11 @@ def kappa_error(cases: Sequence[int], first: Sequence[float], second: Sequence[f
     firsts, seconds = Counter(first), Counter(second)
     to_first = {value: _mean_distance(value, firsts, count) for value in seconds}
     to_second = {value: _mean_distance(value, seconds, count) for value in firsts}
-    if len(clusters) < 2:  # noqa: PLR2004 - nothing varies in one
+    if len(clusters) < 2:  # noqa: PLR2004 - one cluster has no variance
         return None
     observed = math.fsum((one - other) ** 2 for one, other in zip(first, second, strict=True)) / count
     expected = math.fsum(times * to_second[value] for value, times in firsts.items()) / count
-    if expected <= _ALIKE:
+    if expected <= _ROUNDING:
         return None
     for case, one, other in zip(cases, first, second, strict=True):
         by_chance = to_second[one] + to_first[other] - 2 * expected
@@ -55,7 +55,7 @@ def kappa_interval(
 
     None without a standard error, as when all agree.
     """
-    if error is None or error <= _ALIKE or not -1 < kappa < 1:
+    if error is None or error <= _ROUNDING or not -1 < kappa < 1:
         return None
     half = t_quantile((1 + level) / 2, clusters - 1) * error / (1 - kappa * kappa)
     middle = math.atanh(kappa)
@@ -67,13 +67,13 @@ def _mean_distance(value: float, others: Mapping[float, int], count: int) -> flo
 
 
 FEWEST = 20
-"""The number of cases below which no interval is printed."""
-FEWEST_OF_A_KIND = 10
-"""The number of cases, each of passes and fails by people, below which no rate is corrected."""
-FEWEST_FOR_KAPPA = 5
-"""The number of cases of the rarer kind below which kappa has no interval."""
-GOOD_OF_A_KIND = 50
-"""The number of answers, each of passes and fails, of a good calibration: each rate within about ±10 points."""
+"""The minimum number of cases for an interval."""
+MIN_CASES_PER_VERDICT = 10
+"""The minimum number of cases that people pass, and of those that they fail, for the correction of a rate."""
+MIN_CASES_FOR_KAPPA = 5
+"""The minimum number of cases of the rarer verdict, pass or fail, for an interval of kappa."""
+GOOD_ANSWERS = 50
+"""The number of passes, and of fails, in a good calibration: it gives each rate to about ±10 points."""
 _TWO = 2
 
 
@@ -125,7 +125,7 @@ class ReportCard(Struct, frozen=True):
     @property
     def can_correct(self) -> bool:
         """True if rates may be corrected with this calibration."""
-        return min(self.sensitivity.cases, self.specificity.cases) >= FEWEST_OF_A_KIND
+        return min(self.sensitivity.cases, self.specificity.cases) >= MIN_CASES_PER_VERDICT
 
 
 def report_card(answers: Sequence[LabelledAnswer]) -> ReportCard:
@@ -135,7 +135,7 @@ def report_card(answers: Sequence[LabelledAnswer]) -> ReportCard:
     failed = [each for each in decided if not each.people_passed]
     cases = len({case_of(each.slot) for each in decided})
     rarer = min(len({case_of(each.slot) for each in side}) for side in (passed, failed))
-    is_sure = cases >= FEWEST and rarer >= FEWEST_FOR_KAPPA
+    has_enough_cases = cases >= FEWEST and rarer >= MIN_CASES_FOR_KAPPA
     verdicts = [(float(each.judge.passed), float(bool(each.people_passed))) for each in decided]
     several_scores = len({opinion.value for each in answers for opinion in each.people}) > _TWO
     return ReportCard(
@@ -144,8 +144,10 @@ def report_card(answers: Sequence[LabelledAnswer]) -> ReportCard:
         accuracy=_rate(decided, (each.judge.passed == each.people_passed for each in decided), fewest=FEWEST),
         sensitivity=_rate(passed, (each.judge.passed for each in passed)),
         specificity=_rate(failed, (not each.judge.passed for each in failed)),
-        kappa=_kappa(decided, verdicts, is_sure=is_sure),
-        weighted=_kappa(decided, [(each.judge.value, each.people_value) for each in decided], is_sure=is_sure)
+        kappa=_kappa(decided, verdicts, has_enough_cases=has_enough_cases),
+        weighted=_kappa(
+            decided, [(each.judge.value, each.people_value) for each in decided], has_enough_cases=has_enough_cases
+        )
         if several_scores
         else None,
         people=_people(answers),
@@ -169,51 +171,55 @@ def advice(card: ReportCard) -> list[str]:
     """Return what is missing for a good calibration, one sentence each."""
     lines = []
     sides = (("passes", card.confusion.people_pass), ("fails", card.confusion.people_fail))
-    missing = [f"{GOOD_OF_A_KIND - count} more {kind}" for kind, count in sides if count < GOOD_OF_A_KIND]
+    missing = [f"{GOOD_ANSWERS - count} more {kind}" for kind, count in sides if count < GOOD_ANSWERS]
     if missing:
         lines.append(
-            f"a good calibration has {GOOD_OF_A_KIND} answers that people pass and {GOOD_OF_A_KIND} that they fail: "
+            f"a good calibration has {GOOD_ANSWERS} answers that people pass and {GOOD_ANSWERS} that they fail: "
             f"label {' and '.join(missing)}"
         )
     if card.cases < FEWEST:
         lines.append(f"fewer than {FEWEST} cases: no intervals")
     if not card.can_correct:
-        lines.append(f"fewer than {FEWEST_OF_A_KIND} cases that people pass, or that they fail: no rate is corrected")
+        lines.append(
+            f"fewer than {MIN_CASES_PER_VERDICT} cases that people pass, or that they fail: no rate is corrected"
+        )
     if card.people.annotators < _TWO or not card.people.answers:
         lines.append(
-            "no answer was judged by two people: how far people agree, the most a judge can reach, is not known"
+            "no answer was judged by two people: the agreement of people, which limits that of a judge, is not known"
         )
     return lines
 
 
-def _rate(answers: Sequence[LabelledAnswer], held: Iterable[bool], *, fewest: int = FEWEST_OF_A_KIND) -> AgreementRate:
+def _rate(
+    answers: Sequence[LabelledAnswer], held: Iterable[bool], *, fewest: int = MIN_CASES_PER_VERDICT
+) -> AgreementRate:
     counted = [(case_of(each.slot), 1, float(is_so)) for each, is_so in zip(answers, held, strict=True)]
     return rate_of_cases(counted, fewest=fewest)
 
 
 def rate_of_cases(counted: Iterable[tuple[int, int, float]], *, fewest: int = FEWEST) -> AgreementRate:
-    """Return a share over counts by case: (case, number of items, number of them that hold).
+    """Return a share over counts by case: (case, number of items, number of items for which the property is true).
 
     There is no interval below `fewest` cases.
     """
     by_case: dict[int, tuple[int, float]] = {}
-    for case, things, holding in counted:
+    for case, items, true_items in counted:
         rows, total = by_case.get(case, (0, 0.0))
-        by_case[case] = (rows + things, total + holding)
+        by_case[case] = (rows + items, total + true_items)
     clusters = [each for each in by_case.values() if each[0]]
     if not clusters:
         return AgreementRate(None)
     moments = ClusterMoments.of_clusters(clusters)
-    is_sure = moments.clusters >= fewest
-    count = effective_n(moments) if is_sure else 0.0
-    interval = rate_interval(moments) if is_sure else None
+    has_enough_cases = moments.clusters >= fewest
+    count = effective_n(moments) if has_enough_cases else 0.0
+    interval = rate_interval(moments) if has_enough_cases else None
     return AgreementRate(MeasuredRate(moments.mean, moments.rows, count), moments.clusters, interval)
 
 
-def _kappa(answers: Sequence[LabelledAnswer], said: Sequence[tuple[float, float]], *, is_sure: bool) -> Kappa:
+def _kappa(answers: Sequence[LabelledAnswer], said: Sequence[tuple[float, float]], *, has_enough_cases: bool) -> Kappa:
     judge, people = [one for one, _ in said], [other for _, other in said]
     value = weighted_kappa(judge, people)
-    if value is None or not is_sure:
+    if value is None or not has_enough_cases:
         return Kappa(value)
     cases = [case_of(each.slot) for each in answers]
     return Kappa(value, kappa_interval(value, kappa_error(cases, judge, people), len(set(cases))))
@@ -237,22 +243,22 @@ def _people(answers: Sequence[LabelledAnswer]) -> PeopleAgreement:
     )
 
 
-READABLE = "a number from 0 to 1, 4/5, 85 %, yes, no, pass, fail, true or false"
-MOST_GROUPS = 200
-"""The most groups of cases of a jackknife: each is left out once."""
+READABLE_FORMS = "a number from 0 to 1, 4/5, 85 %, yes, no, pass, fail, true or false"
+MAX_JACKKNIFE_GROUPS = 200
+"""The maximum number of groups of cases in a jackknife, which leaves out each group once."""
 _ORDINAL_SCALES = frozenset({"likert5"})
 _METRICS_WITH_ORDER = frozenset({"ordinal", "interval"})
 
 
 class UnreadableLabel(Struct, frozen=True):
-    """A score that is neither on the scale of its criterion nor a known form, with the reason."""
+    """A score that cannot be read, on the scale of its criterion or in a known form, with the reason."""
 
     label: HumanLabel
     message: str
 
 
 class LabelledUnit(Struct, frozen=True):
-    """An answer with the judgements of a criterion by annotator; `tags` are those of its case."""
+    """An answer, with each annotator's label for one criterion in `said`; `tags` are those of its case."""
 
     slot: ResultKey
     tags: tuple[str, ...]
@@ -297,7 +303,7 @@ class AnnotatorAgreement(Struct, frozen=True):
 
 
 def label_value(score: HumanScore, criterion: EvaluationCriteria | None) -> float | None:
-    """Return a score as 0..1, on the scale of its criterion; without one as written: 4/5, 85 %, yes, 0.8.
+    """Return a score as 0..1, by the scale of its criterion; without a criterion by its form: 4/5, 85 %, yes, 0.8.
 
     None on a custom scale, which has no order. Raises ValueError, naming what is readable.
     """
@@ -307,7 +313,7 @@ def label_value(score: HumanScore, criterion: EvaluationCriteria | None) -> floa
         return normalize(score, EvaluationCriteria("label", scale="numeric", min=0.0, max=1.0))
     except ValueError:
         raise ValueError(
-            f"{score!r} cannot be read; it must be {READABLE}, or define the criterion, with its scale, under "
+            f"{score!r} cannot be read; it must be {READABLE_FORMS}, or define the criterion, with its scale, under "
             "`criteria` of the eval file"
         ) from None
 
@@ -400,12 +406,14 @@ def _interval(alpha: float, clusters: Sequence[Sequence[LabelledUnit]], metric: 
     """Return the interval of alpha; None for fewer than `FEWEST` cases, or if the labels do not vary enough."""
     if len(clusters) < FEWEST:
         return None
-    return kappa_interval(alpha, _jackknife_error(clusters, metric), min(len(clusters), MOST_GROUPS), "jackknife-t")
+    return kappa_interval(
+        alpha, _jackknife_error(clusters, metric), min(len(clusters), MAX_JACKKNIFE_GROUPS), "jackknife-t"
+    )
 
 
 def _jackknife_error(clusters: Sequence[Sequence[LabelledUnit]], metric: Metric) -> float | None:
     """Return the standard error of alpha by the jackknife over cases: each group of cases is left out once."""
-    groups = min(len(clusters), MOST_GROUPS)
+    groups = min(len(clusters), MAX_JACKKNIFE_GROUPS)
     left: list[float] = []
     for group in range(groups):
         rest = [unit for place, cluster in enumerate(clusters) if place % groups != group for unit in cluster]

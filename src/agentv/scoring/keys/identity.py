@@ -38,7 +38,7 @@ def _plain(value: object) -> object:
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
-# Made once: `json.dumps` would make an encoder for every call with these options (bench/).
+# Created once: with these options, `json.dumps` creates an encoder for every call (bench/).
 _write_texts = msgspec.json.Encoder(order="sorted").encode
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_plain)
 
@@ -126,7 +126,7 @@ def stored_expectation_key(case: CaseRecord) -> str:
 
 
 def turn_to_json(turn: CaseTurn) -> JsonObject:
-    """Return a turn as a case stores it: as in an eval file, without what is not given."""
+    """Return a turn as a case stores it: as in an eval file, without keys that are not given."""
     expected = [content_to_json(message.content) for message in turn.expected_messages]
     fields: dict[str, JsonValue] = {
         "input": content_to_json(turn.input.content),
@@ -345,7 +345,7 @@ def _is_at(keys: "array[int]", place: int, digest: int) -> bool:
     return place < len(keys) and keys[place] == digest
 
 
-LONGEST = 48
+MAX_ID_CHARACTERS = 48
 _ID = re.compile(r"[\w.-]{1,64}")
 _WORD = re.compile(r"\w+")
 
@@ -367,9 +367,9 @@ def make_id(given: str, *, fallback: str, taken: Container[str] = ()) -> str:
 def slug(text: str) -> str:
     """Return the first words of a text joined by dashes, at most 48 characters; letters of any script are allowed."""
     made = ""
-    for word in _WORD.findall(unicodedata.normalize("NFC", text[: 4 * LONGEST]).casefold()):
-        longer = f"{made}-{word}" if made else word[:LONGEST]
-        if len(longer) > LONGEST:
+    for word in _WORD.findall(unicodedata.normalize("NFC", text[: 4 * MAX_ID_CHARACTERS]).casefold()):
+        longer = f"{made}-{word}" if made else word[:MAX_ID_CHARACTERS]
+        if len(longer) > MAX_ID_CHARACTERS:
             break
         made = longer
     return made

@@ -162,7 +162,7 @@ def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
 def case_fields(results: Sequence[EvaluatorResult], *, of: str = "case") -> CaseFields:
     """Join the evaluators' hits, misses and reasons in order; with several, each reason begins with its name.
 
-    `of` is the word for what they judge in the line on an unmet requirement.
+    `of` is the noun for the judged object in the line about an unmet requirement.
     """
     if len(results) == 1:
         only = results[0]

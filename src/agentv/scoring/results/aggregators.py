@@ -117,9 +117,9 @@ def fold_turns(
 ) -> EvaluationScore:
     """Return one score for all turns; hits, misses and results name their turn.
 
-    `mean`: the turns' mean. `min`: the worst turn's score and results. `last`: those of the last one. A turn that could
-    not be judged makes the whole an error, like an evaluator's own failure. Skipped turns are left out; if all were
-    skipped, so is the whole.
+    `mean`: the turns' mean. `min`: the worst turn's score and results. `last`: those of the last turn. A turn that
+    could not be judged makes the whole an error, like an evaluator's own failure. Skipped turns are left out; if all
+    were skipped, so is the whole.
     """
     heard = [turn for turn in turns if turn.score.status != "skipped"]
     if not heard:
@@ -151,7 +151,7 @@ def _failed(
     broken: Sequence[TurnScore],
     criteria: Sequence[EvaluationCriteria],
 ) -> EvaluationScore:
-    """Return the score if some turns could not be judged: each criterion that is missing in one is an error."""
+    """Return the score if some turns could not be judged: each criterion without a value in one of them is an error."""
     failures = [(turn.number, turn.score.error) for turn in broken if turn.score.error is not None]
     message = "; ".join(f"turn {number}: {error.message}" for number, error in failures)
     names = dict.fromkeys(result.criterion_name for turn in turns for result in turn.score.results)

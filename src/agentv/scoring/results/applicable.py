@@ -31,7 +31,7 @@ def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[Evalu
 
 
 def evaluators_of_turn(turn: CaseTurn) -> tuple[EvaluatorLike, ...]:
-    """Return the evaluators of a turn; the default judge for one that only says what a good answer is."""
+    """Return the evaluators of a turn; the default judge for a turn with an expected outcome only."""
     own = (_rubric(turn), *turn.evaluators) if turn.rubrics else turn.evaluators
     if own or not (turn.expected_messages or turn.expected_outcome):
         return own

@@ -1,4 +1,4 @@
-"""Validation of what an evaluator returned, as an EvaluationScore. NaN and infinity never get past it."""
+"""Validation of what an evaluator returned, as an EvaluationScore. The result contains neither NaN nor infinity."""
 
 import math
 import sys
@@ -37,9 +37,9 @@ from agentv.types.json_value import JsonValue
 from agentv.types.records.fields import TOLERANCE
 from agentv.types.usage import Usage
 
-# An object may contain itself.
+# Both limit the work for an object that contains itself.
 _LEVELS = 100
-_MOST_VALUES = 100_000
+_MAX_CONTAINERS = 100_000
 # The largest exponent of a float; JSON readers in other languages accept much less.
 _INTEGER_BITS = 1024
 
@@ -139,10 +139,10 @@ def plain_object(value: object, at: str) -> JsonValue:
     """Return a JSON object as a dict of texts, numbers, lists and dicts; a number that is not finite becomes None."""
     if not isinstance(value, Mapping):
         raise refused(value, at, "a mapping")
-    return _plain_json(value, at, _LEVELS, iter(range(_MOST_VALUES)))
+    return _plain_json(value, at, _LEVELS, iter(range(_MAX_CONTAINERS)))
 
 
-def _plain_json(value: object, at: str, levels: int, places: Iterator[int]) -> JsonValue:
+def _plain_json(value: object, at: str, levels: int, remaining: Iterator[int]) -> JsonValue:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -151,21 +151,22 @@ def _plain_json(value: object, at: str, levels: int, places: Iterator[int]) -> J
         return int.__int__(value) if value.bit_length() <= _INTEGER_BITS else None
     if isinstance(value, Real):
         return finite_or_none(value, at)
-    if levels == 0 or next(places, None) is None:
+    if levels == 0 or next(remaining, None) is None:
         raise EvaluatorError(
-            f"`{at}` is nested more than {_LEVELS} levels deep, or holds more than {_MOST_VALUES:,} lists"
+            f"`{at}` is nested more than {_LEVELS} levels deep, or holds more than {_MAX_CONTAINERS:,} lists"
         )
     if isinstance(value, Mapping):
         return {
-            plain_text(key, f"{at} (a key)"): _plain_json(item, at, levels - 1, places) for key, item in value.items()
+            plain_text(key, f"{at} (a key)"): _plain_json(item, at, levels - 1, remaining)
+            for key, item in value.items()
         }
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        return [_plain_json(item, at, levels - 1, places) for item in value]
+        return [_plain_json(item, at, levels - 1, remaining) for item in value]
     raise refused(value, at, "JSON")
 
 
 Part = TypeVar("Part")
-# An interpreter with several of these checks a score twice, which is harmless.
+# Compared by identity: where equal objects are not identical, a score is only checked in full, which is harmless.
 _NOTHING: object = ()
 _SCORED: object = "scored"
 # The result of a check goes into a field by its name, which type checkers cannot follow.
@@ -175,7 +176,7 @@ Check: TypeAlias = Callable[[object, str], Any]
 def checked_score(score: EvaluationScore) -> EvaluationScore:
     """Return a score of plain types and finite numbers, with at least as many aspects as it has hits and misses.
 
-    Its number is 0.0 when it carries an error. Raises EvaluatorError that names the first field whose value does not
+    The score is 0.0 if it has an error. Raises EvaluatorError that names the first field whose value does not
     have the type that EvaluationScore declares.
     """
     checked = _fields(score, EvaluationScore, "")
@@ -230,24 +231,24 @@ def _without_score(result: EvaluationResult, reason: str) -> EvaluationResult:
     return replace(result, score=None, value=None, error=result.error or reason)
 
 
-def _fields(part: object, sort: type, at: str) -> dict[str, Any]:
+def _fields(part: object, cls: type, at: str) -> dict[str, Any]:
     prefix = f"{at}." if at else ""
-    return {name: check(getattr(part, name), f"{prefix}{name}") for name, check in _FIELDS[sort].items()}
+    return {name: check(getattr(part, name), f"{prefix}{name}") for name, check in _FIELDS[cls].items()}
 
 
-def _whole(sort: type[Part], value: object, at: str) -> Part:
-    if not isinstance(value, sort):
-        raise refused(value, at, f"of class {sort.__name__}")
-    return sort(**_fields(value, sort, at))
+def _checked_instance(cls: type[Part], value: object, at: str) -> Part:
+    if not isinstance(value, cls):
+        raise refused(value, at, f"of class {cls.__name__}")
+    return cls(**_fields(value, cls, at))
 
 
-def _all(check: Check, values: object, at: str) -> tuple[Any, ...]:
+def _each(check: Check, values: object, at: str) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise refused(values, at, "a tuple")
     return tuple(check(value, f"{at}[{index}]") for index, value in enumerate(values))
 
 
-def _maybe(check: Check, value: object, at: str) -> object:
+def _optional(check: Check, value: object, at: str) -> object:
     return None if value is None else check(value, at)
 
 
@@ -280,29 +281,29 @@ def _scale_score(value: object, at: str) -> float | bool | str | None:
     return int(number) if isinstance(value, int) and number.is_integer() else number
 
 
-_maybe_text = partial(_maybe, plain_text)
-_maybe_number = partial(_maybe, finite_or_none)
-_maybe_object = partial(_maybe, plain_object)
-_maybe_usage = partial(_maybe, partial(_whole, Usage))
-_members = partial(_all, partial(_whole, EvaluatorResult))
+_optional_text = partial(_optional, plain_text)
+_optional_number = partial(_optional, finite_or_none)
+_optional_object = partial(_optional, plain_object)
+_optional_usage = partial(_optional, partial(_checked_instance, Usage))
+_members = partial(_each, partial(_checked_instance, EvaluatorResult))
 
 _JUDGED: Mapping[str, Check] = {
     "hits": plain_texts,
     "misses": plain_texts,
     "expected_aspect_count": _aspects,
-    "reasoning": _maybe_text,
-    "raw_aspects": partial(_maybe, plain_texts),
-    "verdict": partial(_maybe, partial(plain_name, get_args(Verdict))),
+    "reasoning": _optional_text,
+    "raw_aspects": partial(_optional, plain_texts),
+    "verdict": partial(_optional, partial(plain_name, get_args(Verdict))),
     "status": partial(plain_name, get_args(EvaluatorStatus)),
-    "error": partial(_maybe, partial(_whole, Failure)),
-    "results": partial(_all, _result),
-    "judge_calls": partial(_all, partial(_whole, JudgeCall)),
+    "error": partial(_optional, partial(_checked_instance, Failure)),
+    "results": partial(_each, _result),
+    "judge_calls": partial(_each, partial(_checked_instance, JudgeCall)),
 }
 _FIELDS: Mapping[type, Mapping[str, Check]] = {
     # The score's own number is checked together with its error.
     EvaluationScore: {
         **_JUDGED,
-        "evaluator_raw_request": _maybe_object,
+        "evaluator_raw_request": _optional_object,
         "members": _members,
         "must_fail": _flag,
     },
@@ -313,30 +314,30 @@ _FIELDS: Mapping[type, Mapping[str, Check]] = {
         "score": unit_number,
         "weight": plain_weight,
         "required": _required,
-        "evaluator_provider_request": _maybe_object,
-        "duration_ms": _maybe_number,
-        "usage": _maybe_usage,
-        "cost_usd": _maybe_number,
+        "evaluator_provider_request": _optional_object,
+        "duration_ms": _optional_number,
+        "usage": _optional_usage,
+        "cost_usd": _optional_number,
         "evaluator_results": _members,
     },
     EvaluationResult: {
         "criterion_name": plain_text,
         "score": _scale_score,
-        "value": partial(_maybe, plain_number),
+        "value": partial(_optional, plain_number),
         "scale": plain_text,
-        "reasoning": _maybe_text,
+        "reasoning": _optional_text,
         "evaluator_type": plain_text,
-        "error": _maybe_text,
-        "metadata": _maybe_object,
+        "error": _optional_text,
+        "metadata": _optional_object,
     },
     JudgeCall: {
         "judge": plain_text,
         "role": partial(plain_name, get_args(JudgeRole)),
         "reply": plain_text,
-        "score": _maybe_number,
-        "usage": _maybe_usage,
-        "cost_usd": _maybe_number,
-        "duration_ms": _maybe_number,
+        "score": _optional_number,
+        "usage": _optional_usage,
+        "cost_usd": _optional_number,
+        "duration_ms": _optional_number,
         "cached": plain_flag,
         "estimated": plain_flag,
     },
@@ -345,9 +346,9 @@ _FIELDS: Mapping[type, Mapping[str, Check]] = {
         "message": plain_text,
         "stage": partial(plain_name, get_args(Stage)),
         "retryable": plain_flag,
-        "http_status": partial(_maybe, plain_count),
-        "retry_after_s": _maybe_number,
-        "details": _maybe_object,
+        "http_status": partial(_optional, plain_count),
+        "retry_after_s": _optional_number,
+        "details": _optional_object,
     },
     Usage: dict.fromkeys(Usage.__struct_fields__, plain_count),
 }
@@ -387,7 +388,7 @@ def to_score(
     except EvaluatorError as error:
         failed = failed_score(str(error))
     except Exception as error:  # noqa: BLE001 - looking at a plug-in's object runs the plug-in's code
-        failed = failed_score(f"what evaluator {name or kind!r} returned cannot be read: {_said(error)}")
+        failed = failed_score(f"what evaluator {name or kind!r} returned cannot be read: {_error_text(error)}")
     return replace(failed, results=(_implicit_result(failed, name, kind, criteria),))
 
 
@@ -407,12 +408,12 @@ def _complete(output: object, name: str, kind: str, criteria: Sequence[Evaluatio
     )
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return an exception's message, even if its `__str__` raises."""
     try:
         return plain_text(f"{type(error).__name__}: {error}", "message")
     except Exception:  # noqa: BLE001 - the exception is the plug-in's, too
-        return "its own code fails"
+        return "the text of the error cannot be read"
 
 
 def score_of_results(

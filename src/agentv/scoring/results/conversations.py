@@ -25,11 +25,11 @@ def conversation(context: EvaluationContext) -> tuple[Message, ...]:
     answer = _answer(context)
     if last_input and not any(message.role == "user" for message in history):
         history = (*last_input, *history)
-    if _same(answer[: len(history)], history):  # agents that return all messages they were given
+    if _same(answer[: len(history)], history):  # some agents return their input messages, too
         return answer
     if last_input and not any(_same((message,), last_input) for message in history):
         return (*history, *last_input, *answer)
-    shared = overlap(tuple(map(_heard, history)), tuple(map(_heard, answer)))
+    shared = overlap(tuple(map(_content_of, history)), tuple(map(_content_of, answer)))
     if not shared and _says(history[-1:], context.candidate):
         return history
     return (*history, *answer[shared:])
@@ -140,10 +140,10 @@ def _last_text(messages: Sequence[Message]) -> str:
 
 def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
     """Return True if messages have the same content, regardless of other fields."""
-    return [_heard(message) for message in some] == [_heard(message) for message in others]
+    return [_content_of(message) for message in some] == [_content_of(message) for message in others]
 
 
-def _heard(message: Message) -> tuple[object, ...]:
+def _content_of(message: Message) -> tuple[object, ...]:
     calls = [(call.tool, call.input) for call in message.tool_calls]
     return message.role, content_text(message.content), message.tool_call_id, calls
 

@@ -37,12 +37,12 @@ def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None
         return _place_among(score, criterion.labels)
     if isinstance(score, str):
         return _text_value(score, criterion)
-    if _is_ones_own(criterion):
+    if _is_custom(criterion):
         return None
     return _number_value(float(score), criterion)
 
 
-def _is_ones_own(criterion: EvaluationCriteria) -> bool:
+def _is_custom(criterion: EvaluationCriteria) -> bool:
     """Return True for a custom scale, whose bounds are unknown."""
     return criterion.scale not in NAMED_SCALES and criterion.min is None and criterion.max is None
 
@@ -162,7 +162,7 @@ def _within(value: float, low: float, high: float, what: str) -> float:
 
 
 ErrorPolicy: TypeAlias = Literal["exclude", "zero"]
-"""Results with an error are left out, or count as 0."""
+"""How results with an error count: not at all, or as 0."""
 
 
 class WeighedResult(Struct, frozen=True):
@@ -233,7 +233,7 @@ def mean_over_criteria(entries: Iterable[tuple[str, float, float]], weights: Map
     for name, weight, value in entries:
         if weight > 0:
             by_name[name].append((weight, value))
-    if len({weight for pairs in by_name.values() for weight, _ in pairs}) > 1:  # else they cancel out
+    if len({weight for pairs in by_name.values() for weight, _ in pairs}) > 1:  # equal weights cancel out
         weights = {
             name: product(weights.get(name, 1.0), math.fsum(weight / len(pairs) for weight, _ in pairs))
             for name, pairs in by_name.items()

@@ -1,4 +1,4 @@
-"""Folding of texts: characters that disguise words are normalized, and their original positions are known."""
+"""Folding of texts: characters that disguise words are normalized; the positions in the original are known."""
 
 import re
 import statistics

@@ -119,7 +119,7 @@ def _walk(value: JsonValue | tuple[Message, ...], path: SourcePath) -> JsonValue
     plain = _as_json(found)
     if plain is None:
         what = f"this answer has no {path.root}" if value is None else "there is nothing of that name"
-        raise EvaluatorError(f"the source {path.written!r} leads nowhere: {what}")
+        raise EvaluatorError(f"the source {path.written!r} finds nothing: {what}")
     return plain
 
 

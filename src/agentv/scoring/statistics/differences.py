@@ -19,7 +19,7 @@ ROUNDING = 1e-9
 """Differences of scores closer to 0 than this are rounding errors."""
 
 _FEWEST = 2
-_ALIKE = 1e-9
+_ROUNDED_TO_ZERO = 1e-9
 _POWER = 0.8
 
 
@@ -41,8 +41,8 @@ def common_step(differences: Sequence[float]) -> float | None:
 class PairedDifferences(Struct, frozen=True):
     """Summary of differences by case: their number, mean, and standard deviation with n - 1 (0.0 below two cases).
 
-    `step` is the common step of which all are multiples, 0.0 if there is none. Of cases in sessions, `cases` is the
-    number of sessions, and the deviation is such that deviation / √cases is the cluster-robust standard error.
+    `step` is the common step of which all are multiples, 0.0 if there is none. If cases belong to
+    sessions, `cases` is the number of sessions, and deviation / √cases is the cluster-robust standard error.
     """
 
     cases: int
@@ -59,8 +59,8 @@ class PairedDifferences(Struct, frozen=True):
             return cls(cases, mean, 0.0)
         scatter = math.fsum((each - mean) ** 2 for each in differences)
         deviation = math.sqrt(scatter / (cases - 1))
-        # What remains of equal differences is rounding.
-        return cls(cases, mean, deviation if deviation > _ALIKE else 0.0, common_step(differences) or 0.0)
+        # Equal differences have a deviation above 0 only by rounding.
+        return cls(cases, mean, deviation if deviation > _ROUNDED_TO_ZERO else 0.0, common_step(differences) or 0.0)
 
     @classmethod
     def of_clusters(cls, clusters: Sequence[Sequence[float]]) -> Self:
@@ -76,7 +76,7 @@ class PairedDifferences(Struct, frozen=True):
             return cls(count, mean, 0.0)
         scatter = math.fsum(math.fsum(value - mean for value in each) ** 2 for each in clusters)
         deviation = count / cases * math.sqrt(scatter / (count - 1))
-        return cls(count, mean, deviation if deviation > _ALIKE else 0.0)
+        return cls(count, mean, deviation if deviation > _ROUNDED_TO_ZERO else 0.0)
 
     def interval(self, level: float = LEVEL) -> Interval | None:
         """Return Student's interval of the mean. None below two cases, and if all differences are equal."""
@@ -86,10 +86,10 @@ class PairedDifferences(Struct, frozen=True):
         return Interval(self.mean - half, self.mean + half, "student-t", level)
 
     def interval_of_shares(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval for values of 0..1, where no mean differs by more than 1.
+        """Return the interval for values of 0..1, where means differ by 1 at most.
 
-        If all cases have the same difference, unseen ones may not: Wilson's bound limits their share, and they may lie
-        anywhere between -1 and 1.
+        If all cases have the same difference, cases that were not sampled may differ: Wilson's bound limits their
+        share, and their differences may be anything between -1 and 1.
         """
         if self.cases < _FEWEST:
             return None
@@ -139,15 +139,15 @@ def _log_chance(count: int, changed: int) -> float:
     return ways - changed * math.log(2)
 
 
-def holm(chances: Sequence[float]) -> tuple[float, ...]:
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return each p corrected for multiple tests by Holm's method, in the given order.
 
     The probability of any false rejection at 5 % stays at 5 %, however the tests depend on each other (Holm 1979).
     """
-    adjusted = [0.0] * len(chances)
+    adjusted = [0.0] * len(p_values)
     highest = 0.0
-    for rank, place in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
-        highest = max(highest, min(1.0, chances[place] * (len(chances) - rank)))
+    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, p_values[place] * (len(p_values) - rank)))
         adjusted[place] = highest
     return tuple(adjusted)
 
@@ -159,16 +159,16 @@ _FINEST = 10_000
 _COARSEST = 100
 _DRAWN_STEPS = 250
 _BITS_MOVED = 2**28
-"""The limit on the cost of exact counting: bits of its running number, summed over its steps (bench/)."""
+"""The limit on the cost of exact counting: the bits of the growing integer, summed over all steps (bench/)."""
 
 
 def permutation_test(differences: Iterable[float], rng: random.Random) -> PairedTest:
     """Return the paired permutation test of a mean of 0: each difference has a random sign.
 
     One difference per case: the mean of its repeats counts once, however many there are. Exact if counting is cheap
-    (some hundred cases), otherwise drawn with `rng`, p = (1 + as far) / (1 + draws); both have the stated level
-    (Ernst 2004, "Permutation methods"; Phipson & Smyth 2010). Differences are first rounded to a grid symmetric around
-    0, which preserves ties and the validity of the test: it is exact for the rounded differences.
+    (some hundred cases), otherwise drawn with `rng`: p = (1 + draws at least as far from 0) / (1 + draws). Both have
+    the stated level (Ernst 2004, "Permutation methods"; Phipson & Smyth 2010). Differences are first rounded to a
+    grid symmetric around 0, which preserves ties and the validity of the test: it is exact for the rounded differences.
     """
     changed = [each for each in differences if abs(each) > ROUNDING]
     steps = _on_grid(changed)
@@ -268,25 +268,25 @@ class IndependentSides(Struct, frozen=True):
         return _Spread(variance, variance**2 / sum(each**2 / (clusters - 1) for each, clusters in parts))
 
     def pooled_spread(self) -> _Spread:
-        """Return the same with one variance for both sides, as it is if they do not differ.
+        """Return the squared standard error of the difference with a variance that both sides have in common.
 
         With clusters of one row the test is Student's.
         """
         sides = self.before, self.after
         degrees = sum(side.clusters for side in sides) - 2
-        each = sum(side.scatter for side in sides) / sum(side.sizes for side in sides)
+        per_size = sum(side.scatter for side in sides) / sum(side.sizes for side in sides)
         clusters = sum(side.clusters for side in sides)
-        return _Spread(each * clusters / degrees * sum(1 / side.effective_clusters for side in sides), degrees)
+        return _Spread(per_size * clusters / degrees * sum(1 / side.effective_clusters for side in sides), degrees)
 
     def interval(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval of a difference that is not limited. None below two clusters, or if nothing varies."""
+        """Return the interval for values without bounds. None below two clusters on a side, or if nothing varies."""
         if not self._has_variance():
             return None
         half = self._half(self.separate_spread(), level)
         return Interval(self.difference - half, self.difference + half, "cluster-t", level)
 
     def interval_of_shares(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval for values of 0..1, the wider one of both spreads. None below two clusters on a side.
+        """Return the interval for values of 0..1, by the larger variance. None below two clusters on a side.
 
         If nothing varies, the intervals of the sides are combined (Newcombe 1998, Statistics in Medicine 17).
         """
@@ -297,10 +297,11 @@ class IndependentSides(Struct, frozen=True):
         return Interval(low, high, "cluster-t", level)
 
     def p(self) -> float:
-        """Return the two-sided p of values of 0..1: the larger one of both spreads; 1.0 below two clusters on a side.
+        """Return the two-sided p of values of 0..1: the larger one of both variances; 1.0 below two clusters on a side.
 
-        The separate one alone has false alarms if a small sample with a rare event shows none, the pooled one if a
-        small sample varies more. If nothing varies, it is Fisher's, whose clusters all lie on the two sides of a value.
+        Separate variances alone give false alarms if a rare event is missing from a small sample, a pooled variance if
+        the small sample varies more. If nothing varies, p is that of Fisher's exact test: all clusters of one side have
+        one value, all of the other side another.
         """
         if not self._has_variance():
             if not self.difference or min(self.before.clusters, self.after.clusters) < _FEWEST:
@@ -316,7 +317,7 @@ class IndependentSides(Struct, frozen=True):
         return deviates * math.sqrt(self._widest())
 
     def needed(self, cases: int) -> int | None:
-        """Return how many cases, instead of `cases`, detect the observed difference at 80 % power; None if unknown."""
+        """Return how many cases detect the observed difference at 80 % power, from `cases` now; None if unknown."""
         detectable = self.detectable()
         if detectable is None or not self.difference:
             return None

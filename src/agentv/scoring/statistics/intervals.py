@@ -79,7 +79,7 @@ class _Scores(Struct, frozen=True):
 
     def _bound(self, distance: float, side: int, deviate: float) -> float:
         """Return the bound below (side -1) or above (side 1); the end of the scale is at that `distance`."""
-        most, doubt = self.mean * (1 - self.mean), _doubt(distance)
+        most, doubt = self.mean * (1 - self.mean), _end_weight(distance)
         share = (self.squares * self.allowance + doubt) / (self.cases * most + doubt)
         skew = (self.cubes + doubt * (1 - 2 * self.mean)) / (self.squares + doubt)
         weight = deviate * deviate / self.cases
@@ -87,7 +87,7 @@ class _Scores(Struct, frozen=True):
         return self.mean + (weight * skew / 2 + side * half) / (1 + weight)
 
 
-def _doubt(distance: float) -> float:
+def _end_weight(distance: float) -> float:
     """Return the addition to sums of squares over cases; the end of the scale is at that `distance`.
 
     Few cases with similar scores underestimate the variance: distant ones may have been missed by chance. So a case at
@@ -109,7 +109,7 @@ def _effective_ns(moments: ClusterMoments) -> tuple[float, float]:
     variance = max(moments.scatter / moments.sizes, most * cases / moments.rows)
     if variance >= most:
         return cases, cases
-    doubts = _doubt(rate), _doubt(1 - rate)
+    doubts = _end_weight(rate), _end_weight(1 - rate)
     below, above = (cases * (cases * most + doubt) / (cases * variance + doubt) for doubt in doubts)
     return below, above
 

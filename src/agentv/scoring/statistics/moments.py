@@ -5,7 +5,7 @@ from typing import Self
 
 from msgspec import Struct
 
-_ALIKE = 1e-9
+_ROUNDING = 1e-9
 
 
 class ClusterMoments(Struct, frozen=True):
@@ -69,7 +69,7 @@ class ClusterMoments(Struct, frozen=True):
         )
 
     def __add__(self, other: "ClusterMoments") -> "ClusterMoments":
-        """Return the moments of both, which share no cluster."""
+        """Return the moments of both together; they must not share a cluster."""
         return ClusterMoments(
             clusters=self.clusters + other.clusters,
             rows=self.rows + other.rows,
@@ -131,12 +131,12 @@ class ClusterMoments(Struct, frozen=True):
         """The sum of (y - n·mean)² over clusters; 0.0 when all cluster means are the same."""
         mean = self.mean
         scatter = self.squares - 2 * mean * self.crosses + mean * mean * self.sizes
-        # What remains of sums that cancel is rounding: standard deviations below 0.00003 count as 0.
-        return 0.0 if scatter <= _ALIKE * self.sizes else scatter
+        # Sums that cancel out leave rounding errors: standard deviations below 0.00003 count as 0.
+        return 0.0 if scatter <= _ROUNDING * self.sizes else scatter
 
     @property
     def lean(self) -> float:
-        """The sum of (y - n·mean)³ over clusters: below 0 if a few of them are far below the others."""
+        """The sum of (y - n·mean)³ over clusters: negative if a few clusters are far below the others."""
         mean = self.mean
         cubes, by_size, by_squared_size, sizes = self.cubes
         return cubes - 3 * mean * by_size + 3 * mean * mean * by_squared_size - mean**3 * sizes

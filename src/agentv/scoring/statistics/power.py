@@ -25,7 +25,7 @@ def power_of(effect: float, cases: int, *, level: float = LEVEL, beyond: float =
     `effect` is in standard deviations of the differences. By the noncentral t distribution. `beyond` raises the
     critical value by that many standard errors. 0.0 below two cases.
     """
-    if cases < 2:  # noqa: PLR2004 - nothing varies in one
+    if cases < 2:  # noqa: PLR2004 - one case has no variance
         return 0.0
     shift, degrees = abs(effect) * math.sqrt(cases), cases - 1
     critical = t_quantile(1 - level / 2, degrees) + beyond

@@ -15,7 +15,7 @@ NormalForm: TypeAlias = Literal["NFC", "NFD", "NFKC"]
 
 @cache
 def _long_run() -> "regex.Pattern[str]":
-    import regex  # noqa: PLC0415 - 20 ms that plain English does not need
+    import regex  # noqa: PLC0415 - slow to import, and not needed for ASCII
 
     # Combining marks, and the two sound marks of half-width Katakana, which become marks. No script puts thirty on one
     # letter (Unicode Standard Annex 15, Stream-Safe Text Format).

@@ -55,7 +55,7 @@ def _parsed(core: ModuleType, pattern: str, flags: int) -> object:
         info.guess_encoding = core.UNICODE
         source.ignore_space = bool(info.flags & core.VERBOSE)
         try:
-            return core._parse_pattern(source, info)  # noqa: SLF001 - as above
+            return core._parse_pattern(source, info)  # noqa: SLF001 - the package has no public parser
         except core._UnscopedFlagSet:  # noqa: SLF001 - a flag inside the pattern that holds for all of it: start again
             flags = info.global_flags
 

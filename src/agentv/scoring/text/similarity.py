@@ -22,7 +22,7 @@ class Measure(Struct, frozen=True):
     does not grow with the product of both lengths.
     """
 
-    compare: Callable[[Any, Any], float]  # what `prepare` returns is private to the measure
+    compare: Callable[[Any, Any], float]  # the type of the prepared text differs by measure
     prepare: Callable[[str], Any] = str
     is_bounded: bool = False
 

@@ -143,9 +143,9 @@ def count_calls(context: EvaluationContext, calls: Calls) -> int | None:
 
 
 def count_errors(context: EvaluationContext, calls: Calls) -> int | None:
-    """Return the number of errors: error events of the trace, or calls that ended as one if those are more.
+    """Return the number of errors: error events of the trace, or, if larger, calls that ended in an error.
 
-    A call ended as an error when its result is an object with `error`. None when nothing is recorded.
+    A call ended in an error if its result is an object with `error`. None when nothing is recorded.
     """
     trace = _trace(context)
     if trace is None and calls is None:

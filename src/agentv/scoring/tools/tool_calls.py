@@ -47,7 +47,7 @@ class ExpectedCall(Struct, frozen=True):
         Matcher,
         Meta(
             description=(
-                "the expected arguments; beside `input` how that is compared: subset, exact, named_keys, known_keys, "
+                "the expected arguments; with `input`, how it is compared: subset, exact, named_keys, known_keys, "
                 "ignore, a list of fields to compare, or {field: one of these}"
             )
         ),
@@ -169,7 +169,7 @@ def json_equal(left: JsonValue, right: JsonValue) -> bool:
 
 
 def is_subset(wanted: JsonValue, got: JsonValue) -> bool:
-    """Return True if `got` contains `wanted`; objects may have more keys at every depth, lists must be as long."""
+    """Return True if `got` contains `wanted`; objects may have more keys at every depth, lists must be equally long."""
     if isinstance(wanted, _OBJECT) and isinstance(got, _OBJECT):
         return all(key in got and is_subset(wanted[key], got[key]) for key in wanted)
     lists = _both_lists(wanted, got)

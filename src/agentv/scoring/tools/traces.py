@@ -42,7 +42,7 @@ def summarize_trace(steps: Sequence[TraceStep]) -> TraceSummary:
 def _read_step(step: TraceStep, at: str) -> Sequence[TraceEvent | Message]:
     if isinstance(step, TraceEvent | Message):
         return (step,)
-    # Anything may be given as JSON; read_message refuses what is no mapping.
+    # Anything may be given as JSON; read_message rejects everything but mappings.
     if isinstance(step, dict) and "role" not in step and step.get("type") in TRACE_EVENT_TYPES:
         return trace_from_json([step], at) or ()
     try:

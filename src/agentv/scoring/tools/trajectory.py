@@ -14,7 +14,7 @@ from agentv.types.messages import ToolCall
 from agentv.types.messages_json import compact_json
 
 
-class _Made:
+class _CallIndex:
     """The actual calls, indexed by tool: an agent has few tools and calls them often."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
@@ -57,7 +57,7 @@ def common_share(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) ->
     longer = max(len(expected), len(calls))
     if not longer:
         return 1.0
-    made, every = _Made(calls), (1 << len(calls)) - 1
+    made, every = _CallIndex(calls), (1 << len(calls)) - 1
     unmet = every
     for expectation in expected:
         met = unmet & made.bits(expectation)
@@ -71,7 +71,7 @@ def best_pairing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) ->
     With globs and loose inputs one call may match several expectations, so that greedy matching is not enough: pairs
     are rearranged along augmenting paths.
     """
-    made = _Made(calls)
+    made = _CallIndex(calls)
     # More candidates than expected calls are never needed: other expectations can take no more than that.
     candidates = [made.places(expectation, enough=len(expected)) for expectation in expected]
     pairs: dict[int, int] = {}
@@ -112,7 +112,7 @@ Scoring: TypeAlias = Literal["strict", "partial", "matched"]
 
 NO_TRACE = "No trace available for evaluation"
 MAX_LINES = 50
-"""How many hits, and how many misses, are listed of a long trajectory."""
+"""The maximum number of hits, and of misses, that are listed."""
 
 _SHOWN_INPUT = 80
 
@@ -133,15 +133,15 @@ class Trajectory(Struct, frozen=True):
     scoring: Scoring = "strict"
 
     @property
-    def counts(self) -> bool:
-        """True if it limits how often tools are called."""
+    def has_count_limits(self) -> bool:
+        """True if the number of calls of any tool is limited."""
         return bool(self.minimums or self.maximums or self.forbidden)
 
 
 class TrajectoryScore(Struct, frozen=True):
     """The score of a trajectory, 0..1, with its hits and misses.
 
-    `unknown` are the calls whose time is limited and not known: their limits are not part of the score.
+    `unknown` are the calls with a time limit but no recorded time: their limits are not part of the score.
     """
 
     score: float
@@ -151,9 +151,9 @@ class TrajectoryScore(Struct, frozen=True):
 
 
 class _Compared(Struct, frozen=True):
-    """A comparison of calls with the expected ones: matched or not, the matched share, texts, and what was found.
+    """A comparison of actual with expected calls: whether all match, the matched share, lines for hits and misses.
 
-    `found` are the actual calls by the index of the expected one.
+    `found` has the indexes of the matching actual calls, by the index of the expected call.
     """
 
     holds: bool
@@ -167,7 +167,7 @@ def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> Trajector
     """Compare the actual calls with the expected trajectory."""
     hits: list[str] = []
     misses: list[str] = []
-    demands: list[float] = []
+    requirements: list[float] = []
     unknown: list[str] = []
     if wanted.mode != "any_order":
         compared = _match(wanted, calls) if wanted.scoring == "matched" else _compare(wanted, calls)
@@ -176,21 +176,21 @@ def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> Trajector
         misses += compared.misses + timed.misses
         unknown = timed.unknown
         if wanted.scoring == "strict":
-            demands.append(float(compared.holds and timed.met == timed.limits))
+            requirements.append(float(compared.holds and timed.met == timed.limits))
         else:
             share, weight = compared.share(), len(wanted.expected)
             total = weight + timed.limits
-            demands.append((share * weight + timed.met) / total if timed.limits else share)
-    counts = Counter([call.tool for call in calls]) if wanted.counts else {}
-    for met, message in _count_demands(wanted, counts):
-        demands.append(float(met))
+            requirements.append((share * weight + timed.met) / total if timed.limits else share)
+    counts = Counter([call.tool for call in calls]) if wanted.has_count_limits else {}
+    for met, message in _count_requirements(wanted, counts):
+        requirements.append(float(met))
         (hits if met else misses).append(message)
-    score = sum(demands) / len(demands) if demands else 1.0
+    score = sum(requirements) / len(requirements) if requirements else 1.0
     return TrajectoryScore(score, _limited(hits), _limited(misses), tuple(unknown))
 
 
 class _Timed(Struct):
-    """The limits on the time of calls: how many can be judged, how many are met, and texts."""
+    """The time limits of calls: how many can be checked, how many are met, and lines for hits and misses."""
 
     limits: int = 0
     met: int = 0
@@ -200,7 +200,7 @@ class _Timed(Struct):
 
 
 def _timed(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], found: Mapping[int, Sequence[int]]) -> _Timed:
-    """Compare the time of the calls that were found with its limits; a limit on a call that is missing is not met."""
+    """Compare the time of each found call with its limit; the limit of a missing call is not met."""
     timed = _Timed()
     for index, expectation in enumerate(expected):
         most = expectation.max_duration_ms
@@ -221,12 +221,12 @@ def _timed(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], found: M
 
 
 def score_counts(wanted: Trajectory, counts: Mapping[str, int]) -> TrajectoryScore:
-    """As `score_trajectory` in mode `any_order`, when only the number of calls by tool is known."""
-    demands = list(_count_demands(wanted, counts))
+    """Return the score in mode `any_order` if only the number of calls of each tool is known."""
+    requirements = list(_count_requirements(wanted, counts))
     return TrajectoryScore(
-        score=sum(met for met, _ in demands) / len(demands) if demands else 1.0,
-        hits=_limited([message for met, message in demands if met]),
-        misses=_limited([message for met, message in demands if not met]),
+        score=sum(met for met, _ in requirements) / len(requirements) if requirements else 1.0,
+        hits=_limited([message for met, message in requirements if met]),
+        misses=_limited([message for met, message in requirements if not met]),
     )
 
 
@@ -235,7 +235,7 @@ def _limited(lines: list[str]) -> tuple[str, ...]:
     return (*lines[:MAX_LINES], f"… and {more} more") if more > 0 else tuple(lines)
 
 
-def _count_demands(wanted: Trajectory, counts: Mapping[str, int]) -> Iterator[tuple[bool, str]]:
+def _count_requirements(wanted: Trajectory, counts: Mapping[str, int]) -> Iterator[tuple[bool, str]]:
     for tool, least in (wanted.minimums or {}).items():
         count = _count(counts, tool)
         yield count >= least, f"{_called(tool, count)} (minimum: {least})"
@@ -329,7 +329,7 @@ def _elsewhere(expectation: ExpectedCall, calls: Sequence[ToolCall], after: str)
 
 
 def _similar(expectation: ExpectedCall, calls: Sequence[ToolCall]) -> str:
-    """Describe a call of the expected tool whose arguments are others."""
+    """Describe a call of the expected tool with other arguments."""
     similar = next((call for call in calls if expectation.matches_name(call)), None)
     return "no such call" if similar is None else _found(expectation, similar)
 
@@ -352,7 +352,7 @@ def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
 
 
 def _match(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
-    """Compare for the share of matches: of the expected calls, in mode `subset` of the actual ones.
+    """Compare by the share of matched calls: of the expected calls; in mode `subset`, of the actual calls.
 
     Calls beyond the expected ones count only in mode `subset`, in which an expected call allows any number of calls.
     """
@@ -386,7 +386,7 @@ def _instead(mode: Mode, expectation: ExpectedCall, position: int, calls: Sequen
 
 
 def _first_matches(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[int | None]:
-    """Return the call of each expectation in order; a call of the right tool with another input is used up by it."""
+    """Return the call of each expectation, in order; a call of its tool with another input counts as a miss."""
     found: list[int | None] = []
     following = 0
     for expectation in expected:
@@ -398,7 +398,7 @@ def _first_matches(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) 
 
 
 def _greedy_matches(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[int | None]:
-    """Return the first call that is left for each expectation, in any order."""
+    """Return for each expectation the first matching call that is not taken yet, in any order."""
     taken: set[int] = set()
     found: list[int | None] = []
     for expectation in expected:
