@@ -1,4 +1,4 @@
-"""Rows that are logs: in tables and Parquet files. JSON in cells is parsed, and empty cells are no values.
+"""Rows that are logs. In tables and Parquet files, JSON in cells is parsed, and an empty cell is not a value.
 
 A row of a dataset that is a logged conversation gives its questions, with the recorded answer as the reference.
 """

@@ -30,7 +30,7 @@ class ObjectNote(Struct, frozen=True, eq=False):
 
 
 class SpellingsNote(Struct, frozen=True, eq=False):
-    """A string with other accepted spellings, by the spelling, and the canonical value of each."""
+    """A string with other accepted spellings; `spellings` maps each of them to the canonical value."""
 
     spellings: Mapping[str, str]
 
