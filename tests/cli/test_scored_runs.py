@@ -360,6 +360,18 @@ def test_rescore_judges_the_stored_answers_by_the_present_configuration(folder: 
     assert {row.score for row in rows} == {0.25, 0.75}
 
 
+def test_results_that_are_appended_while_results_are_read_are_not_read(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", *LINES)
+    score(agentv, "v1")
+    run = stored(folder)
+    rows = run.results()
+    next(rows)
+    lines = (run.folder / "results.jsonl").read_text()
+    with (run.folder / "results.jsonl").open("a") as file:
+        file.write(lines.replace('"generation":0', '"generation":1'))
+    assert [row.generation for row in rows] == [0] * (len(LINES) - 1)
+
+
 def test_a_stored_answer_is_the_input_that_was_logged(folder: Path, agentv: Call) -> None:
     log(folder / "v1.jsonl", *LINES)
     score(agentv, "v1", "--workers", "1")

@@ -176,7 +176,7 @@ class StoredRun:
     def results(self, *, lines: int | None = None) -> Iterator[CaseResult]:
         """Yield the current results: of each result key the highest generation, without retired cases.
 
-        `lines` reads only the first lines of the file, to see the results as they were when it had so many.
+        Results that are appended meanwhile are not read: `rescore` appends while it reads. `lines` reads only the first lines of the file, to see the results as they were when it had so many.
         """
         return self._current("results.jsonl", RESULTS, lines)
 
@@ -216,9 +216,9 @@ class StoredRun:
     def counts(self) -> dict[str, int]:
         """Count the current results by state: pass, borderline, fail, error, skipped."""
         counts: dict[str, int] = {}
-        generations = self._generations("results.jsonl")
+        generations, lines = self._generations("results.jsonl")
         retired = self._retired()
-        for _, _, head in self._heads("results.jsonl"):
+        for _, _, head in islice(self._heads("results.jsonl"), lines):
             if head.generation == generations.of(head.slot) and head.slot not in retired:
                 state = head.status if head.status in ("error", "skipped") else head.verdict or head.status
                 counts[state] = counts.get(state, 0) + 1
@@ -251,9 +251,9 @@ class StoredRun:
     def current_lines(self, name: str, lines: int | None = None) -> Iterator[tuple[int, int, bytes]]:
         """Yield number, offset and bytes of the current lines: of each result key the highest generation.
 
-        `lines` reads only the first lines of the file.
+        `lines` reads only the first lines of the file; None: those that it has now, not those appended meanwhile.
         """
-        generations, retired = self._generations(name, lines), self._retired()
+        (generations, lines), retired = self._generations(name, lines), self._retired()
         is_plain = generations.are_all_first and not retired
         offset = 0
         for number, line in enumerate(islice(whole_lines(self.folder / name), lines), start=1):
@@ -277,11 +277,12 @@ class StoredRun:
                     change(event.slot)
         return retired
 
-    def _generations(self, name: str, lines: int | None = None) -> Generations:
-        generations = Generations()
-        for _, _, head in islice(self._heads(name), lines):
+    def _generations(self, name: str, lines: int | None = None) -> tuple[Generations, int]:
+        """Return the generations in the first lines of the file (None: in all that it has now), and their number."""
+        generations, number = Generations(), 0
+        for number, _, head in islice(self._heads(name), lines):
             generations.add(head.slot, head.generation)
-        return generations
+        return generations, number
 
     def _heads(self, name: str) -> Iterator[tuple[int, bytes, _RowHead]]:
         """Yield the number, the bytes and the head of each line."""
