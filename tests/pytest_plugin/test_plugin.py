@@ -432,3 +432,35 @@ def test_a_case_waits_for_the_one_that_it_depends_on(project: Path, options: tup
     kinds = {str(row["eval_id"]): row["error"]["kind"] for row in run}  # type: ignore[index]
     assert kinds["second"] == "dependency"
     assert kinds["first"] != "dependency"
+
+
+MISTAKES = """
+import pytest
+
+@pytest.mark.parametrize("given", [
+    {"contans": "y"},
+    {"llm_judge": "Is polite", "judge": len},
+    {"llm_judge": "Is polite", "judge": {"modl": "m"}},
+])
+def test_mistake(agentv, given):
+    agentv.check("x", **given)
+
+def test_judge_as_dict(agentv):
+    said = '{"score": 1.0, "hits": [], "misses": [], "reasoning": "ok"}'
+    agentv.check("x", llm_judge="Is polite", judge={"provider": "mock", "response": said})
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["one process", "xdist"])
+def test_a_mistake_in_a_check_is_shown_in_the_test_alone(tmp_path: Path, options: tuple[str, ...]) -> None:
+    session = Session(make_project(tmp_path, MISTAKES), *options)
+    assert session.outcomes["test_judge_as_dict"] == "PASSED", session.output
+    for message in (
+        "unknown evaluator type 'contans'",
+        "judge must be the name of a target, provider:model or a dict with `provider`, not builtin_function_or_method",
+        "a target given as an object needs a `provider`",
+    ):
+        assert message in session.output
+    assert "1 passed" in session.output
+    assert "site-packages" not in session.output
+    assert "src/agentv" not in session.output

@@ -1,6 +1,7 @@
 """The fixture `agentv`: the rows of a marked test, checks of a test's own answers, and what a failure prints."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import pytest
@@ -93,6 +94,18 @@ def _plain(value: object) -> JsonValue:
     return decoded
 
 
+def _judge_name(judge: object) -> str | None:
+    """Return the name of a judge, which for a dict is its JSON. Raises ConfigError for other objects."""
+    __tracebackhide__ = True
+    if judge is None or isinstance(judge, str):
+        return judge
+    if not isinstance(judge, Mapping):
+        raise ConfigError(
+            f"judge must be the name of a target, provider:model or a dict with `provider`, not {type(judge).__name__}"
+        )
+    return json.dumps(_plain(judge))
+
+
 class AgentvFixture:
     """The fixture `agentv` of one test. `results` are the rows of a marked test: one for each target and trial."""
 
@@ -133,15 +146,15 @@ class AgentvFixture:
         *,
         prompt: str = "",
         expected: str | None = None,
-        judge: str | None = None,
+        judge: str | Mapping[str, JsonValue] | None = None,
         **evaluators: JsonValue,
     ) -> CaseResult:
         """Judge an answer by the evaluators given as keywords, and return the result.
 
         Each keyword is a type of evaluator, its value the main setting or a dict of all settings, or True for none:
         `contains="30 days"`, `llm_judge="Is polite"`, `length={"max": 40}`. The answer is a text, or what the API of a
-        model or a framework returned, as JSON. `expected` is the reference answer; `judge` names the target that
-        judges, by default that of `--agentv-target`, or of the default target.
+        model or a framework returned, as JSON. `expected` is the reference answer; `judge` is the judge: a target's
+        name, `provider:model`, or a dict with `provider`; by default that of `--agentv-target`, or of the default target.
 
         Raises AssertionError with the reasons unless the verdict is `pass`, JudgeUnavailable if an evaluator could not
         judge, and ConfigError for an answer or evaluators that cannot be used.
@@ -157,9 +170,12 @@ class AgentvFixture:
             prompt=prompt,
             expected=expected,
             evaluators={name: _plain(value) for name, value in evaluators.items()},
-            judge=judge,
+            judge=_judge_name(judge),
         )
-        row = self._rows().of_answer(given, wanted_of(self._item.session.items))
+        try:
+            row = self._rows().of_answer(given, wanted_of(self._item.session.items))
+        except AgentvError as error:
+            raise error.with_traceback(None) from None  # it is about the arguments, not about the code below
         if row.error is not None and row.error.stage != "evaluator":
             raise ConfigError(f"the answer cannot be checked: {row.error.message}")
         if row.status == "error":
