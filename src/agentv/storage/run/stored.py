@@ -176,7 +176,8 @@ class StoredRun:
     def results(self, *, lines: int | None = None) -> Iterator[CaseResult]:
         """Yield the current results: of each result key the highest generation, without retired cases.
 
-        Results that are appended meanwhile are not read: `rescore` appends while it reads. `lines` reads only the first lines of the file, to see the results as they were when it had so many.
+        `lines` reads only the first lines of the file, to see the results as they were when it had so many. None reads
+        those that it has now, not those appended meanwhile: `rescore` appends while it reads.
         """
         return self._current("results.jsonl", RESULTS, lines)
 
@@ -279,10 +280,10 @@ class StoredRun:
 
     def _generations(self, name: str, lines: int | None = None) -> tuple[Generations, int]:
         """Return the generations in the first lines of the file (None: in all that it has now), and their number."""
-        generations, number = Generations(), 0
-        for number, _, head in islice(self._heads(name), lines):
+        generations, found = Generations(), 0
+        for found, _, head in islice(self._heads(name), lines):  # noqa: B007 - it is returned
             generations.add(head.slot, head.generation)
-        return generations, number
+        return generations, found
 
     def _heads(self, name: str) -> Iterator[tuple[int, bytes, _RowHead]]:
         """Yield the number, the bytes and the head of each line."""
