@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import threading
+import warnings
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -243,6 +244,8 @@ def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:
     attributes = vars(config)
     if _RUNNER not in attributes:
         attributes[_RUNNER] = EvaluationRunner(config)
+        for warning in attributes[_RUNNER].warnings:
+            warnings.warn(warning, stacklevel=2)  # Python shows an equal warning once
     runner: EvaluationRunner = attributes[_RUNNER]
     return runner
 
@@ -285,7 +288,11 @@ def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        is_in_loop = False
+    else:
+        is_in_loop = True
+    if not is_in_loop:
+        return asyncio.run(work)  # outside of the handler, so that an error of `work` has no context
     runner = asyncio.Runner()
     outcome: list[T | BaseException] = []
 

@@ -97,7 +97,8 @@ def test_a_field_of_the_line_names_its_target(folder: Path, agentv: Call) -> Non
 
 def test_a_pipe_need_not_be_stored(folder: Path, agentv: Call) -> None:
     log(folder / "v1.jsonl", {"response": "x"})
-    said = score(agentv, "v1", "--no-store")[1]
+    said = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--no-store")[1]
+    assert "1 of 1" in said
     assert "Saved to" not in said
     assert not (folder / ".agentv").exists()
     code, _, problem = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--no-store", "--name", "x")
@@ -358,6 +359,24 @@ def test_rescore_judges_the_stored_answers_by_the_present_configuration(folder: 
         polite, _ = row.evaluator_results
         assert polite == old.evaluator_results[0]  # its setup is unchanged
     assert {row.score for row in rows} == {0.25, 0.75}
+
+
+def test_the_target_field_names_the_target_also_without_a_run(folder: Path, agentv: Call) -> None:
+    log(folder / "v1.jsonl", {"prompt": "a", "response": "please", "model": "small"}, {"prompt": "b", "response": "no"})
+    options = ("--no-store", "--target-field", "model", "--by", "target")
+    said = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--gate", "none", *options)[1]
+    groups = said.partition("\ntarget ")[2].splitlines()[1:3]
+    assert [line.split()[0] for line in groups] == ["small", "v1"]
+    assert "1 line has no 'model'; their target is the file's name" in said
+
+
+def test_meaning_as_the_only_evaluator_is_noted(folder: Path, agentv: Call) -> None:
+    config = "evaluators: [{type: semantic_similarity, model: {provider: openai, model: m, api_key: k, base_url: URL}}]"
+    (folder / "alone.yaml").write_text(config.replace("URL", "http://127.0.0.1:1"))
+    log(folder / "v1.jsonl", {"prompt": "a", "response": ""})
+    said = agentv("score", "v1.jsonl", "--config", "alone.yaml", "--no-store")[1]
+    assert "sees neither a negation nor a changed number" in said
+    assert "sees neither a negation nor a changed number" in agentv("check", "alone.yaml")[1]
 
 
 def test_results_that_are_appended_while_results_are_read_are_not_read(folder: Path, agentv: Call) -> None:

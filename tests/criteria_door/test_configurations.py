@@ -205,3 +205,28 @@ def test_a_runner_that_is_open_is_not_opened_again() -> None:
             return (await runner.run(EvaluationInput("please", (POLITE,)))).overall_score
 
     assert asyncio.run(open_twice()) == 1.0
+
+
+MODEL = {"provider": "openai", "model": "m", "api_key": "k", "base_url": "http://127.0.0.1:1", "max_retries": 0}
+ALONE = {"type": "semantic_similarity", "criterion": "polite", "model": MODEL}
+
+
+def test_similarity_of_meaning_as_the_only_evaluator_is_warned_of() -> None:
+    (warning,) = EvaluationRunner(EvaluationRunConfig(evaluators=[ALONE])).warnings
+    assert "sees neither a negation nor a changed number" in warning
+    assert EvaluationRunner(EvaluationRunConfig(evaluators=[ALONE, PLEASE])).warnings == ()
+    given = EvaluationInput("please", criteria=(POLITE,))
+    with pytest.warns(UserWarning, match="sees neither a negation nor a changed number"):
+        run_evaluation_sync(given, EvaluationRunConfig(evaluators=[ALONE]))
+
+
+@pytest.mark.parametrize("gates", ["none", ["mean >= 0.5"], []])
+def test_the_snapshot_has_the_gates_as_they_were_given(gates: Any) -> None:
+    snapshot = judged([PLEASE, {"type": "length", "max": 5, "criterion": "short"}], gates=gates)
+    assert snapshot.evaluation_config_snapshot["config"]["gates"] == gates
+
+
+def test_a_wrong_configuration_is_an_error_without_a_context() -> None:
+    with pytest.raises(EvalFileError) as caught:
+        judged([{"type": "contains", "valu": "x"}])
+    assert caught.value.__context__ is None

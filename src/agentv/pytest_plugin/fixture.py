@@ -154,7 +154,7 @@ class AgentvFixture:
         Each keyword is a type of evaluator, its value the main setting or a dict of all settings, or True for none:
         `contains="30 days"`, `llm_judge="Is polite"`, `length={"max": 40}`. The answer is a text, or what the API of a
         model or a framework returned, as JSON. `expected` is the reference answer; `judge` is the name of a target,
-        `provider:model`, or a dict with `provider`; by default the judge of `--agentv-target`, or of the default target.
+        `provider:model`, or a dict with `provider`; default: the judge of `--agentv-target`, or of the default target.
 
         Raises AssertionError with the reasons unless the verdict is `pass`, JudgeUnavailable if an evaluator could not
         judge, and ConfigError for an answer or evaluators that cannot be used.

@@ -33,8 +33,8 @@ class JudgedLine(Struct, frozen=True):
     """One line with its judgement, or with the failure that prevented one. Lines count from 1.
 
     `part` counts, from 1, the answers of one line, and `digest` is that of its content. `evaluators` are the results
-    behind the judgement, each with those of the criteria that it judged. `slot` is its place in a run; `answer` is
-    stored there already if it is judged again, which makes a new `generation`.
+    behind the judgement, each with those of the criteria that it judged. `slot` is its place in a run, outside of which
+    `target` names its target; `answer` is stored there already if it is judged again, which makes a new `generation`.
     """
 
     file: str
@@ -48,6 +48,7 @@ class JudgedLine(Struct, frozen=True):
     generation: int = 0
     part: int = 1
     digest: str = ""
+    target: str = GIVEN_ANSWER
 
     @property
     def source(self) -> str:
@@ -69,7 +70,7 @@ class JudgedLine(Struct, frozen=True):
 
         Outside of a run (`place` None) its case is named by its file and line.
         """
-        at = place or RowPlace(ResultKey(self.file, self.source, GIVEN_ANSWER), self.file)
+        at = place or RowPlace(ResultKey(self.file, self.source, self.target), self.file)
         judged = self.judged
         if judged is None:
             return CaseResult(

@@ -199,6 +199,7 @@ class LineScoring(Struct):
             given: EvaluationInput = self.cleaner.clean(logged.given)
             self.runner.check(given.criteria)
             slot = None if self.run is None else self._placed(given, line, self.run)
+            target = self._target_of(given, line.file) if slot is None else slot.target
             if slot is not None and self._is_stored(line, slot, given.text):
                 return None
             made = await self.runner.judge(given)
@@ -215,6 +216,7 @@ class LineScoring(Struct):
             slot=slot,
             part=line.part,
             digest=content_digest(line),
+            target=target,
         )
 
     async def _again(self, stored: StoredAnswer) -> JudgedLine | None:
@@ -286,7 +288,13 @@ class LineScoring(Struct):
             return None
         failure = Failure("config_error", message, stage="load")
         return JudgedLine(
-            line.file, line.number, self.clock(), failure=failure, part=line.part, digest=content_digest(line)
+            line.file,
+            line.number,
+            self.clock(),
+            failure=failure,
+            part=line.part,
+            digest=content_digest(line),
+            target=target_of_file(line.file),
         )
 
     def _take(self, line: JudgedLine) -> None:
@@ -369,6 +377,7 @@ class LineScoring(Struct):
         self.run.close(report.state)
 
     def _notes_at_end(self) -> Iterator[str]:
+        yield from self.runner.warnings
         yield from self.notes
         if self.steps:
             kinds = ", ".join(f"{count:,} {kind}{'s' if count > 1 else ''}" for kind, count in self.steps.items())

@@ -112,6 +112,7 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
     targets: tuple[TargetConfig, ...]
     """The targets given with the configuration, judges included."""
     problems: tuple[Problem, ...]
+    warnings: tuple[str, ...] = ()
     where: str = WHERE
     """The name of the configuration for messages."""
 
@@ -119,6 +120,12 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
 def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
     """Return the plan of a configuration, with all its problems."""
     return _Planning(config, Problems(where_of(config))).plan()
+
+
+def _warnings_of(planned: Sequence[PlannedEvaluator]) -> tuple[str, ...]:
+    """Return the warning of an only evaluator whose type misleads alone."""
+    warning = getattr(planned[0].settings, "warning_if_alone", None) if len(planned) == 1 else None
+    return () if warning is None else (warning,)
 
 
 class _Planning(Struct):
@@ -167,6 +174,7 @@ class _Planning(Struct):
             stores=stores,
             targets=tuple(self.targets.values()),
             problems=tuple(self.problems.found),
+            warnings=_warnings_of(planned),
             where=where_of(self.config),
         )
 
@@ -366,7 +374,7 @@ def config_snapshot(
             "evaluator_concurrency": config.evaluator_concurrency,
             "evaluator_timeout_seconds": config.evaluator_timeout_s,
             "error_policy": config.error_policy,
-            "gates": list(config.gates),
+            "gates": config.gates if isinstance(config.gates, str) else list(config.gates),
             "metadata": _plain(config.metadata),
         },
     }

@@ -190,6 +190,11 @@ class EvaluationRunner:
         return settled_criteria(self._plan)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of the configuration, which can be run nevertheless."""
+        return self._plan.warnings
+
+    @property
     def specs(self) -> Specs:
         """The known plug-ins."""
         return self._plan.specs

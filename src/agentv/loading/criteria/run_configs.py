@@ -15,7 +15,7 @@ from agentv.loading.models.file_model import FileModel
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.models.settings import settings_type, validate_settings
 from agentv.loading.project import NamedDefinitions, find_criteria_file, read_named_definitions
-from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
+from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator, warn_of_only_evaluator
 from agentv.loading.suites.gates import StreamGates
 from agentv.loading.suites.models import Count, Criteria, EvaluatorModel, Evaluators, JsonFields, Name, Seconds
 from agentv.registry import Registry, Specs
@@ -168,6 +168,8 @@ def read_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> Iterato
             advice = "evaluator names must be unique"
             reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
         seen.add(config.name)
+        if len(raw) == 1:
+            warn_of_only_evaluator(reader, (*at, index), config, scope)
         yield index, config
 
 

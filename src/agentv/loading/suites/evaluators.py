@@ -149,12 +149,12 @@ def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tupl
             reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
         seen |= {config.name} if config is not None else set()
     if len(found) == 1 and found[0] is not None:
-        _warn_of_only_evaluator(reader, (*at, 0), found[0], scope)
+        warn_of_only_evaluator(reader, (*at, 0), found[0], scope)
     return scope.lists.shared(tuple(config for config in found if config is not None))
 
 
-def _warn_of_only_evaluator(reader: Reader, at: JsonPath, config: EvaluatorConfig, scope: EvaluatorScope) -> None:
-    """Warn if the only evaluator of a case should not be used alone (`warning_if_alone` of its settings)."""
+def warn_of_only_evaluator(reader: Reader, at: JsonPath, config: EvaluatorConfig, scope: EvaluatorScope) -> None:
+    """Warn if the only evaluator of an answer should not be used alone (`warning_if_alone` of its settings)."""
     warning = None
     with suppress(AgentvError):  # an unknown or broken type is reported elsewhere
         warning = getattr(scope.registry.get(config.type).load_settings(), "warning_if_alone", None)
