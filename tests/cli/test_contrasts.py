@@ -188,6 +188,23 @@ def test_groups_by_metadata_week_evaluator_and_suite(project: Project, keep: Kee
     assert [line for line in lines if line in titles] == titles
 
 
+def test_a_group_counts_the_cases_that_are_in_it_on_one_side_only(project: Project, keep: Keep) -> None:
+    def rows(models: str) -> list[CaseResult]:
+        return [row(f"case-{number}", 0.5, metadata={"model": model}) for number, model in enumerate(models)]
+
+    keep("r1", rows("sssssl"))
+    keep("r2", rows("sssllll"))
+    lines = said(project, "r1", "r2", "--by", "model").splitlines()
+    assert "3 cases scored in both, 2 only before" in lines
+    assert "1 case scored in both, 3 only after" in lines
+
+
+def test_compare_refuses_two_keys_to_group_by(project: Project, keep: Keep) -> None:
+    keep("r1", matrix(v1_small=0.2, v2_small=0.9))
+    text = said(project, "--prompts", "v1", "v2", "--by", "tag", "--by", "week", code=4)
+    assert "--by is given 2 times (tag, week); compare takes one KEY" in text
+
+
 def test_an_evaluator_group_has_the_scores_and_the_passes_of_that_evaluator(project: Project, keep: Keep) -> None:
     def rows(fact: float) -> list[CaseResult]:
         facts = EvaluatorResult(name="facts", type="contains", score=fact, verdict="pass" if fact else "fail")

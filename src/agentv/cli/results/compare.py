@@ -323,6 +323,12 @@ def _nothing_text(comparison: Comparison) -> str:
     return f"the runs have no case in common (targets {before} and {after}; --targets A B pairs two of them)"
 
 
+def _grouping_of(words: tuple[str, ...]) -> str | None:
+    if len(words) > 1:
+        raise ConfigError(f"--by is given {len(words)} times ({', '.join(words)}); compare takes one KEY")
+    return grouping_named(words[0]) if words else None
+
+
 @click.command("compare")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @click.option(
@@ -345,7 +351,8 @@ def _nothing_text(comparison: Comparison) -> str:
 @click.option(
     "--by",
     metavar="KEY",
-    callback=lambda _context, _option, word: None if word is None else grouping_named(word),
+    multiple=True,
+    callback=lambda _context, _option, words: _grouping_of(words),
     help="Compare each group separately: tag, prompt, target, evaluator, suite, dataset, week, or a metadata key.",
 )
 @click.option(

@@ -91,9 +91,17 @@ def groups_text(grouped: GroupedComparison, view: ComparisonView) -> str:
     return view.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
 
+def _pairing(group: ComparedGroup) -> str:
+    """Return the number of compared cases, and of those that only one side has in this group, as their key changed."""
+    comparison, alignment = group.comparison, group.comparison.alignment
+    alone = ((alignment.only_before, "before"), (alignment.only_after, "after"))
+    counts = [f"{len(names):,} only {when}" for names, when in alone if comparison.is_paired and names]
+    return ", ".join((pairing_text(comparison), *counts))
+
+
 def _group_lines(grouped: GroupedComparison, group: ComparedGroup, view: ComparisonView) -> list[str]:
     cells = [[one_line(cell) for cell in row] for row in measure_cells(group.comparison)]
-    texts = [pairing_text(group.comparison), *summary_sentences(group.comparison)]
+    texts = [_pairing(group), *summary_sentences(group.comparison)]
     return [
         view.paint(view.clipped(grouped.title(group.key)), "bold"),
         *(table([HEAD, *cells], view.width, view.paint) if cells else []),
@@ -118,7 +126,7 @@ def groups_markdown(grouped: GroupedComparison) -> str:
 def _group_markdown(grouped: GroupedComparison, group: ComparedGroup) -> Iterator[str]:
     yield from ("", f"### {inline_code(grouped.title(group.key))}", "")
     yield from table_lines(group.comparison)
-    yield f"{'. '.join((pairing_text(group.comparison), *summary_sentences(group.comparison)))}."
+    yield f"{'. '.join((_pairing(group), *summary_sentences(group.comparison)))}."
 
 
 def groups_to_json(grouped: GroupedComparison) -> JsonObject:
@@ -152,7 +160,7 @@ def groups_html(grouped: GroupedComparison) -> str:
             element("p", element("b", finding_text(each.comparison)), class_=finding_tone(each.comparison)),
             verdict_item(each.verdict),
             measures_table(each.comparison),
-            element("p", f"{'. '.join((pairing_text(each.comparison), *summary_sentences(each.comparison)))}."),
+            element("p", f"{'. '.join((_pairing(each), *summary_sentences(each.comparison)))}."),
         )
         for each in grouped.groups
     ]
