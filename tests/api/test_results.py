@@ -129,6 +129,12 @@ def test_html_for_notebooks_is_escaped_and_has_no_script() -> None:
         assert any("expected" in text for text in read.texts)
 
 
+def test_the_mean_of_a_target_stands_under_its_heading() -> None:
+    read = Tags()
+    read.feed(report_of("yes")._repr_html_())
+    assert read.texts[-6:] == ["target", "results", "mean score", "task", "1 fail", "0.50"]
+
+
 def test_a_report_is_a_data_frame() -> None:
     frame = report_of("yes <script>", "yes").to_dataframe()
     assert frame.groupby("target")["score"].mean().to_dict() == {"task": 0.75}

@@ -360,3 +360,10 @@ def test_a_sampler_shows_its_share_and_its_counts() -> None:
         every.offer("no JSON")
     assert f"{every}" == "Sampler(100%: 2 of 2 sampled, 1 judged, 1 unreadable)"
     assert f"{Sampler({'evaluators': [{'type': 'contains', 'value': 'x'}]}, sample=0.005)}".startswith("Sampler(0.5%: ")
+
+
+@pytest.mark.parametrize("share", [0, 2.0, -0.5, float("nan")])
+def test_a_share_outside_of_0_to_1_is_refused_as_it_was_written(share: float) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Sampler(CONFIG, sample=share)
+    assert str(caught.value) == f"sample must be a share above 0 and at most 1, not {share!r}"

@@ -151,7 +151,7 @@ class RunReport(Struct, frozen=True):
     def __str__(self) -> str:
         """Return the verdict, the rates of each target, and the results that did not pass, with their reasons."""
         heading, *lines = view_text(self._view()).split("\n")
-        rates = [f"  {' · '.join(cells)}" for cells in self._rates()]
+        rates = [f"  {target} · {counts} · mean {mean}" for target, counts, mean in self._rates()]
         return "\n".join((heading, *rates, *self._compared(), *lines))
 
     def _repr_html_(self) -> str:
@@ -172,7 +172,7 @@ class RunReport(Struct, frozen=True):
             (
                 each.target,
                 ", ".join(f"{count} {state}" for state, count in each.counts.items() if count),
-                f"mean {score_text(each.mean_score)}",
+                score_text(each.mean_score),
             )
             for each in self.targets
         ]

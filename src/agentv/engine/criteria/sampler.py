@@ -439,6 +439,8 @@ def _sample_of(sample: float | str, by: str | None, seed: int) -> Sample:
     """Return the sample. Raises ConfigError unless it is a share."""
     if isinstance(sample, bool) or not isinstance(sample, float | int | str):
         raise ConfigError(f"sample must be a share, such as 0.05 or '5%', not {sample!r}")
+    if not isinstance(sample, str) and not 0 < sample <= 1:
+        raise ConfigError(f"sample must be a share above 0 and at most 1, not {sample!r}")
     text = sample if isinstance(sample, str) else f"{float(sample):.12f}"
     made = make_sample(text, by=by, seed=seed)
     if made.count is not None:
