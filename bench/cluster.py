@@ -4,6 +4,7 @@
     ./run --group=ray python -m bench.cluster nodes in_flight first # two nodes, each pinned to one core
     ./run --group=ray python -m bench.cluster memory                # the driver's memory over a million rows
     ./run --group=ray python -m bench.cluster kills                 # 50 kills of each part, at 5,000 cases
+    ./run --group=ray python -m bench.cluster kills --parts quota driver --times 10
 
 The cluster runs on this machine, in a network of its own. Each experiment prints one line for each figure.
 """
@@ -193,29 +194,35 @@ def memory() -> Iterator[str]:
             yield f"{rows:,} rows: driver at most {used.peak_mb:.0f} MB, {used.wall_s:.0f} s, run folder {size:.2f} GB"
 
 
-def kills() -> Iterator[str]:
+def kills(parts: Sequence[ray_kills.Part] = ray_kills.PARTS, times: int = KILLS) -> Iterator[str]:
     """Yield what kills of each part lost, doubled and paid twice, on a cluster that stays."""
-    seeds = random.Random(18)  # noqa: S311 - not a secret
     with RayCluster(3) as cluster:
-        for part in ray_kills.PARTS:
+        for part in parts:
+            seeds = random.Random(part)  # noqa: S311 - not a secret
             counts: Counter[str] = Counter()
             most_paid_twice = 0
-            for number in range(KILLS):
-                with TemporaryDirectory() as name:
-                    folder = Path(name)
-                    ray_kills.write_project(folder, cases=KILL_CASES, workers=KILL_WORKERS)
-                    after = seeds.randrange(50, KILL_CASES - 500)
-                    ended = ray_kills.run_and_kill(cluster, folder, part, number=number % 3, after_calls=after)
-                rows = Counter(ended.rows)
+            for number in range(times):
+                after = seeds.randrange(50, KILL_CASES - 500)
+                with TemporaryDirectory() as folder:
+                    ended = ray_kills.run_and_kill(
+                        cluster,
+                        Path(folder),
+                        part,
+                        cases=KILL_CASES,
+                        workers=KILL_WORKERS,
+                        after_calls=after,
+                        number=number % 3,
+                    )
+                paid_twice = ended.bills.total() - len(ended.bills)
                 counts["ended"] += ended.code == 0
                 counts["resumed"] += ended.is_resumed
-                counts["lost"] += KILL_CASES - len(rows)
-                counts["doubled"] += len(ended.rows) - len(rows)
-                counts["paid twice"] += ended.calls - KILL_CASES
-                most_paid_twice = max(most_paid_twice, ended.calls - KILL_CASES)
+                counts["lost"] += KILL_CASES - len(ended.rows)
+                counts["doubled"] += ended.rows.total() - len(ended.rows)
+                counts["paid twice"] += paid_twice
+                most_paid_twice = max(most_paid_twice, paid_twice)
                 print(f"{part} {number + 1}: {dict(counts)}", file=sys.stderr, flush=True)
             yield (
-                f"{KILLS} kills of the {part} at {KILL_CASES:,} cases, {3 * KILL_WORKERS} in flight: "
+                f"{times} kills of the {part} at {KILL_CASES:,} cases, {3 * KILL_WORKERS} in flight: "
                 f"{counts['ended']} runs ended with PASS ({counts['resumed']} by a resume), rows lost "
                 f"{counts['lost']}, doubled {counts['doubled']}, calls paid twice {counts['paid twice']}, "
                 f"at most {most_paid_twice} in one run"
@@ -223,20 +230,23 @@ def kills() -> Iterator[str]:
 
 
 EXPERIMENTS: Mapping[str, Callable[[], Iterator[str]]] = {
-    each.__name__: each for each in (driver, nodes, in_flight, first, memory, kills)
+    each.__name__: each for each in (driver, nodes, in_flight, first, memory)
 }
 
 
 def main() -> None:
     """Run the named experiments."""
     parser = argparse.ArgumentParser(prog="python -m bench.cluster", description="A run on a Ray cluster.")
-    parser.add_argument("names", nargs="+", choices=EXPERIMENTS, metavar="NAME", help=", ".join(EXPERIMENTS))
+    names = (*EXPERIMENTS, kills.__name__)
+    parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument("--parts", nargs="+", choices=ray_kills.PARTS, default=ray_kills.PARTS, help="what is killed")
+    parser.add_argument("--times", type=int, default=KILLS, help="kills of each part")
     options = parser.parse_args()
     reason = why_not()
     if reason is not None:
         sys.exit(reason)
     for name in options.names:
-        for line in EXPERIMENTS[name]():
+        for line in kills(options.parts, options.times) if name == kills.__name__ else EXPERIMENTS[name]():
             print(f"{name}: {line}", flush=True)
 
 

@@ -1,7 +1,8 @@
 """A model server in a process of its own that bills every call: the witness of what a run paid for.
 
 Each call is a line in the file given first, and on standard output, written before it is answered. With a number as
-the second argument, calls after that many wait until a line comes on standard input.
+the second argument, calls after that many wait until a line comes on standard input. The third one is the time that an
+answer takes, in seconds.
 """
 
 import asyncio
@@ -20,7 +21,8 @@ ANSWER = {
 
 async def main() -> None:
     bills = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    hold_at = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    hold_at = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    latency_s = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
     released = asyncio.Event()
     billed = 0
 
@@ -30,8 +32,10 @@ async def main() -> None:
         billed += 1
         for place in (bills, 1):
             os.write(place, f"{case}\n".encode())
-        if hold_at is not None and billed >= hold_at:
+        if hold_at and billed >= hold_at:
             await released.wait()
+        if latency_s:
+            await asyncio.sleep(latency_s)
         choice = {"index": 0, "message": {"role": "assistant", "content": f"yes, {case}"}, "finish_reason": "stop"}
         return web.json_response({**ANSWER, "choices": [choice]})
 

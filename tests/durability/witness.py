@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,11 +54,17 @@ class Witness:
 
 
 @contextmanager
-def billing(folder: Path, *, hold_at: int | None = None) -> Iterator[Witness]:
-    """Serve until the end of the block."""
+def billing(
+    folder: Path,
+    *,
+    hold_at: int = 0,
+    latency_s: float = 0.0,
+    within: Callable[..., list[str]] = lambda *words: [*words],
+) -> Iterator[Witness]:
+    """Serve until the end of the block; `within` returns the words that start a program in another network."""
     file = folder / "bills"
     file.touch()
-    command = [sys.executable, str(HERE / "billing_server.py"), str(file), *([str(hold_at)] if hold_at else [])]
+    command = within(sys.executable, str(HERE / "billing_server.py"), str(file), str(hold_at), str(latency_s))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         try:
             assert process.stdout is not None
@@ -153,7 +159,7 @@ class Project:
 
 
 @contextmanager
-def project_against(folder: Path, count: int, *, hold_at: int | None = None) -> Iterator[Project]:
+def project_against(folder: Path, count: int, *, hold_at: int = 0) -> Iterator[Project]:
     """Yield a project with its witness; processes that still run at the end of the block are killed."""
     with billing(folder, hold_at=hold_at) as witness:
         project = Project(folder, witness, count)

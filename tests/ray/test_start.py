@@ -68,7 +68,7 @@ def test_ray_writes_no_messages_of_its_own(cluster: RayCluster, tmp_path: Path, 
 def test_ray_does_not_send_the_working_folder_itself(cluster: RayCluster, tmp_path: Path) -> None:
     """It would under `uv run`, as here, with the `.env` file in it; the nodes would then work in that copy."""
     write_project(tmp_path, cases=1)
-    (tmp_path / "upper.py").write_text("import os\ndef answer(request):\n    return 'A ' + os.getcwd()\n")
+    (tmp_path / "function.py").write_text("import os\ndef answer(request):\n    return 'yes ' + os.getcwd()\n")
     done = cluster.run(tmp_path, "run", ".")
     assert done.returncode == 0, done.stdout + done.stderr
     (answers,) = tmp_path.glob(".agentv/runs/*/answers.jsonl")

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -100,6 +101,18 @@ class RayCluster:
             text=True,
             check=False,
         )
+
+    def actors(self, name: str) -> list[int]:
+        """Return the processes of the actors of a class, the oldest first."""
+        found = []
+        own = f"RAY_TMPDIR={self.folder}".encode()
+        for process in Path("/proc").iterdir():
+            with suppress(OSError):
+                if (process / "cmdline").read_bytes().startswith(f"ray::{name}".encode()) and own in (
+                    process / "environ"
+                ).read_bytes().split(b"\0"):
+                    found.append(int(process.name))
+        return sorted(found)
 
     def replace(self, number: int) -> None:
         """Add a node in place of one that was killed."""

@@ -1,95 +1,110 @@
-"""One run on a Ray cluster of which a part is killed on the way."""
+"""One run on a Ray cluster of which a part is killed on the way, against a server that bills every call."""
 
 import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tests.support.ray_cluster import RayCluster
+from tests.durability.witness import billing
+from tests.support.ray_cluster import MODEL_KEY, RayCluster
 
-Part = Literal["node", "raylet", "process", "driver"]
-PARTS: tuple[Part, ...] = ("node", "raylet", "process", "driver")
-"""All processes of a machine; Ray's own one there, whose worker goes on; the worker; the process with the run folder,
-which holds the quota and the budget."""
+Part = Literal["node", "raylet", "process", "quota", "driver"]
+PARTS: tuple[Part, ...] = ("node", "raylet", "process", "quota", "driver")
+"""All processes of a machine; Ray's own one there, whose worker goes on; the worker; the holder of the account's
+permits or that of the money, in turns; the process with the run folder."""
 
-TARGET = """
+CALL_S = 0.05
+
+FUNCTION = """
 import asyncio, os, pathlib
 async def answer(request):
     with open(pathlib.Path(__file__).with_name("calls.txt"), "a") as calls:
         calls.write(f"{request.eval_case_id} {os.getpid()}\\n")
-    await asyncio.sleep(0.05)
-    return request.question.upper()
+    return "yes"
 """
 
 SUITE = """
 description: words
 execution:
-  target: upper
+  target: t
   evaluators:
-    - {name: has, type: contains, value: A}
+    - {name: has, type: starts_with, value: "yes"}
 evalcases:
 """
 
 
-def write_project(folder: Path, *, cases: int, workers: int = 5) -> None:
-    """Write a suite and a target that notes its calls, which is what a vendor would bill."""
-    (folder / "upper.py").write_text(TARGET)
+def write_project(folder: Path, *, cases: int, workers: int = 5, url: str | None = None) -> None:
+    """Write a suite and a target: a function that notes its calls, or a model whose limit does not slow it."""
+    function = {"provider": "python", "callable": "../function.py:answer"}
+    model = {
+        "provider": "openai",
+        "base_url": url,
+        "model": "m",
+        "api_key": f"${{{{ {MODEL_KEY} }}}}",
+        "requests_per_minute": 60_000,
+        "price": {"input_per_million": 1.0, "output_per_million": 1.0},
+    }
+    target = {"name": "t", "workers": workers, **(function if url is None else model)}
+    (folder / "function.py").write_text(FUNCTION)
     (folder / ".agentv").mkdir()
-    target = f'{{name: upper, provider: python, workers: {workers}, callable: "../upper.py:answer"}}'
-    (folder / ".agentv" / "targets.yaml").write_text(f"targets:\n  - {target}\n")
-    lines = (f"  - {{id: case-{number}, input: 'a {number}', expected_outcome: A}}\n" for number in range(cases))
+    (folder / ".agentv" / "targets.yaml").write_text(json.dumps({"targets": [target]}))
+    lines = (f"  - {{id: case-{number}, input: case-{number}, expected_outcome: A}}\n" for number in range(cases))
     (folder / "words.yaml").write_text(SUITE + "".join(lines))
 
 
 class Ended(NamedTuple):
-    """How a run ended: its exit code, its output, the ids of its rows, the calls made, and if a resume ended it."""
+    """How a run ended: its exit code, its output, the rows and bills of each case, and if a resume ended it."""
 
     code: int
     said: str
-    rows: list[str]
-    calls: int
+    rows: Counter[str]
+    bills: Counter[str]
     is_resumed: bool
 
 
-def run_and_kill(cluster: RayCluster, folder: Path, part: Part, *, number: int = 0, after_calls: int) -> Ended:
-    """Run the project, kill a part of node `number` after so many calls, and resume if the run could not end."""
-    driver = subprocess.Popen(
-        cluster.agentv("run", ".", "--backend", "ray", "--ray-address", cluster.address, "--shared-path", str(folder)),
-        cwd=folder,
-        env=cluster.env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    calls = folder / "calls.txt"
-    _wait_for(lambda: calls.exists() and len(calls.read_bytes().splitlines()) >= after_calls, driver)
-    if part == "driver":
-        driver.kill()
-    elif part == "process":
-        os.kill(int(calls.read_text().split()[1]), signal.SIGKILL)
-    elif part == "raylet":
-        os.kill(cluster.raylets[number], signal.SIGKILL)
-    else:
-        cluster.remove(number)
-    said, _ = driver.communicate()
-    code = driver.returncode
-    if part in ("node", "raylet"):
-        cluster.replace(number)
-    is_resumed = part == "driver" or code == 3  # the node was that of the driver, too
-    if is_resumed:
-        done = cluster.run(folder, "resume")
-        code, said = done.returncode, said + done.stdout + done.stderr
-    (run,) = (folder / ".agentv" / "runs").iterdir()
-    rows = [json.loads(line)["eval_id"] for line in (run / "results.jsonl").read_text().splitlines()]
-    return Ended(code, said, rows, len(calls.read_bytes().splitlines()), is_resumed)
+def run_and_kill(
+    cluster: RayCluster, folder: Path, part: Part, *, cases: int, after_calls: int, number: int = 0, workers: int = 5
+) -> Ended:
+    """Run so many cases, kill a part of node `number` after so many calls, and resume if the run could not end."""
+    with billing(folder, latency_s=CALL_S, within=cluster.command) as witness:
+        write_project(folder, cases=cases, workers=workers, url=witness.url)
+        shared = ("--ray-address", cluster.address, "--shared-path", str(folder))
+        driver = subprocess.Popen(
+            cluster.agentv("run", ".", "--budget-usd", "1000", "--backend", "ray", *shared),
+            cwd=folder,
+            env=cluster.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert witness.wait_for(after_calls, driver), driver.communicate()[0].decode()
+        kill(cluster, driver, part, number)
+        said = driver.communicate()[0].decode()
+        code = driver.returncode
+        if part in ("node", "raylet"):
+            cluster.replace(number)
+        is_resumed = part == "driver" or code == 3  # the node was that of the driver, too
+        if is_resumed:
+            done = cluster.run(folder, "resume")
+            code, said = done.returncode, said + done.stdout + done.stderr
+        (run,) = (folder / ".agentv" / "runs").iterdir()
+        rows = (json.loads(line)["eval_id"] for line in (run / "results.jsonl").read_text().splitlines())
+        return Ended(code, said, Counter(rows), witness.bills(), is_resumed)
 
 
-def _wait_for(is_true: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
-    while not is_true():
-        if process.poll() is not None:
-            raise AssertionError(process.communicate()[0])
-        time.sleep(0.01)
+def kill(cluster: RayCluster, driver: "subprocess.Popen[bytes]", part: Part, number: int) -> None:
+    """Kill a part of a run in progress."""
+    match part:
+        case "driver":
+            driver.kill()
+        case "process":
+            os.kill(cluster.actors("NodeActor")[number], signal.SIGKILL)
+        case "quota":
+            holders = cluster.actors("QuotaActor")
+            os.kill(holders[number % len(holders)], signal.SIGKILL)
+        case "raylet":
+            os.kill(cluster.raylets[number], signal.SIGKILL)
+        case "node":
+            cluster.remove(number)

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+import msgspec
 from msgspec import Struct, field
 
 from agentv.types.errors import QuotaError
@@ -77,6 +78,14 @@ class LeaseBook:
         if request.least == Amounts():
             return self._answer(account, request, Amounts(), 0.0)
         return self._grant(account, request, now)
+
+    def dump(self) -> bytes:
+        """Return the accounts as bytes."""
+        return msgspec.msgpack.encode(self._accounts)
+
+    def restore(self, dumped: bytes) -> None:
+        """Replace the accounts by dumped ones."""
+        self._accounts = msgspec.msgpack.decode(dumped, type=dict[str, _Account])
 
     def _grant(self, account: _Account, request: QuotaRequest, now: float) -> QuotaGrant:
         limits, least = request.limits, request.least

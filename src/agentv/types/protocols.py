@@ -210,6 +210,18 @@ class QuotaLease(Protocol):
         """Close connections."""
 
 
+@runtime_checkable
+class StartedQuota(Protocol):
+    """A quota that starts a holder of leases for each account. One that is started early delays no first call."""
+
+    def start(self, account: str) -> None:
+        """Start the holder of an account's leases. Raises QuotaError."""
+
+
+BUDGET_ACCOUNT = "budget "
+"""The account of a budget is this and its name; those of permits are digests."""
+
+
 def block_of(requests_per_window: int | None) -> int:
     """Return the number of requests that a process leases at once: those of two seconds, at least 1, at most 100."""
     if requests_per_window is None:

@@ -15,6 +15,7 @@ from agentv.execution.quotas import InProcessQuota, LeasedMoney, MoneyInUse, Quo
 from agentv.execution.user_code import off_the_clock
 from agentv.types.errors import ProviderError, QuotaError
 from agentv.types.failures import Failure
+from agentv.types.protocols import BUDGET_ACCOUNT
 from agentv.types.provider import EmbeddingResponse, ProviderResponse
 from agentv.types.usage import Usage, total_usage
 
@@ -100,7 +101,12 @@ class Budget(Struct):
     def __post_init__(self) -> None:
         """Set up the lease of the money: without a client it is this process's own."""
         client = self.client or QuotaClient(InProcessQuota(time.monotonic), time.monotonic)
-        self._money = LeasedMoney(client, f"budget {self.name or ''}", self.limit_usd, self._in_use)
+        self._money = LeasedMoney(client, self.account, self.limit_usd, self._in_use)
+
+    @property
+    def account(self) -> str:
+        """The name of its account in a quota."""
+        return f"{BUDGET_ACCOUNT}{self.name or ''}"
 
     @property
     def money(self) -> LeasedMoney:

@@ -208,7 +208,7 @@ class Runtime:
 
     def _limiter(self, target: ResolvedTarget) -> AccountLimiter:
         """Return the rate limiter of a target's account, shared by targets and judges with the same address and key."""
-        account = self._account(target)
+        account = self.account_of(target)
         if account not in self._limiters:
             now = asyncio.get_running_loop().time
             client = self._quota or QuotaClient(InProcessQuota(now), now)
@@ -220,7 +220,7 @@ class Runtime:
         )
         return self._limiters[account]
 
-    def _account(self, target: ResolvedTarget) -> str:
+    def account_of(self, target: ResolvedTarget) -> str:
         """Return the name of a target's account, which does not reveal its key.
 
         The settings of a program or a function do not identify an account: each such target is one of its own, the same

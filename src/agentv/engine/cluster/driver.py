@@ -19,6 +19,7 @@ from agentv.engine.cluster.lines import (
     NoteText,
     NotStored,
     QuotaLine,
+    QuotaLoss,
     RetryLine,
     StoredLine,
     decode_lines,
@@ -29,12 +30,13 @@ from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.case import crashed_row, failed_row, not_begun_row, wanted_workspace
 from agentv.engine.running.recorder import RunRecorder
+from agentv.execution.quotas import QuotaClient
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS
 from agentv.types.cases import EvalCase
 from agentv.types.errors import AgentvError, ClusterError, ConfigError, QuotaError, StorageError
 from agentv.types.events import LogLine
 from agentv.types.failures import Failure
-from agentv.types.protocols import NODE_LEASE_S, Clock, EncodedCaseStore, QuotaLease
+from agentv.types.protocols import NODE_LEASE_S, Clock, EncodedCaseStore
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
@@ -205,7 +207,7 @@ class NodeSession:
 class Cluster:
     """The nodes of a run. `run` leases a row to one of them and waits for its result; a lost row is leased again.
 
-    `workers` returns the number of concurrent rows of a target on one node. The nodes lease permits and money from
+    `workers` returns the number of concurrent rows of a target on one node. The nodes lease permits and money over
     `quota`; `on_budget_stop` is called when the money is used up. Use it as an async context manager.
     """
 
@@ -216,7 +218,7 @@ class Cluster:
         *,
         workers: Callable[[ResolvedTarget], int],
         clock: Clock,
-        quota: QuotaLease,
+        quota: QuotaClient,
         on_budget_stop: Callable[[BudgetStop], None],
     ) -> None:
         self._machines = machines
@@ -497,6 +499,8 @@ class Cluster:
                 self._fail(StorageError(f"node {session.node.name}: {message}"))
             case QuotaLine():
                 self._begin_call(self._grant(session, line))
+            case QuotaLoss(reason=reason):
+                self._quota.on_loss(reason)
             case BudgetLine(stop=stop):
                 self._on_budget_stop(stop)
             case RetryLine() | LogText() | NoteText():

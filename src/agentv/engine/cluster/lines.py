@@ -56,6 +56,12 @@ class QuotaLine(Struct, frozen=True, tag="quota", array_like=True):
     request: QuotaRequest
 
 
+class QuotaLoss(Struct, frozen=True, tag="quota_loss", array_like=True):
+    """The holder of the quota has not answered a node for too long, which ends the run."""
+
+    reason: str
+
+
 class BudgetLine(Struct, frozen=True, tag="budget", array_like=True):
     """The budget is used up: a node refused a call."""
 
@@ -75,7 +81,7 @@ class NotStored(Struct, frozen=True, tag="not_stored", array_like=True):
     message: str
 
 
-Line = StoredLine | RetryLine | LogText | NoteText | QuotaLine | BudgetLine | Crash | NotStored
+Line = StoredLine | RetryLine | LogText | NoteText | QuotaLine | QuotaLoss | BudgetLine | Crash | NotStored
 
 
 class Lines(Struct, frozen=True, array_like=True):

@@ -24,6 +24,7 @@ from agentv.engine.cluster.lines import (
     NoteText,
     NotStored,
     QuotaLine,
+    QuotaLoss,
     RetryLine,
     StoredLine,
 )
@@ -44,7 +45,7 @@ from agentv.storage.records.encode import answer_line, case_line, result_line
 from agentv.storage.records.json_line import encode
 from agentv.types.errors import StorageError
 from agentv.types.events import LogLine
-from agentv.types.protocols import NODE_LEASE_S, Amounts, Clock, QuotaGrant, QuotaRequest
+from agentv.types.protocols import NODE_LEASE_S, Amounts, Clock, QuotaGrant, QuotaLease, QuotaRequest
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.run import CaseRecord
@@ -158,7 +159,8 @@ class NodeWork:
     """The rows of a run on one node, with its own live objects. The driver calls `take` again and again.
 
     `on_lost` is called when the driver has not called for `lease_s` seconds, after all calls were cancelled. `machine`
-    is the name of the machine in the paths of folders that are left on it.
+    is the name of the machine in the paths of folders that are left on it. `lease_from` returns the quota to lease
+    from, given the one that the driver holds.
     """
 
     def __init__(
@@ -167,6 +169,7 @@ class NodeWork:
         *,
         machine: str,
         on_lost: Callable[[], object] = lambda: None,
+        lease_from: Callable[["DriverQuota"], QuotaLease] = lambda driver: driver,
         lease_s: float = NODE_LEASE_S,
     ) -> None:
         self._spec = spec
@@ -176,6 +179,7 @@ class NodeWork:
         self._lease_s = lease_s
         self._outbox = Outbox()
         self._quota = DriverQuota(self._outbox)
+        self._lease_from = lease_from
         self._rows: dict[ResultKey, asyncio.Task[None]] = {}
         self._turns: dict[int, asyncio.Semaphore] = {}  # by the id of the target
         self._answers: dict[ResultKey, int] = {}
@@ -213,7 +217,12 @@ class NodeWork:
 
     def _make_runtime(self, plan: RunPlan, *, clock: Clock) -> Runtime:
         budget = self._spec.budget
-        client = QuotaClient(self._quota, asyncio.get_running_loop().time)
+        client = QuotaClient(
+            self._lease_from(self._quota),
+            asyncio.get_running_loop().time,
+            on_unanswered=lambda text: self._outbox.put(NoteText(text)),
+            on_loss=lambda reason: self._outbox.put(QuotaLoss(reason)),
+        )
         return Runtime(
             specs=plan.specs,
             clock=clock,

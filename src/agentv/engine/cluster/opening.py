@@ -3,12 +3,14 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget, BudgetStop
+from agentv.engine.calling.runtime import Runtime
 from agentv.engine.cluster.driver import Cluster, Machines
 from agentv.engine.cluster.packing import check_packable, is_packed, not_sent, pack
 from agentv.engine.cluster.tasks import RunSpec, SharedBudget, check_sendable, make_spec
@@ -16,8 +18,10 @@ from agentv.engine.cluster.workspaces import read_states, repositories_of
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.recorder import RunRecorder
-from agentv.types.errors import MissingExtraError
-from agentv.types.protocols import Clock, QuotaLease
+from agentv.execution.processes.left_behind import temporary_folder
+from agentv.execution.quotas import QuotaClient
+from agentv.types.errors import MissingExtraError, QuotaError
+from agentv.types.protocols import Clock, QuotaLease, StartedQuota
 
 if TYPE_CHECKING:
     from agentv.engine.stored.resume import ResumePlan
@@ -35,6 +39,16 @@ def ray_machines(spec: RunSpec, options: RunOptions) -> Machines:
     from agentv.engine.cluster.ray_nodes import RayMachines  # noqa: PLC0415 - of an extra
 
     return RayMachines(spec, options.ray_address)
+
+
+def ray_quota(recorder: RunRecorder) -> QuotaLease:
+    """Return the quota of a run on a Ray cluster, from which its nodes lease. Raises MissingExtraError."""
+    _import_ray()
+    from agentv.engine.cluster.ray_quota import RayQuota  # noqa: PLC0415 - of an extra
+
+    store, stop = recorder.store, recorder.stop
+    folder = temporary_folder("quota") if store.folder is None else Path(store.folder, "quota").absolute()
+    return RayQuota(store.run_id, folder, is_over=lambda: stop.state == "finished" or store.folder is None)
 
 
 _SETTINGS = {
@@ -84,10 +98,11 @@ def cluster_of(
     clock: Clock,
     resume_plan: "ResumePlan | None",
     open_machines: OpenMachines,
-    quota: QuotaLease,
-    budget: Budget | None,
+    runtime: Runtime,
+    quota: QuotaClient,
 ) -> Cluster:
     """Return the machines of a run. Raises MissingExtraError, or ConfigError for a plan without files."""
+    budget = runtime.budget
     run_id = recorder.store.run_id
     packed = pack(plan, run_id=run_id) if plan.options.backend == "ray" and is_packed(plan) else None
     if packed is not None and (ignored := not_sent(plan)):
@@ -104,6 +119,10 @@ def cluster_of(
         else SharedBudget(budget.name or "", budget.limit_usd - budget.spent_usd, dict(budget.max_call_cost_by_target)),
         packed=packed,
     )
+    if isinstance(quota.quota, StartedQuota):
+        with suppress(QuotaError):  # the first request reports why
+            for account in _accounts(plan, spec, runtime):
+                quota.quota.start(account)
     return Cluster(
         open_machines(spec, plan.options),
         recorder,
@@ -112,6 +131,13 @@ def cluster_of(
         quota=quota,
         on_budget_stop=lambda stop: None if budget is None else budget.stop(_as_given(stop, plan, budget)),
     )
+
+
+def _accounts(plan: RunPlan, spec: RunSpec, runtime: Runtime) -> set[str]:
+    """Return the accounts whose leases the nodes will need if they have the keys of this machine."""
+    called = (*(plan.targets if spec.calls_targets else ()), *(plan.judges if spec.calls_judges else ()))
+    limited = {runtime.account_of(each) for each in called if each.requests_per_minute or each.tokens_per_minute}
+    return limited if runtime.budget is None else {runtime.budget.account, *limited}
 
 
 def _as_given(stop: BudgetStop, plan: RunPlan, budget: Budget) -> BudgetStop:

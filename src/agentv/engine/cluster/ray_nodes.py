@@ -1,4 +1,4 @@
-"""Nodes of a Ray cluster (`--backend ray`). The only module that imports Ray."""
+"""Nodes of a Ray cluster (`--backend ray`)."""
 
 import asyncio
 import logging
@@ -15,6 +15,7 @@ import ray
 from agentv.engine.cluster.driver import Node, NodeLostError, Timing
 from agentv.engine.cluster.lines import decode_grant, encode_lines
 from agentv.engine.cluster.node import NodeWork
+from agentv.engine.cluster.ray_quota import NodeQuota
 from agentv.engine.cluster.tasks import RunSpec, decode_tasks
 from agentv.types.errors import AgentvError, ClusterError
 
@@ -37,9 +38,11 @@ class NodeActor:
 
     def __init__(self, spec: bytes) -> None:
         # The driver is gone, or has given up this node: whatever still runs here must not call anything.
+        run: RunSpec = pickle.loads(spec)  # noqa: S301 - written by the driver
         self._work = NodeWork(
-            pickle.loads(spec),  # noqa: S301 - written by the driver
+            run,
             machine=socket.gethostname(),
+            lease_from=lambda driver: NodeQuota(run.run_id, driver),
             on_lost=lambda: os._exit(1),
         )
 

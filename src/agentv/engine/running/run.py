@@ -138,8 +138,7 @@ async def _work(
     """Open what the rows share (quota, budget, runtime, machines) and process all of them."""
     runs_elsewhere = open_machines is not None or plan.options.backend != "local"
     if runs_elsewhere and quota is None:
-        # The nodes lease from it. A node that is alive may be late: its leases last as long as those of its rows.
-        quota = InProcessQuota(time.monotonic, lease_s=NODE_LEASE_S)
+        quota = _nodes_quota(recorder, has_actors=open_machines is None)
     client = None if quota is None else _quota_client(quota, recorder)
     spent = None if resume_plan is None else resume_plan.spent
     budget = _budget(plan, recorder, spent, client, own_name=recorder.store.run_id if runs_elsewhere else None)
@@ -159,7 +158,7 @@ async def _work(
         quota=client,
     )
     machines: AbstractAsyncContextManager[Cluster | None] = nullcontext()
-    if runs_elsewhere and quota is not None:
+    if runs_elsewhere and client is not None:
         from agentv.engine.cluster.opening import cluster_of, ray_machines  # noqa: PLC0415 - few runs use them
 
         machines = cluster_of(
@@ -168,8 +167,8 @@ async def _work(
             clock=clock,
             resume_plan=resume_plan,
             open_machines=open_machines or ray_machines,
-            quota=quota,
-            budget=budget,
+            runtime=runtime,
+            quota=client,
         )
 
     async def run_targets() -> None:
@@ -212,6 +211,16 @@ def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[Resolved
     if resume_plan is None or resume_plan.calls_targets:
         return ()
     return plan.targets_that_only_answer
+
+
+def _nodes_quota(recorder: RunRecorder, *, has_actors: bool) -> QuotaLease:
+    """Return the quota from which the nodes of a run lease, which is of this run alone."""
+    if has_actors:
+        from agentv.engine.cluster.opening import ray_quota  # noqa: PLC0415 - few runs use it
+
+        return ray_quota(recorder)
+    # A node that is alive may be late: its leases last as long as those of its rows.
+    return InProcessQuota(time.monotonic, lease_s=NODE_LEASE_S)
 
 
 def _quota_client(quota: QuotaLease, recorder: RunRecorder) -> QuotaClient:

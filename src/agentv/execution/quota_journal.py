@@ -1,0 +1,119 @@
+"""The book of a holder of leases whose process may be killed: a file has each exchange before it is answered."""
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from errno import ENOSPC
+from io import FileIO
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from agentv.execution.quotas import LeaseBook
+from agentv.types.protocols import NODE_LEASE_S, QuotaGrant, QuotaRequest
+
+MOST_EXCHANGES = 10_000
+"""The exchanges in a journal (about 250 bytes each) after which it begins anew with the state of the book."""
+
+_LENGTH_BYTES = 4
+
+
+class _State(Struct, frozen=True, array_like=True):
+    """The first entry of a journal: the accounts of the book at a time."""
+
+    at: float
+    book: bytes
+
+
+class _Exchange(Struct, frozen=True, array_like=True):
+    at: float
+    request: QuotaRequest
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_state = msgspec.msgpack.Decoder(_State).decode
+_decode_exchange = msgspec.msgpack.Decoder(_Exchange).decode
+
+
+class JournaledBook:
+    """A LeaseBook that continues where a killed process left it: its state follows from the exchanges and their times.
+
+    `now` is the clock of the machine, in seconds. A journal from the future is that of another machine, or from before
+    this one was started, and is not read. A process that is killed while it writes has not answered: what it granted to
+    nobody counts as used. Raises OSError when the journal cannot be written; then nothing is granted.
+    """
+
+    def __init__(self, path: Path, now: Callable[[], float], *, lease_s: float = NODE_LEASE_S) -> None:
+        self._path = path
+        self._now = now
+        self._lease_s = lease_s
+        self._at = -math.inf
+        self._book = self._replayed()
+        if self._at > now():
+            self._at, self._book = -math.inf, self._empty()
+        self._file: FileIO | None = None
+        self._left = 0
+
+    def exchange(self, request: QuotaRequest) -> QuotaGrant:
+        """Record what was used, and grant a lease."""
+        self._at = self._now()
+        self._write(_Exchange(self._at, request))
+        return self._book.exchange(request)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _empty(self) -> LeaseBook:
+        return LeaseBook(lambda: self._at, lease_s=self._lease_s)
+
+    def _replayed(self) -> LeaseBook:
+        book = self._empty()
+        try:
+            entries = _entries(self._path.read_bytes())
+        except FileNotFoundError:
+            return book
+        with suppress(StopIteration, msgspec.DecodeError):  # damaged, as after a power failure: no lease is that old
+            state = _decode_state(next(entries))
+            self._at = state.at
+            book.restore(state.book)
+            for exchange in map(_decode_exchange, entries):
+                self._at = exchange.at
+                book.exchange(exchange.request)
+        return book
+
+    def _write(self, exchange: _Exchange) -> None:
+        if not self._left:
+            self._begin()
+        left, self._left = self._left, 0  # the journal begins anew after an entry that was not written whole
+        _append(self._file, _encode(exchange))
+        self._left = left - 1
+
+    def _begin(self) -> None:
+        """Write the state of the book into a new file, which then replaces the journal."""
+        self.close()
+        new = self._path.with_suffix(".new")
+        self._file = FileIO(new, "w")
+        _append(self._file, _encode(_State(self._at, self._book.dump())))
+        os.replace(new, self._path)  # noqa: PTH105 - as atomic as it says
+        self._left = MOST_EXCHANGES
+
+
+def _append(file: FileIO | None, entry: bytes) -> None:
+    data = len(entry).to_bytes(_LENGTH_BYTES, "big") + entry
+    if file is None or file.write(data) != len(data):
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+
+def _entries(data: bytes) -> Iterator[bytes]:
+    """Yield the entries of a journal without the last one if it is not whole."""
+    begin = 0
+    while (start := begin + _LENGTH_BYTES) <= len(data):
+        end = start + int.from_bytes(data[begin:start], "big")
+        if end > len(data):
+            return
+        yield data[start:end]
+        begin = end
