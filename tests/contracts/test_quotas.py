@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,11 +15,12 @@ from hypothesis import strategies as st
 from tests.support.postgres_server import upgraded_database
 from tests.support.quotas import Process, most_in_a_window
 
+from agentv.execution.quota_journal import JournaledBook
 from agentv.execution.quotas import InProcessQuota
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.quotas import PostgresQuota
 from agentv.templating.store_url import StoreUrl, parse_store_url
-from agentv.types.protocols import LEASE_S, Amounts, LeaseUse, QuotaLease, QuotaLimits
+from agentv.types.protocols import LEASE_S, Amounts, LeaseUse, QuotaGrant, QuotaLease, QuotaLimits, QuotaRequest
 
 
 @dataclass
@@ -73,8 +76,37 @@ async def in_postgres() -> AsyncIterator[Stage]:
             await quota.aclose()
 
 
+class KilledBook:
+    """A journaled book whose process is killed and started again after every second exchange, as a part of a minute."""
+
+    def __init__(self, path: Path, now: Callable[[], float]) -> None:
+        self._path, self._now = path, now
+        self._exchanges = 0
+
+    async def exchange(self, request: QuotaRequest) -> QuotaGrant:
+        if self._exchanges % 2 == 0:
+            await self.aclose()
+            self._book = JournaledBook(self._path, self._now, lease_s=LEASE_S)
+        self._exchanges += 1
+        return self._book.exchange(request)
+
+    async def aclose(self) -> None:
+        if self._exchanges:
+            self._book.close()
+
+
+@asynccontextmanager
+async def in_a_journal() -> AsyncIterator[Stage]:
+    stage: Stage
+    with TemporaryDirectory() as folder:
+        quota = KilledBook(Path(folder, "journal"), lambda: stage.now)
+        stage = Stage(quota)
+        yield stage
+        await quota.aclose()
+
+
 OpenStage = Callable[[], AbstractAsyncContextManager[Stage]]
-STAGES: dict[str, OpenStage] = {"in process": in_process, "postgres": in_postgres}
+STAGES: dict[str, OpenStage] = {"in process": in_process, "killed": in_a_journal, "postgres": in_postgres}
 
 stages = pytest.mark.parametrize("open_stage", STAGES.values(), ids=STAGES)
 
