@@ -12,7 +12,7 @@ from tests.support.cluster import QUICK, Calls, ProcessMachines, ProcessNode, pl
 from tests.support.fake_server import serving_fake
 
 from agentv.engine.cluster.driver import MOST_LOSSES, Node
-from agentv.engine.cluster.lines import MOST_LINES, Lines, NotStored, StoredLine, encode_lines
+from agentv.engine.cluster.lines import MOST_LINES, Lines, NotStored, QuotaLoss, StoredLine, encode_lines
 from agentv.engine.cluster.node import Outbox
 from agentv.engine.running.recorder import StopSignal
 from agentv.storage.records.decode import ANSWERS
@@ -498,6 +498,18 @@ def test_a_node_that_cannot_write_ends_the_run(folder: Path) -> None:
     report = asyncio.run(run_on(folder, ProcessMachines(1, node=FullDisk)))
     assert report.state == "failed"
     assert "store_error: node node-0: no space left on its disk" in str(report.verdict)
+
+
+def test_a_node_whose_quota_is_lost_ends_the_run_to_be_resumed(folder: Path) -> None:
+    class Lost(ProcessNode):
+        async def _take(self, wait_s: float) -> bytes:
+            lines = (await self.work.take(wait_s)).lines
+            return encode_lines(Lines([*lines, QuotaLoss("the quota has not answered for 60 s")]))
+
+    report = asyncio.run(run_on(folder, ProcessMachines(1, node=Lost)))
+    assert (report.state, report.verdict.exit_code) == ("failed", 3)
+    assert "quota_error: the quota has not answered for 60 s" in str(report.verdict)
+    assert len(stored_rows(report)) < 12
 
 
 BATCHES = """
