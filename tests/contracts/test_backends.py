@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from agentv.engine.cluster.driver import MOST_LOSSES, Node
 from agentv.engine.cluster.lines import MOST_LINES, Lines, NotStored, QuotaLoss, StoredLine, encode_lines
 from agentv.engine.cluster.node import Outbox
 from agentv.engine.running.recorder import StopSignal
+from agentv.execution.quotas import InProcessQuota
 from agentv.storage.records.decode import ANSWERS
 from agentv.storage.run.blobs import BLOB_LIMIT
 from agentv.types.errors import ConfigError
 from agentv.types.events import AnswerArrived, RowBegun, RowFinished
+from agentv.types.protocols import NODE_LEASE_S, QuotaGrant, QuotaRequest
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import ResultKey
 from agentv.types.results import RunReport
@@ -365,6 +368,33 @@ def test_nodes_share_one_rate_limit(folder: Path) -> None:
     assert len(started) == 60
     soon = sum((each - started[0]).total_seconds() < 1 for each in started)
     assert soon <= 20 + 10 + 1  # two seconds' worth at once, then ten a second
+
+
+class StartsHolders(InProcessQuota):
+    """Records the accounts whose holders are started, and those that are used."""
+
+    def __init__(self) -> None:
+        super().__init__(time.monotonic, lease_s=NODE_LEASE_S)
+        self.started: set[str] = set()
+        self.used: set[str] = set()
+
+    def start(self, account: str) -> None:
+        assert not self.used
+        self.started.add(account)
+
+    async def exchange(self, request: QuotaRequest) -> QuotaGrant:
+        self.used.add(request.account)
+        return await super().exchange(request)
+
+
+def test_the_holders_that_nodes_will_need_are_started_before_the_first_call(folder: Path) -> None:
+    quota = StartsHolders()
+    with serving_fake() as server:
+        keys = "requests_per_minute: 6000, price: {input_per_million: 1, output_per_million: 1}"
+        with_fake_model(folder, server.url, keys)
+        asyncio.run(run_on(folder, ProcessMachines(2), quota=quota, budget_usd=1.0))
+    assert len(quota.started) == 2
+    assert quota.started == quota.used
 
 
 def calls_of(report: RunReport) -> list[CallRecord]:

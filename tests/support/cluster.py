@@ -26,6 +26,7 @@ from agentv.engine.running.run_stores import make_store
 from agentv.loading.files.places import find_eval_files, find_home
 from agentv.storage.records.decode import RESULTS
 from agentv.types.events import Observer
+from agentv.types.protocols import QuotaLease
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
@@ -152,6 +153,7 @@ async def run_on(
     *,
     stop: StopSignal | None = None,
     observers: tuple[Observer, ...] = (),
+    quota: QuotaLease | None = None,
     **options: Any,
 ) -> RunReport:
     """Run the eval files of a folder on machines; None: here."""
@@ -163,6 +165,7 @@ async def run_on(
         clock=clock,
         rng=random.Random(0),
         stop=stop,
+        quota=quota,
         open_machines=machines,
     )
 

@@ -41,8 +41,8 @@ class JournaledBook:
     """A LeaseBook that continues where a killed process left it: its state follows from the exchanges and their times.
 
     `now` is the clock of the machine, in seconds. A journal from the future is that of another machine, or from before
-    this one was started, and is not read. A process that is killed while it writes has not answered: what it granted to
-    nobody counts as used. Raises OSError when the journal cannot be written; then nothing is granted.
+    this one was started, and is not read. What was written but not answered, because the process was killed, counts as
+    used until it is reported. Raises OSError when the journal cannot be written; then nothing is granted.
     """
 
     def __init__(self, path: Path, now: Callable[[], float], *, lease_s: float = NODE_LEASE_S) -> None:
