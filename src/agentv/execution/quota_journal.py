@@ -15,7 +15,7 @@ from agentv.execution.quotas import LeaseBook
 from agentv.types.protocols import NODE_LEASE_S, QuotaGrant, QuotaRequest
 
 MOST_EXCHANGES = 10_000
-"""The exchanges in a journal (about 250 bytes each) after which it begins anew with the state of the book."""
+"""The exchanges in a journal (about 400 bytes each) after which it begins anew with the state of the book."""
 
 _LENGTH_BYTES = 4
 
