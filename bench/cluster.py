@@ -220,7 +220,8 @@ def kills(parts: Sequence[ray_kills.Part] = ray_kills.PARTS, times: int = KILLS)
                 counts["doubled"] += ended.rows.total() - len(ended.rows)
                 counts["paid twice"] += paid_twice
                 most_paid_twice = max(most_paid_twice, paid_twice)
-                print(f"{part} {number + 1}: {dict(counts)}", file=sys.stderr, flush=True)
+                lost = [line for line in ended.said.splitlines() if " was lost (" in line]
+                print(f"{part} {number + 1}: {dict(counts)}", *lost, sep="\n  ", file=sys.stderr, flush=True)
             yield (
                 f"{times} kills of the {part} at {KILL_CASES:,} cases, {3 * KILL_WORKERS} in flight: "
                 f"{counts['ended']} runs ended with PASS ({counts['resumed']} by a resume), rows lost "

@@ -41,5 +41,5 @@ def test_nothing_is_lost_or_doubled_when_a_part_is_killed(
     assert ended.code == 0, ended.said
     assert ended.rows == Counter(f"case-{number}" for number in range(cases))
     assert ended.bills.keys() == ended.rows.keys()
-    # Those in flight, and those whose answers were on their way. A holder of leases is not on the way of an answer.
-    assert ended.bills.total() <= cases + (0 if part == "quota" else 2 * in_flight)
+    # Those in flight, and those whose answers were on their way.
+    assert ended.bills.total() <= cases + 2 * in_flight
