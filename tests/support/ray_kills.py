@@ -14,7 +14,7 @@ from tests.support.ray_cluster import MODEL_KEY, RayCluster
 Part = Literal["node", "raylet", "process", "quota", "driver"]
 PARTS: tuple[Part, ...] = ("node", "raylet", "process", "quota", "driver")
 """All processes of a machine; Ray's own one there, whose worker goes on; the worker; the holder of the account's
-permits or that of the money, in turns; the process with the run folder."""
+permits or that of the money; the process with the run folder."""
 
 CALL_S = 0.05
 
