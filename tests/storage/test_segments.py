@@ -1,28 +1,37 @@
 """Segments: whatever is moved and wherever a process is killed, a run is read as if nothing had been moved."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from io import SEEK_END
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.stored import SLOT, at_noon, make_answer, make_case, make_result, make_run
 
+from agentv.storage.files.line_file import joined_crc
 from agentv.storage.files.object_store import check_url
 from agentv.storage.files.run_file import open_file, size_of, whole_lines
 from agentv.storage.files.segment_writer import SegmentRules
+from agentv.storage.files.segments import node_segment_name
+from agentv.storage.records.encode import answer_line, result_line
+from agentv.storage.records.json_line import encode
 from agentv.storage.run.checksums import changed_files, load_checksums
 from agentv.storage.run.folder import LINE_FILES, RunFolder
 from agentv.storage.run.housekeeping import remove_run
+from agentv.storage.run.kept_rows import StoredRows
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.answer import AnswerRef, ResultKey
+from agentv.types.records.segment import UploadedSegment
 
 TEXTS = st.lists(st.text(max_size=40), min_size=1, max_size=12)
 
@@ -160,6 +169,134 @@ def moved_run(tmp_path: Path) -> tuple[StoredRun, list[Path]]:
     """Return a run with several segments, and those of its results."""
     run = write(tmp_path / "runs", [f"row {n}" for n in range(9)], segments=str(tmp_path / "place"), rules=cut_at(4000))
     return run, sorted((tmp_path / "place" / "r").glob("results-*"))
+
+
+def upload(store: RunFolder, texts: list[str], number: int) -> None:
+    """Store rows as a node does: answers, then results that name their lines; none has its own number."""
+    assert store.segments_place is not None
+    place, epoch = Path(store.segments_place), f"node{number}"
+
+    async def listed(file: str, lines: list[bytes]) -> int:
+        data = b"".join(line + b"\n" for line in lines)
+        name = node_segment_name(file, epoch, number)
+        (place / name).write_bytes(data)
+        uploaded = UploadedSegment(file=file, name=name, lines=len(lines), bytes=len(data), crc32=crc32(data))
+        first = await store.list_segment(uploaded)
+        assert first is not None
+        return first
+
+    slots = [ResultKey(SLOT.suite, f"{text}-{epoch}-{at}", SLOT.target) for at, text in enumerate(texts)]
+    answers = [make_answer(slot=slot, text=text) for slot, text in zip(slots, texts, strict=True)]
+    first = asyncio.run(listed("answers.jsonl", [encode(answer_line(answer)) for answer in answers]))
+    results = [
+        make_result(slot=slot, candidate_answer=text, answer_ref=AnswerRef(first + at))
+        for at, (slot, text) in enumerate(zip(slots, texts, strict=True))
+    ]
+    asyncio.run(listed("results.jsonl", [encode(result_line(result)) for result in results]))
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["here", "node", "reopen"]), TEXTS), min_size=1, max_size=6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps=STEPS, size=st.integers(500, 8000))
+def test_segments_of_nodes_and_own_parts_are_one_file(steps: list[tuple[str, list[str]]], size: int) -> None:
+    with TemporaryDirectory() as folder:
+        runs, expected = Path(folder, "runs"), list[str]()
+
+        def opened() -> RunFolder:
+            store = RunFolder(runs, "r", clock=at_noon, segments=f"{folder}/place", segment_rules=cut_at(size))
+            store.begin(make_run(run_id="r"))
+            return store
+
+        store = opened()
+        for number, (step, texts) in enumerate(steps):
+            if step == "reopen":
+                store.close("stopped")
+                store = opened()
+                continue
+            add(store, texts) if step == "here" else upload(store, texts, number)
+            expected += texts
+            run = open_run(runs / "r")
+            assert [row.candidate_answer for row in run.all_results()] == expected
+            assert [row.seq for row in run.all_results()] == list(range(len(expected)))
+        store.close("finished")
+        run = open_run(runs / "r")
+        answers = run.answers_at({row.answer_seq for row in run.all_results() if row.answer_seq is not None})
+        assert {seq: each.text for seq, each in answers.items()} == dict(enumerate(expected))
+        assert [each.seq for each in answers.values()] == list(answers)
+        assert list(changed_files(run, load_checksums(run))) == []
+
+
+class WatchedPath(type(Path())):  # type: ignore[misc]  # its class depends on the system
+    """A path that calls a function when the name of another part is asked for the first time."""
+
+    asked: list[Callable[[], None]]
+
+    def with_name(self, name: str) -> Path:
+        while self.asked:
+            self.asked.pop()()
+        return Path(super().with_name(name))
+
+
+def test_a_segment_that_is_listed_while_a_file_is_opened_is_read(tmp_path: Path) -> None:
+    """The reader has the list and the local part, and looks for the next part, when both change."""
+    store = RunFolder(tmp_path, "r", clock=at_noon, segments=f"{tmp_path}/place")
+    store.begin(make_run(run_id="r"))
+    path = WatchedPath(tmp_path / "r" / "results.jsonl")
+
+    def change() -> None:
+        upload(store, ["of a node"], 0)
+        add(store, ["of the driver"])
+
+    path.asked = [change]
+    lines = [json.loads(line)["candidate_answer"] for line in whole_lines(path)]
+    store.close("finished")
+    assert lines == ["of a node", "of the driver"]
+
+
+def test_a_row_is_found_by_its_key_with_its_number(tmp_path: Path) -> None:
+    store = RunFolder(tmp_path, "r", clock=at_noon, segments=f"{tmp_path}/place")
+    store.begin(make_run(run_id="r"))
+    for number in range(5):
+        upload(store, [f"row {at}" for at in range(40)], number)
+    store.close("finished")
+    run = open_run(tmp_path / "r")
+    rows = StoredRows(run)
+    try:
+        found = [rows.find(row.slot) for row in run.all_results()]
+        assert [row.seq for row in found if row is not None] == list(range(200))
+    finally:
+        rows.close()
+
+
+KILLED_WHILE_LISTING = KILLED.replace("import add", "import add, upload").replace(
+    """    add(store, [f"row {number}"])
+""",
+    """    upload(store, [f"row {number}"], number)
+""",
+)
+
+
+@pytest.mark.parametrize("file", ["answers.jsonl", "results.jsonl"])
+@pytest.mark.parametrize("step", ["list", "delete"])
+def test_a_kill_while_a_segment_of_a_node_is_listed_loses_nothing(tmp_path: Path, step: str, file: str) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(KILLED_WHILE_LISTING), str(tmp_path), step, file, "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 9, done.stderr
+    acknowledged = int(done.stdout.split()[-1])
+    found = rows(open_run(tmp_path / "r"))
+    assert found == [f"row {number}" for number in range(len(found))]
+    assert acknowledged < len(found) <= acknowledged + 2
+    run = continue_run(tmp_path)
+    assert rows(run) == [*found, "last"]
+    assert [row.seq for row in run.all_results()] == list(range(len(found) + 1))
+    assert not list(run.folder.glob("*.[0-9]*.jsonl"))
+
+
+@given(st.binary(max_size=3000), st.binary(max_size=3000))
+def test_the_crc_of_two_pieces_is_that_of_both_together(first: bytes, second: bytes) -> None:
+    assert joined_crc(crc32(first), crc32(second), len(second)) == crc32(first + second)
 
 
 def test_a_file_that_is_not_listed_does_not_count(tmp_path: Path) -> None:

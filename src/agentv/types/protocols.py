@@ -19,6 +19,7 @@ from agentv.types.provider import Embedder, Provider
 from agentv.types.records.answer import Answer
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord
+from agentv.types.records.segment import UploadedSegment
 
 T = TypeVar("T")
 
@@ -121,6 +122,22 @@ class EncodedCaseStore(Protocol):
 
     def append_encoded_case(self, line: bytes) -> None:
         """Write the line of a case whose attachments are stored; a repeated write of the same case is ignored."""
+
+
+@runtime_checkable
+class SegmentStore(Protocol):
+    """A store whose lines other processes of the run may write as segments beside its own; it lists them."""
+
+    @property
+    def segments_place(self) -> str | None:
+        """The folder of the segments, an absolute path or a URL; None for a run without segments."""
+
+    async def list_segment(self, uploaded: UploadedSegment) -> int | None:
+        """List a segment, whose lines count from then on; return the number of its first line.
+
+        Lines that were written here before are moved first; if they cannot be, nothing is listed, and None is returned.
+        Raises StorageError if the list cannot be written.
+        """
 
 
 @runtime_checkable

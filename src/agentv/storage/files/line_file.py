@@ -7,7 +7,7 @@ import ctypes
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
@@ -66,12 +66,43 @@ def part_path(path: Path, part: int) -> Path:
     return path.with_name(f"{path.stem}.{part}{path.suffix}") if part else path
 
 
+_POLYNOMIAL = 0xEDB88320
+"""That of CRC-32, with the coefficient of the highest power in the lowest bit."""
+
+
+def _product(one: int, other: int) -> int:
+    """Return the product of two polynomials over GF(2), modulo that of CRC-32."""
+    product = 0
+    for bit in range(31, -1, -1):
+        if other >> bit & 1:
+            product ^= one
+        one = one >> 1 ^ (_POLYNOMIAL if one & 1 else 0)
+    return product
+
+
+def joined_crc(first: int, second: int, size: int) -> int:
+    """Return the CRC-32 of two pieces of bytes together, given that of each and the size of the second one.
+
+    The first one is shifted by the bits of the second: it is multiplied by x to the power of `8 * size`.
+    """
+    power, shift = 1 << 23, 1 << 31  # x to the power of 8, and of 0
+    while size:
+        if size & 1:
+            shift = _product(shift, power)
+        power, size = _product(power, power), size >> 1
+    return _product(first, shift) ^ second
+
+
 class FileEnd(Struct, frozen=True):
     """The end of the lines of a file so far: their number, their size in bytes, and their CRC-32."""
 
     lines: int = 0
     size: int = 0
     crc: int = 0
+
+    def after(self, *, lines: int, size: int, crc: int) -> "FileEnd":
+        """Return the end after more lines, of which the number, the size and the CRC-32 are known."""
+        return FileEnd(self.lines + lines, self.size + size, joined_crc(self.crc, crc, size))
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as events record it (docs/reference/run-folder.md)."""
@@ -134,8 +165,30 @@ class LineFile:
         The descriptor keeps its number, so that the thread that syncs it need not be told.
         """
         os.fsync(self.descriptor)
-        descriptor = open_own(part_path(self.path, self.part + 1), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC)
-        self._before, self.part, self.own_bytes = self.end, self.part + 1, 0
+        self._go_on(self._open_next(), self.end)
+
+    def leave_part(self, list_it: Callable[[], FileEnd]) -> None:
+        """Let this part, which is empty, be a segment from elsewhere, and go on with the next one.
+
+        `list_it` lists the segment and returns its end; no line may be written to this part from then on, so the next
+        one is opened before.
+        """
+        empty, descriptor = self.local, self._open_next()
+        try:
+            end = list_it()
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._go_on(descriptor, end)
+        empty.unlink(missing_ok=True)
+
+    def _open_next(self) -> int:
+        return open_own(part_path(self.path, self.part + 1), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC)
+
+    def _go_on(self, descriptor: int, before: FileEnd) -> None:
+        """Write the next part, which begins at `before`."""
+        self._before, self.part, self.own_bytes = before, self.part + 1, 0
+        self.next_seq, self._crc = before.lines, before.crc
         os.dup2(descriptor, self.descriptor, inheritable=False)
         os.close(descriptor)
 

@@ -73,6 +73,18 @@ def remove(url: str, *, base: Path) -> None:
             filesystem.rm_file(place)
 
 
+def names_in(url: str, *, base: Path) -> list[str]:
+    """Return the names of the files in a folder, none for a missing one. Raises StorageError."""
+    with _named_errors("list", url):
+        if _is_path(url):
+            folder = _path(url, base)
+            return sorted(entry.name for entry in os.scandir(folder) if entry.is_file()) if folder.exists() else []
+        filesystem, place = _filesystem(url)
+        filesystem.invalidate_cache()
+        found = filesystem.ls(place, detail=False) if filesystem.exists(place) else []
+        return sorted(str(each).rpartition("/")[2] for each in found)
+
+
 def remove_folder(url: str, *, base: Path) -> None:
     """Delete a folder if it is empty. An object store has no folders."""
     if _is_path(url):
@@ -90,9 +102,19 @@ def stored_form(url: str, *, base: Path) -> str:
 
     A relative path stays right when both are moved together.
     """
-    if not _is_path(url) or Path(_without_scheme(url)).is_absolute():
+    if not is_relative(url):
         return url
     return os.path.relpath(Path(_without_scheme(url)).resolve(), base.resolve())
+
+
+def is_relative(url: str) -> bool:
+    """Return True for a path that depends on the working directory."""
+    return _is_path(url) and not Path(_without_scheme(url)).is_absolute()
+
+
+def absolute_form(url: str, *, base: Path) -> str:
+    """Return a URL that means the same in every working directory: a path in the folder `base` becomes absolute."""
+    return os.path.normpath(_path(url, base.resolve())) if _is_path(url) else url
 
 
 def _is_path(url: str) -> bool:

@@ -100,19 +100,20 @@ class _Part(Struct):
 def _open_parts(path: Path) -> list[_Part] | None:
     """Return the parts of a file, with local ones opened; None for one without segments.
 
-    A part may be listed, and its local file removed, between reading the list and opening that file: then the list has
-    grown, and is read again.
+    While the list is read and local parts are opened, a part may be listed: its local file is then removed, or it was
+    empty and the segment is from elsewhere. Then the list has grown, and is read again.
     """
-    listed: Sequence[Segment] | None = None
     while True:
-        if not (path.parent / SEGMENTS_FILE).exists():
+        size = _size_of_list(path.parent)
+        if size is None:
             return None
         segments = load_segments(path.parent)
         found = () if segments is None else segments.of(path.name)
         local = _open_local(path, len(found))
-        if local or (listed is not None and len(listed) == len(found)):
+        if _size_of_list(path.parent) == size:
             break
-        listed = found
+        for file, _ in local:
+            file.close()
     if not found and not local:
         raise FileNotFoundError(path)
     parts, start = [], 0
@@ -123,6 +124,13 @@ def _open_parts(path: Path) -> list[_Part] | None:
         parts.append(_Part(start, size, file=file))
         start += size
     return parts
+
+
+def _size_of_list(folder: Path) -> int | None:
+    try:
+        return (folder / SEGMENTS_FILE).stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def _open_local(path: Path, first: int) -> list[tuple[BinaryIO, int]]:

@@ -8,23 +8,25 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from zlib import crc32
 
 from msgspec import Struct
 
-from agentv.storage.files.line_file import LineFile, part_path
-from agentv.storage.files.object_store import joined, put, remove, remove_folder, stored_form
+from agentv.storage.files.line_file import FileEnd, LineFile, part_path
+from agentv.storage.files.object_store import absolute_form, joined, names_in, put, remove, remove_folder, stored_form
 from agentv.storage.files.segments import (
     SEGMENTS_FILE,
     begin_segments,
+    is_segment_name,
     load_segments,
     segment_name,
 )
 from agentv.storage.records.json_line import encode
 from agentv.types.errors import AgentvError, StorageError
-from agentv.types.records.segment import LinesTotal, SegmentRecord
+from agentv.types.records.segment import LinesTotal, SegmentRecord, UploadedSegment
 
 SEGMENT_BYTES = 64 << 20
 """The size from which a part is moved."""
@@ -60,11 +62,17 @@ class SegmentWriter:
         self._url = segments.url
         self._ends = {name: listed[-1].record for name, listed in segments.of_files.items()}
         self._manifest = LineFile(folder / SEGMENTS_FILE)
+        self._listing = Lock()
         os.fsync(self._manifest.descriptor)  # a killed process may not have
         self._full: deque[tuple[str, int]] = deque()
         self._begun: dict[LineFile, float] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentv-segments")
         self.error: StorageError | None = None
+
+    @property
+    def place(self) -> str:
+        """The folder of the segments as other processes name it: an absolute path, or a URL."""
+        return absolute_form(self._url, base=self._folder)
 
     def adopt(self, file: LineFile) -> None:
         """Move the parts that an earlier process left behind, and delete the local file of one that it listed."""
@@ -85,6 +93,48 @@ class SegmentWriter:
         begun = self._begun.setdefault(file, now)
         if file.own_bytes >= self._rules.most_bytes or now - begun >= self._rules.most_s:
             self._end_part(file)
+
+    def has_moved(self, file: LineFile) -> bool:
+        """Return True if a file has no line here that is not listed: a segment from elsewhere can follow."""
+        return not file.own_bytes and self._listed(file.path.name) == file.part
+
+    def move(self, file: LineFile) -> "Future[None]":
+        """Move all parts of a file, also one that is not full. The future ends then, or when that failed (`error`)."""
+        if file.own_bytes:
+            self._end_part(file)
+        return self._thread.submit(self._move_all)
+
+    def list_uploaded(self, file: LineFile, uploaded: UploadedSegment) -> None:
+        """List a segment that was uploaded by another process as the next part of a file. Raises OSError.
+
+        The file must have been moved (`has_moved`).
+        """
+
+        def list_it() -> FileEnd:
+            self._rules.before_step("list", uploaded.file)
+            end = file.end.after(lines=uploaded.lines, size=uploaded.bytes, crc=uploaded.crc32)
+            self._list(
+                SegmentRecord(
+                    file=uploaded.file,
+                    part=file.part,
+                    name=uploaded.name,
+                    lines=uploaded.lines,
+                    bytes=uploaded.bytes,
+                    crc32=f"{uploaded.crc32:08x}",
+                    total=LinesTotal(lines=end.lines, bytes=end.size, crc32=f"{end.crc:08x}"),
+                )
+            )
+            self._rules.before_step("delete", uploaded.file)
+            return end
+
+        file.leave_part(list_it)
+
+    def _list(self, record: SegmentRecord) -> None:
+        """Append a segment to the list, durably. The thread and the process's own event loop both do."""
+        with self._listing:
+            self._manifest.append(encode(record))
+            os.fsync(self._manifest.descriptor)
+            self._ends[record.file] = record
 
     def close(self, files: Sequence[LineFile]) -> None:
         """Move the last parts and end the thread; what could not be moved stays in the run's folder (`error`)."""
@@ -134,9 +184,7 @@ class SegmentWriter:
             self._rules.before_step("upload", name)
             put(local, joined(self._url, segment_name(name, part)), base=self._folder)
             self._rules.before_step("list", name)
-            self._manifest.append(encode(record))
-            self._ends[name] = record
-        os.fsync(self._manifest.descriptor)
+            self._list(record)
         self._rules.before_step("delete", name)
         local.unlink(missing_ok=True)
 
@@ -164,12 +212,15 @@ def has_segments(folder: Path) -> bool:
 
 
 def remove_segments(folder: Path) -> None:
-    """Delete the segments of a run, listed or uploaded when its writer was killed. Raises StorageError."""
+    """Delete the segments of a run, listed or uploaded when a process was killed. Raises StorageError."""
     segments = load_segments(folder)
     if segments is None:
         return
-    for name, listed in segments.of_files.items():
-        for part in range(len(listed) + 1):
-            remove(joined(segments.url, segment_name(name, part)), base=folder)
+    for listed in segments.of_files.values():
+        for segment in listed:
+            remove(segment.url, base=folder)
+    for name in names_in(segments.url, base=folder):
+        if is_segment_name(name):
+            remove(joined(segments.url, name), base=folder)
     remove(joined(segments.url, RUN_FILE), base=folder)
     remove_folder(segments.url, base=folder)

@@ -6,6 +6,7 @@ after them are in the run's folder. So the line that lists a part is what moves 
 nor does a local file whose part is listed.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -57,6 +58,19 @@ def segment_name(name: str, part: int) -> str:
     return f"{Path(name).stem}-{part:06}.jsonl"
 
 
+def node_segment_name(file: str, epoch: str, number: int) -> str:
+    """Return the name of segment `number` of one process of a node, whose `epoch` no other process has."""
+    return f"{Path(file).stem}-{epoch}-{number:06}.jsonl"
+
+
+_NAME = re.compile(r"(cases|answers|results)-([0-9a-z]+-)?[0-9]{6,}\.jsonl")
+
+
+def is_segment_name(name: str) -> bool:
+    """Return True for the name of a segment, listed or not."""
+    return _NAME.fullmatch(name) is not None
+
+
 def begin_segments(folder: Path, url: str) -> None:
     """Write the first line of segments.jsonl: the folder that the run's segments go to. Raises OSError."""
     write_by_rename(folder / SEGMENTS_FILE, encode(SegmentsRecord(url=url)) + b"\n")
@@ -82,7 +96,8 @@ def load_segments(folder: Path) -> Segments | None:
             check_schema(record.schema, SEGMENT_SCHEMA)
             before = found.setdefault(record.file, [])
             _check_order(record, before[-1].record if before else None)
-            before.append(Segment(record, number, joined(head.url, segment_name(record.file, record.part))))
+            name = record.name or segment_name(record.file, record.part)
+            before.append(Segment(record, number, joined(head.url, name)))
     except (ValueError, RecursionError, StorageError) as error:
         raise StorageError(f"{path}:{number}: {reason(error)}") from error
     return Segments(head.url, found)

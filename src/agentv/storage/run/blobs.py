@@ -18,6 +18,11 @@ _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json; charset=utf-8"
 
 
+def may_have_blobs(line: bytes) -> bool:
+    """Return True if a part of a line may have to become a blob, or looks like a reference to one."""
+    return len(line) > BLOB_LIMIT or b'"$blob":' in line
+
+
 class BlobFolder:
     """The `blobs/` folder of one run, created with the first large value."""
 

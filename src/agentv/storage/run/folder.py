@@ -1,5 +1,6 @@
 """A run on disk: append-only JSON Lines files, written as results arrive (docs/reference/run-folder.md)."""
 
+import asyncio
 import os
 import platform
 import socket
@@ -22,7 +23,7 @@ from agentv.storage.records.decode import CASES
 from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, numbered, result_line, run_line
 from agentv.storage.records.json_line import decode, encode, fitted, pretty, reason
 from agentv.storage.records.narrow import Subset
-from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
+from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder, may_have_blobs
 from agentv.storage.run.lock import LOCK_NAME, RunLock, read_holder
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -31,6 +32,7 @@ from agentv.types.protocols import Clock
 from agentv.types.records.answer import Answer
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+from agentv.types.records.segment import UploadedSegment
 
 MAX_WAIT_S = 0.05
 
@@ -222,6 +224,32 @@ class RunFolder:
             self.note("checksums", {"checksums": self._checksums()})
         return result
 
+    @property
+    def segments_place(self) -> str | None:
+        """The folder of the run's segments, an absolute path or a URL; None for a run without segments."""
+        return None if self._segments is None else self._segments.place
+
+    async def list_segment(self, uploaded: UploadedSegment) -> int | None:
+        """List a segment that a node uploaded; return the number of its first line, None if it must wait.
+
+        The lines that were written here before are moved first, since a file is its segments and then its local part.
+        """
+        segments, file = self._segments, next(each for each in self._files if each.path.name == uploaded.file)
+        if segments is None:
+            raise StorageError(f"{self._folder} has no place for segments")
+        while not segments.has_moved(file):
+            with self._disk(f"write {uploaded.file}"):
+                moving = segments.move(file)
+            await asyncio.wrap_future(moving)
+            if segments.error is not None:
+                return None
+        first = file.next_seq
+        with self._disk("list a segment"):
+            segments.list_uploaded(file, uploaded)
+        if file is self._results and first // RESULTS_PER_CHECKSUM < file.next_seq // RESULTS_PER_CHECKSUM:
+            self.note("checksums", {"checksums": self._checksums()})
+        return first
+
     def close(self, state: str) -> None:
         """Write the end of the run, sync all files, and release the lock.
 
@@ -268,7 +296,7 @@ class RunFolder:
         line = encode(record) if encoded is None else encoded
         try:
             # Searching for one byte is faster than for the whole key, and few lines have a dollar sign.
-            if len(line) > BLOB_LIMIT or (b"$" in line and b'"$blob":' in line):
+            if len(line) > BLOB_LIMIT or (b"$" in line and may_have_blobs(line)):
                 line = encode(self._blobs.extract(fitted(record)))
             if self._flusher.error is not None:
                 raise self._flusher.error

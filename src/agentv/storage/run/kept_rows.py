@@ -1,10 +1,10 @@
 """An index of a run's stored results and answers for resuming it: results by result key, answers by answer key."""
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,7 +15,7 @@ from agentv.storage.records.decode import ANSWERS, CASES, RESULTS, LineDecoder
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
-from agentv.storage.run.stored import Generations, StoredRun, slot_name
+from agentv.storage.run.stored import Generations, StoredRun, slot_name, with_seq
 from agentv.types.errors import StorageError
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
@@ -26,6 +26,17 @@ _ONE_LINE = 16 * 1024
 _BUCKETS = 1024
 _OFFSET_BITS = 40
 _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
+
+
+_MARKED = 32
+"""Of so many lines, the offset of the first is remembered, to find the number of a line by counting from there."""
+
+
+class Found(NamedTuple):
+    """A line and the byte at which it begins."""
+
+    line: bytes
+    at: int
 
 
 class LineIndex:
@@ -43,6 +54,18 @@ class LineIndex:
             self._file = open_lines(path, buffering=_ONE_LINE)
         self._key_of = key_of
         self._buckets = [array("Q") for _ in range(_BUCKETS)]
+        self._marks = array("Q")
+
+    def mark(self, number: int, at: int) -> None:
+        """Note where line `number`, from 0, begins. To be called for each line, in order, if `number_at` is."""
+        if number % _MARKED == 0:
+            self._marks.append(at)
+
+    def number_at(self, at: int) -> int:
+        """Return the number, from 0, of the line that begins at byte `at`."""
+        before = bisect_right(self._marks, at) - 1
+        self._file.seek(self._marks[before])
+        return before * _MARKED + self._file.read(at - self._marks[before]).count(b"\n")
 
     def close(self) -> None:
         """Close the file."""
@@ -56,17 +79,17 @@ class LineIndex:
             bucket.pop(place)
         bucket.insert(bisect_left(bucket, prefix | at), prefix | at)
 
-    def get(self, key: str) -> bytes | None:
+    def get(self, key: str) -> Found | None:
         """Return the line with a key, or None."""
         return self._find(key, *self._bucket(key))[1]
 
-    def pop(self, key: str) -> bytes | None:
+    def pop(self, key: str) -> Found | None:
         """Return the line with a key and remove it from the index."""
         bucket, prefix = self._bucket(key)
-        place, line = self._find(key, bucket, prefix)
+        place, found = self._find(key, bucket, prefix)
         if place is not None:
             bucket.pop(place)
-        return line
+        return found
 
     def lines(self) -> Iterator[bytes]:
         """Yield all indexed lines in the order of the file."""
@@ -78,14 +101,15 @@ class LineIndex:
         digest = digest_of(key)
         return self._buckets[digest % _BUCKETS], digest >> _OFFSET_BITS << _OFFSET_BITS
 
-    def _find(self, key: str, bucket: "array[int]", prefix: int) -> tuple[int | None, bytes | None]:
+    def _find(self, key: str, bucket: "array[int]", prefix: int) -> tuple[int | None, Found | None]:
         """Return the place in the bucket and the line of a key."""
         for place in range(bisect_left(bucket, prefix), len(bucket)):
             if bucket[place] & ~_OFFSET_MASK != prefix:
                 break
-            line = self._line(bucket[place] & _OFFSET_MASK)
+            at = bucket[place] & _OFFSET_MASK
+            line = self._line(at)
             if self._key_of(line) == key:
-                return place, line
+                return place, Found(line, at)
         return None, None
 
     def _line(self, at: int) -> bytes:
@@ -104,7 +128,6 @@ class _Head(Subset, frozen=True):
     WHOLE = CaseResult
 
     slot: ResultKey = ResultKey("", "", "")
-    seq: int = _NONE
     generation: int = 0
     answer_key: str = ""
     answer_ref: AnswerRef = AnswerRef(_NONE)
@@ -141,7 +164,7 @@ class StoredRows:
 
     def take(self, key: ResultKey) -> CaseResult | None:
         """Return the current result with a result key, or None, and remove it from the index."""
-        return self._decoded(self._rows.pop(slot_name(key)), RESULTS)
+        return self._decoded(self._rows, self._rows.pop(slot_name(key)), RESULTS)
 
     def left(self) -> Iterator[ResultKey]:
         """Yield the keys of results that were not taken."""
@@ -150,11 +173,11 @@ class StoredRows:
 
     def find(self, key: ResultKey) -> CaseResult | None:
         """Return the current result with a result key, or None; it stays in the index."""
-        return self._decoded(self._rows.get(slot_name(key)), RESULTS)
+        return self._decoded(self._rows, self._rows.get(slot_name(key)), RESULTS)
 
     def answer(self, suite: str, key: str) -> Answer | None:
         """Return a suite's latest answer with an answer key, preferring those without an error."""
-        return self._decoded(self._answers.get(f"{suite}\0{key}"), ANSWERS)
+        return self._decoded(self._answers, self._answers.get(f"{suite}\0{key}"), ANSWERS)
 
     def next_generation(self, key: ResultKey, row: CaseResult | None) -> int:
         """Return the generation of a result that replaces `row` and unjudged answers; 0 for a new result key."""
@@ -168,7 +191,8 @@ class StoredRows:
         """
         judged = bytearray()
         generations = Generations()
-        for at, head in _heads(path):
+        for number, at, head in _heads(path):
+            self._rows.mark(number, at)
             if not generations.add(head.slot, head.generation):
                 continue
             self._rows.put(slot_name(head.slot), at)
@@ -177,26 +201,30 @@ class StoredRows:
         return judged
 
     def _index_answers(self, path: Path, judged: bytearray) -> None:
-        for at, head in _heads(path):
+        for number, at, head in _heads(path):
+            self._answers.mark(number, at)
             key = _lookup_key(head)
             if head.error is None or self._has_no_good_answer(key):
                 self._answers.put(key, at)
-            if not _has_bit(judged, head.seq):
+            if not _has_bit(judged, number):
                 name = digest_of(slot_name(head.slot))
                 self._unjudged[name] = max(head.generation, self._unjudged.get(name, _NONE))
 
     def _has_no_good_answer(self, key: str) -> bool:
-        line = self._answers.get(key)
-        return line is None or _decode_head(line).error is not None
+        found = self._answers.get(key)
+        return found is None or _decode_head(found.line).error is not None
 
-    def _decoded(self, line: bytes | None, decoder: LineDecoder[Stored]) -> Stored | None:
+    def _decoded(self, index: LineIndex, found: Found | None, decoder: LineDecoder[Stored]) -> Stored | None:
         """Return the value of a line, None for no line. Raises StorageError when it cannot be read."""
-        if line is None:
+        if found is None:
             return None
+        line = found.line
         try:
             if b'"$blob":' in line:
-                return decoder.of_record(self._blobs.resolve(decode(line)))
-            return decoder.of_line(line)
+                value = decoder.of_record(self._blobs.resolve(decode(line)))
+            else:
+                value = decoder.of_line(line)
+            return with_seq(value, index.number_at(found.at)) if value.seq is None else value
         except ValueError as error:
             case = _decode_head(line).slot.eval_id
             raise StorageError(f"{self._folder}: a stored line of case {case!r} cannot be read: {error}") from error
@@ -242,9 +270,10 @@ class StoredCases:
 
     def find(self, suite: str, eval_id: str) -> CaseRecord | None:
         """Return the first case with an id, None if there is none."""
-        line = self._lines.get(f"{suite}\0{eval_id}")
-        if line is None:
+        found = self._lines.get(f"{suite}\0{eval_id}")
+        if found is None:
             return None
+        line = found.line
         try:
             if b'"$blob":' in line:
                 return CASES.of_record(self._blobs.resolve(decode(line)))
@@ -258,14 +287,14 @@ def _lookup_key(head: _Head) -> str:
     return f"{head.slot.suite}\0{head.answer_key}"
 
 
-def _heads(path: Path) -> Iterator[tuple[int, _Head]]:
-    """Yield the offset and the head of each whole line."""
+def _heads(path: Path) -> Iterator[tuple[int, int, _Head]]:
+    """Yield the number, from 0, the offset and the head of each whole line."""
     at = 0
-    for number, line in enumerate(whole_lines(path), start=1):
+    for number, line in enumerate(whole_lines(path)):
         try:
-            yield at, _decode_head(line)
+            yield number, at, _decode_head(line)
         except (ValueError, RecursionError) as error:
-            raise StorageError(f"{path}:{number}: {reason(error)}") from error
+            raise StorageError(f"{path}:{number + 1}: {reason(error)}") from error
         at += len(line) + 1
 
 

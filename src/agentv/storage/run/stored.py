@@ -28,6 +28,16 @@ SCORED = "scored"
 """The key of the plan of a run of given answers, which says how its lines were read."""
 
 
+R = TypeVar("R")
+
+
+def with_seq(row: R, seq: int) -> R:
+    """Return a stored line's value with its number; a line that a node stored does not have it."""
+    if isinstance(row, Answer | CaseResult) and row.seq is None:
+        msgspec.structs.force_setattr(row, "seq", seq)
+    return row
+
+
 def slot_name(key: ResultKey) -> str:
     """Return a result key as one text, for sets and maps of digests."""
     prompt = "" if key.prompt is None else f"\0{key.prompt}"
@@ -56,7 +66,6 @@ class Generations:
 
 
 Row_co = TypeVar("Row_co", covariant=True)
-R = TypeVar("R")
 
 
 class LineReader(Protocol[Row_co]):
@@ -305,11 +314,10 @@ class StoredRun:
 
     def _row(self, name: str, number: int, line: bytes, decoder: LineReader[Row_co]) -> Row_co:
         try:
-            if b'"$blob":' in line:
-                return decoder.of_record(self._blobs.resolve(decode(line)))
-            return decoder.of_line(line)
+            row = decoder.of_record(self._blobs.resolve(decode(line))) if b'"$blob":' in line else decoder.of_line(line)
         except (ValueError, StorageError) as error:
             raise StorageError(f"{self.folder / name}:{number}: {error}") from error
+        return with_seq(row, number - 1)
 
 
 def open_run(folder: Path) -> StoredRun:

@@ -20,13 +20,27 @@ class LinesTotal(Struct, frozen=True, kw_only=True):
     crc32: str
 
 
-class SegmentRecord(Struct, frozen=True, kw_only=True):
-    """A segment: part `part`, from 0, of `file`, with its lines, size and CRC-32; `total` is of all parts so far."""
+class SegmentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A segment: part `part`, from 0, of `file`, with its lines, size and CRC-32; `total` is of all parts so far.
+
+    `name` is that of the file or object; None is the usual one, which follows from `file` and `part`.
+    """
 
     schema: str = always(SEGMENT_SCHEMA)
     file: str
     part: int
+    name: str | None = None
     lines: int
     bytes: int
     crc32: str
     total: LinesTotal
+
+
+class UploadedSegment(Struct, frozen=True, kw_only=True):
+    """Lines of `file` that a node has put beside the run's segments, as `name`; they count once they are listed."""
+
+    file: str
+    name: str
+    lines: int
+    bytes: int
+    crc32: int
