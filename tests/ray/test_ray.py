@@ -9,6 +9,8 @@ import pytest
 from tests.support.ray_cluster import RayCluster
 from tests.support.ray_kills import PARTS, Part, run_and_kill, write_project
 
+from agentv.storage.run.stored import open_run
+
 
 def test_a_run_on_three_nodes(cluster: RayCluster, tmp_path: Path) -> None:
     write_project(tmp_path, cases=60)
@@ -19,15 +21,29 @@ def test_a_run_on_three_nodes(cluster: RayCluster, tmp_path: Path) -> None:
     assert len({process for _, process in calls}) == 3
 
 
-def test_the_driver_moves_the_rows_to_segments(cluster: RayCluster, tmp_path: Path) -> None:
+def test_nodes_store_their_rows_as_segments(cluster: RayCluster, tmp_path: Path) -> None:
     write_project(tmp_path, cases=60)
     done = cluster.run(tmp_path, "run", ".", "--segments", "place")
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (tmp_path / ".agentv" / "runs").iterdir()
     assert sorted(path.name for path in run.glob("*.jsonl")) == ["events.jsonl", "segments.jsonl"]
-    (results,) = (tmp_path / "place" / run.name).glob("results-*.jsonl")
-    rows = [json.loads(line)["eval_id"] for line in results.read_text().splitlines()]
+    segments = list((tmp_path / "place" / run.name).glob("results-*.jsonl"))
+    assert len(segments) >= 3
+    rows = [json.loads(line)["eval_id"] for path in segments for line in path.read_text().splitlines()]
     assert sorted(rows) == sorted(f"case-{number}" for number in range(60))
+    assert [row.eval_id for row in open_run(run).results()] != []
+    resumed = cluster.run(tmp_path, "resume", "latest")
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert "60 results unchanged; 0 target calls" in resumed.stdout
+
+
+def test_no_row_of_a_killed_node_with_segments_is_lost(cluster: RayCluster, tmp_path: Path) -> None:
+    cases = 300
+    options = ("--segments", "place")
+    ended = run_and_kill(cluster, tmp_path, "process", cases=cases, after_calls=200, options=options)
+    assert ended.code == 0, ended.said
+    assert ended.rows == Counter(f"case-{number}" for number in range(cases))
+    assert ended.bills.total() < 2 * cases
 
 
 @pytest.mark.parametrize("part", PARTS)

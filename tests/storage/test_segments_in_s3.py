@@ -1,11 +1,14 @@
 """Segments in S3, spoken by a real client to a server of its own that speaks S3."""
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.test_backends import write_cases
 from tests.storage.test_segments import add, cut_at, rows, write
+from tests.support.cluster import ProcessMachines, run_on, stored_rows
 from tests.support.ports import free_port, running
 from tests.support.stored import at_noon, make_run
 
@@ -63,6 +66,24 @@ def test_a_run_in_s3_is_read_and_continued(tmp_path: Path, bucket: str) -> None:
     assert list(changed_files(moved, load_checksums(moved))) == []
     remove_run(moved.folder)
     assert s3fs.S3FileSystem().find("runs-of-tests/team") == []
+
+
+def test_segments_of_nodes_in_s3_are_read_and_deleted(tmp_path: Path, bucket: str) -> None:
+    (tmp_path / ".agentv").mkdir()
+    (tmp_path / ".agentv" / "targets.yaml").write_text(
+        "targets:\n  - {name: upper, provider: mock, response: A, workers: 2}\n"
+    )
+    names = [f"case-{number}" for number in range(10)]
+    write_cases(tmp_path, names)
+    report = asyncio.run(run_on(tmp_path, ProcessMachines(2), segments=bucket))
+    assert sorted(row.eval_id for row in stored_rows(report)) == names
+    run = Path(str(report.folder))
+    files = s3fs.S3FileSystem()
+    assert len(files.glob(f"runs-of-tests/{run.name}/results-*-*.jsonl")) == 2
+    files.pipe_file(f"runs-of-tests/{run.name}/results-0a1b2c3d-000009.jsonl", b"never listed")
+    remove_run(run)
+    files.invalidate_cache()
+    assert files.find(f"runs-of-tests/{run.name}") == []
 
 
 def test_an_object_that_is_gone_is_an_error_with_its_line(tmp_path: Path, bucket: str) -> None:

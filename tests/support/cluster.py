@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from agentv.engine.cluster.driver import Node, NodeLostError, Timing
 from agentv.engine.cluster.lines import decode_grant, encode_lines
 from agentv.engine.cluster.node import NodeWork
+from agentv.engine.cluster.node_segments import SpoolRules
 from agentv.engine.cluster.opening import OpenMachines
 from agentv.engine.cluster.tasks import RunSpec, decode_tasks
 from agentv.engine.planning.inputs import load_inputs
@@ -24,13 +25,13 @@ from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
 from agentv.loading.files.places import find_eval_files, find_home
-from agentv.storage.records.decode import RESULTS
+from agentv.storage.run.stored import open_run
 from agentv.types.events import Observer
 from agentv.types.protocols import QuotaLease
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
-QUICK = Timing(wait_s=0.05, lease_s=0.4, search_s=0.02, grace_s=0.3, stop_s=1.0)
+QUICK = Timing(wait_s=0.05, lease_s=0.4, search_s=0.02, grace_s=0.3, stop_s=1.0, store_s=2.0, list_s=0.05)
 
 
 About = tuple[Mapping[str, float], Mapping[str, str]]
@@ -40,6 +41,8 @@ About = tuple[Mapping[str, float], Mapping[str, str]]
 class ProcessNode:
     """A node in this process. After `lose` nothing reaches it, as with a machine without a network."""
 
+    rules = SpoolRules()
+
     def __init__(self, name: str, spec: bytes, env: Mapping[str, str], about: About = ({}, {})) -> None:
         self.name = name
         self.resources, self.labels = about
@@ -47,7 +50,9 @@ class ProcessNode:
         self._env = env
         self._lost = asyncio.Event()
         self.has_stopped_itself = asyncio.Event()
-        self.work = NodeWork(pickle.loads(spec), machine=name, on_lost=self._end, lease_s=QUICK.lease_s)
+        self.work = NodeWork(
+            pickle.loads(spec), machine=name, on_lost=self._end, lease_s=QUICK.lease_s, spool_rules=self.rules
+        )
 
     def _end(self) -> None:
         """End as the process of a node does: no call reaches it any more."""
@@ -85,6 +90,14 @@ class ProcessNode:
 
     async def _take(self, wait_s: float) -> bytes:
         return encode_lines(await self.work.take(wait_s))
+
+    async def flush(self) -> None:
+        self._check()
+        self.work.flush()
+
+    async def listed(self, name: str, first: int | None) -> None:
+        self._check()
+        self.work.listed(name, first)
 
     async def stop(self) -> bytes:
         self._check()
@@ -173,8 +186,7 @@ async def run_on(
 def stored_rows(report: RunReport) -> list[CaseResult]:
     """Return the rows of a run's folder."""
     assert report.folder is not None
-    lines = Path(report.folder, "results.jsonl").read_bytes().splitlines()
-    return [RESULTS.of_line(line) for line in lines]
+    return list(open_run(Path(report.folder)).all_results())
 
 
 class Calls:

@@ -5,11 +5,14 @@ import os
 import signal
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from tests.durability.witness import billing
 from tests.support.ray_cluster import MODEL_KEY, RayCluster
+
+from agentv.storage.files.run_file import whole_lines
 
 Part = Literal["node", "raylet", "process", "quota", "driver"]
 PARTS: tuple[Part, ...] = ("node", "raylet", "process", "quota", "driver")
@@ -66,14 +69,22 @@ class Ended(NamedTuple):
 
 
 def run_and_kill(
-    cluster: RayCluster, folder: Path, part: Part, *, cases: int, after_calls: int, number: int = 0, workers: int = 5
+    cluster: RayCluster,
+    folder: Path,
+    part: Part,
+    *,
+    cases: int,
+    after_calls: int,
+    number: int = 0,
+    workers: int = 5,
+    options: Sequence[str] = (),
 ) -> Ended:
     """Run so many cases, kill a part of node `number` after so many calls, and resume if the run could not end."""
     with billing(folder, latency_s=CALL_S, within=cluster.command) as witness:
         write_project(folder, cases=cases, workers=workers, url=witness.url)
         shared = ("--ray-address", cluster.address, "--shared-path", str(folder))
         driver = subprocess.Popen(
-            cluster.agentv("run", ".", "--budget-usd", "1000", "--backend", "ray", *shared),
+            cluster.agentv("run", ".", "--budget-usd", "1000", "--backend", "ray", *shared, *options),
             cwd=folder,
             env=cluster.env,
             stdout=subprocess.PIPE,
@@ -90,7 +101,7 @@ def run_and_kill(
             done = cluster.run(folder, "resume")
             code, said = done.returncode, said + done.stdout + done.stderr
         (run,) = (folder / ".agentv" / "runs").iterdir()
-        rows = (json.loads(line)["eval_id"] for line in (run / "results.jsonl").read_text().splitlines())
+        rows = (json.loads(line)["eval_id"] for line in whole_lines(run / "results.jsonl"))
         return Ended(code, said, Counter(rows), witness.bills(), is_resumed)
 
 

@@ -133,7 +133,8 @@ class Observer(Protocol):
     """Observes a run. Called in the run's own thread, one event at a time; must return quickly.
 
     An observer of only some types of events may list their classes in an attribute `event_types`, a tuple. One without
-    receives every event but `LogLine`.
+    receives every event but `LogLine`. One that sets `needs_whole_rows` to False gets finished rows without answer,
+    messages, requests and replies of judges if the run stores them elsewhere.
     """
 
     def notify(self, event: RunEvent) -> None:

@@ -85,6 +85,11 @@ class CheckedOutput(Struct):
         """The events that the observer takes, None if it lists none."""
         return getattr(self.observer, "event_types", None)
 
+    @property
+    def needs_whole_rows(self) -> bool:
+        """False if the observer says that it needs no large parts of finished rows."""
+        return getattr(self.observer, "needs_whole_rows", True)
+
     def notify(self, event: RunEvent) -> None:
         """Forward one event. An OSError is stored and raised."""
         try:

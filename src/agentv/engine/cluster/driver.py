@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, Self
@@ -12,33 +12,41 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.budget import BudgetStop
 from agentv.engine.cluster.lines import (
+    AnsweredLine,
     BudgetLine,
     Crash,
+    EndedRow,
     Line,
     LogText,
+    NodeDone,
     NoteText,
     NotStored,
     QuotaLine,
     QuotaLoss,
     RetryLine,
+    SegmentLine,
     StoredLine,
     decode_lines,
     encode_grant,
 )
+from agentv.engine.cluster.node_segments import MOST_UNLISTED, slot_of
 from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.case import crashed_row, failed_row, not_begun_row, wanted_workspace
-from agentv.engine.running.recorder import RunRecorder
+from agentv.engine.running.recorder import UNLISTED, RunRecorder
+from agentv.execution.backends.local import LocalBackend
 from agentv.execution.quotas import QuotaClient
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS
+from agentv.storage.records.encode import numbered
 from agentv.types.cases import EvalCase
 from agentv.types.errors import AgentvError, ClusterError, ConfigError, QuotaError, StorageError
-from agentv.types.events import LogLine
+from agentv.types.events import AnswerArrived, LogLine
 from agentv.types.failures import Failure
-from agentv.types.protocols import NODE_LEASE_S, Clock, EncodedCaseStore
+from agentv.types.protocols import NODE_LEASE_S, Clock, EncodedCaseStore, SegmentStore
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
+from agentv.types.records.segment import UploadedSegment
 from agentv.types.targets import ResolvedTarget
 
 
@@ -48,7 +56,7 @@ class Timing(Struct, frozen=True):
     A node waits `wait_s` for the first line before it answers without one, and this renews its leases; without a call
     for `lease_s` it stops its own. The driver looks for new nodes every `search_s`, waits for one `grace_s` if there is
     none left, and gives a node `begin_s` to read the run's files and check the targets, and `stop_s` to close what it
-    opened.
+    opened; `store_s` more if it stores its rows. A segment that cannot be listed is tried again after `list_s`.
     """
 
     wait_s: float = 1.0
@@ -57,6 +65,8 @@ class Timing(Struct, frozen=True):
     grace_s: float = 30.0
     begin_s: float = 300.0
     stop_s: float = 5.0
+    store_s: float = 60.0
+    list_s: float = 5.0
 
 
 ROUNDING = 1e-9
@@ -100,6 +110,12 @@ class Node(Protocol):
     async def grant(self, number: int, grant: bytes) -> None:
         """Answer a request for a lease of the quota (`encode_grant`)."""
 
+    async def flush(self) -> None:
+        """Store the rows that are finished, or send them: the driver waits for them."""
+
+    async def listed(self, name: str, first: int | None) -> None:
+        """Say at which line of its file a segment begins; None if it could not be listed."""
+
     async def stop(self) -> bytes:
         """Cancel the rows in flight, close everything, and return the remaining lines."""
 
@@ -130,11 +146,13 @@ class LeasedRow(Struct):
 
 
 class NodeSession:
-    """What the driver knows about one node: the rows that it runs."""
+    """What the driver knows about one node: the rows that it runs, and those that it has finished, but not listed."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.rows: dict[ResultKey, LeasedRow] = {}
+        self.unlisted: dict[ResultKey, LeasedRow] = {}
+        self.is_done = False
         self.in_flight: Counter[int] = Counter()  # by the id of the target: names may repeat between folders
         self.used: Counter[str] = Counter()
         self.pending: list[TaskData] = []
@@ -162,6 +180,8 @@ class NodeSession:
         if not self.can_run(target):
             return 0
         room = most + self._rows_ahead(target, most) - self.in_flight[id(target)]
+        if self.unlisted:
+            room = min(room, MOST_UNLISTED - len(self.unlisted) - len(self.rows))
         for name, amount in target.resources.items():
             free = self._amount(name) - self.used[name.lower()]
             room = min(room, int(free / amount + ROUNDING))
@@ -209,6 +229,9 @@ class Cluster:
 
     `workers` returns the number of concurrent rows of a target on one node. The nodes lease permits and money over
     `quota`; `on_budget_stop` is called when the money is used up. Use it as an async context manager.
+
+    With `segments` the nodes store the rows: a row that a node has finished is UNLISTED, and is recorded when its
+    segment is listed there; `settle` waits for that.
     """
 
     def __init__(
@@ -220,6 +243,7 @@ class Cluster:
         clock: Clock,
         quota: QuotaClient,
         on_budget_stop: Callable[[BudgetStop], None],
+        segments: SegmentStore | None = None,
     ) -> None:
         self._machines = machines
         self._timing = machines.timing
@@ -236,7 +260,12 @@ class Cluster:
         self._sessions: list[NodeSession] = []
         self._changed = asyncio.Event()
         self._is_awaited = False
-        self._is_closing = False
+        self._segments = segments
+        self._unlisted = self._ended(None)
+        self._listings: set[asyncio.Task[None]] = set()
+        self._repeats: set[asyncio.Task[None]] = set()
+        self._stepped = asyncio.Event()
+        self._closing = asyncio.Event()
         self._search: asyncio.Task[None] | None = None
         self._calls: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -331,9 +360,14 @@ class Cluster:
 
     def _begin_call(self, call: Coroutine[None, None, None]) -> None:
         """Call a node without waiting for the answer."""
-        calling = asyncio.create_task(call)
-        self._calls.add(calling)
-        calling.add_done_callback(self._calls.discard)
+        self._begin_in(self._calls, call)
+
+    def _begin_in(self, tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
+        """Do some work in a task that is in a set until it ends."""
+        task = asyncio.create_task(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        task.add_done_callback(lambda _task: self._stepped.set())
 
     async def _give(self, session: NodeSession) -> None:
         tasks, session.pending = session.pending, []
@@ -447,7 +481,7 @@ class Cluster:
     async def _serve(self, session: NodeSession) -> None:
         """Store the lines of a node until it is lost."""
         try:
-            while not self._is_closing:
+            while not session.is_done and (self._segments is not None or not self._closing.is_set()):
                 async with asyncio.timeout(self._timing.wait_s + 2 * self._timing.lease_s):
                     data = await session.node.take(self._timing.wait_s)
                 for line in decode_lines(data).lines:
@@ -468,16 +502,29 @@ class Cluster:
         if session.work is not None and session.work is not asyncio.current_task():
             session.work.cancel()
         what = str(error) or "it does not answer"
-        rows = "1 row is" if len(session.rows) == 1 else f"{len(session.rows)} rows are"
+        unlisted = [row.task for row in session.unlisted.values()]
+        count = len(session.rows) + len(unlisted)
+        rows = "1 row is" if count == 1 else f"{count} rows are"
         self._recorder.note(f"node {session.node.name} was lost ({what}); {rows} run by other nodes")
         for row in session.rows.values():
             if not row.result.done():
                 row.result.set_exception(NodeLostError(what))
+        if unlisted:
+            session.unlisted.clear()
+            self._begin_in(self._repeats, self._repeat(unlisted))
         self._nodes_changed()
+
+    async def _repeat(self, tasks: Sequence[CaseTask]) -> None:
+        """Run rows again that a lost node had finished, but not stored."""
+        try:
+            await LocalBackend(self._most_rows(tasks[0].target)).run(self.run, tasks, self._recorder.row)
+        except Exception as error:  # noqa: BLE001 - there is no node left, for example: it ends the run
+            self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
         """End the run: the rows in flight raise the error."""
         self._failure = error
+        self._stepped.set()
         for session in self._sessions:
             for row in session.rows.values():
                 if not row.result.done():
@@ -489,6 +536,14 @@ class Cluster:
         match line:
             case StoredLine():
                 self._store_line(session, line)
+            case EndedRow(row=key, error=error) if key in session.rows:
+                row = session.unlisted[key] = self._end(session, key)
+                if not row.result.done():
+                    row.result.set_result(self._unlisted if error is None else self._ended(error))
+            case SegmentLine():
+                self._store_segment(session, line)
+            case NodeDone():
+                session.is_done = True
             case Crash(row=key, message=message) if key in session.rows:
                 row = self._end(session, key)
                 if not row.result.done() and isinstance(row.task.case, EvalCase):
@@ -497,14 +552,84 @@ class Cluster:
                     row.result.set_result(failed)
             case NotStored(message=message):
                 self._fail(StorageError(f"node {session.node.name}: {message}"))
+            case QuotaLine() | QuotaLoss() | BudgetLine():
+                self._lease_amounts(session, line)
+            case RetryLine() | LogText() | NoteText() | AnsweredLine():
+                self._report(line)
+
+    def _lease_amounts(self, session: NodeSession, line: QuotaLine | QuotaLoss | BudgetLine) -> None:
+        """Answer a node that requests permits or money, or end the run because there are none."""
+        match line:
             case QuotaLine():
                 self._begin_call(self._grant(session, line))
             case QuotaLoss(reason=reason):
                 self._quota.on_loss(reason)
             case BudgetLine(stop=stop):
                 self._on_budget_stop(stop)
-            case RetryLine() | LogText() | NoteText():
-                self._report(line)
+
+    def _ended(self, error: Failure | None) -> CaseResult:
+        """Return what stands for a row that a node has finished: only how it ended, for those that depend on it."""
+        return CaseResult(
+            run_id=self._recorder.store.run_id,
+            seq=UNLISTED,
+            timestamp=self._clock(),
+            dataset="",
+            status="pass" if error is None else "error",
+            score=None,
+            verdict=None,
+            error=error,
+        )
+
+    def _store_segment(self, session: NodeSession, line: SegmentLine) -> None:
+        """List a segment. From now on its rows are stored even if the node is lost."""
+        slots = (slot_of(row) for row in line.rows)
+        leased = {slot: session.unlisted.pop(slot) for slot in slots if slot in session.unlisted}
+        self._begin_in(self._listings, self._list(session, line, leased))
+
+    async def _list(self, session: NodeSession, line: SegmentLine, leased: Mapping[ResultKey, LeasedRow]) -> None:
+        """List a segment, record its rows, and tell the node the number of its first line."""
+        try:
+            first = await self._listed(line.segment)
+            if first is None:  # the node sends the rows themselves
+                session.unlisted.update(leased)
+            else:
+                for number, row in enumerate(map(RESULTS.of_line, line.rows), start=first):
+                    self._recorder.row(numbered(row, seq=number, run_id=row.run_id))
+            self._wake()
+            await session.node.listed(line.segment.name, first)
+        except NodeLostError as error:
+            self._lose(session, error)
+        except Exception as error:  # noqa: BLE001 - a full disk, for example: it ends the run
+            self._fail(error)
+
+    async def _listed(self, segment: UploadedSegment) -> int | None:
+        """Return the number of a segment's first line once it is listed; None if that fails until the run ends."""
+        while self._segments is not None:
+            first = await self._segments.list_segment(segment)
+            if first is not None or self._closing.is_set():
+                return first
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._timing.list_s):
+                    await self._closing.wait()
+        return None
+
+    async def settle(self) -> None:
+        """Wait until all rows that nodes have finished are recorded; those of a lost node are run again first."""
+        while self._failure is None:
+            waiting = [session for session in self._sessions if session.unlisted]
+            if not (waiting or self._listings or self._repeats):
+                return
+            for session in waiting:
+                self._begin_call(self._flush(session))
+            self._stepped.clear()
+            await self._stepped.wait()
+        raise self._failure
+
+    async def _flush(self, session: NodeSession) -> None:
+        try:
+            await session.node.flush()
+        except NodeLostError as error:
+            self._lose(session, error)
 
     def _store_line(self, session: NodeSession, line: StoredLine) -> None:
         if line.file == "case":
@@ -512,17 +637,24 @@ class Cluster:
                 self._recorder.case(CASES.of_line(line.line))
             else:
                 self._encoded_cases.append_encoded_case(line.line)
-        elif line.row not in session.rows:
             return
-        elif line.file == "answer":
-            session.rows[line.row].answers.append(self._recorder.answer(ANSWERS.of_line(line.line)))
+        leased = session.rows.get(line.row) or session.unlisted.get(line.row)
+        if leased is None:
+            return
+        if line.file == "answer":
+            leased.answers.append(self._recorder.answer(ANSWERS.of_line(line.line)))
+        elif line.row in session.unlisted:
+            self._recorder.row(_with_answer(RESULTS.of_line(line.line), session.unlisted.pop(line.row)))
+            self._stepped.set()
         else:
             row = self._end(session, line.row)
             if not row.result.done():
                 row.result.set_result(_with_answer(RESULTS.of_line(line.line), row))
 
-    def _report(self, line: RetryLine | LogText | NoteText) -> None:
+    def _report(self, line: RetryLine | LogText | NoteText | AnsweredLine) -> None:
         match line:
+            case AnsweredLine(answer=answer):
+                self._recorder.emit(AnswerArrived(ANSWERS.of_line(answer)))
             case RetryLine(row=key, kind=kind, error=error, wait_s=wait_s):
                 self._recorder.retry(key, kind, error, wait_s)
             case LogText(row=key, target=target, text=text):
@@ -532,6 +664,7 @@ class Cluster:
 
     def _end(self, session: NodeSession, key: ResultKey) -> LeasedRow:
         row = session.end(key)
+        self._stepped.set()
         if self._is_awaited:  # after the result is counted, since it may stop the run
             self._is_awaited = False
             asyncio.get_running_loop().call_soon(self._wake)
@@ -539,18 +672,20 @@ class Cluster:
 
     async def _close(self) -> None:
         """Stop the nodes, store their last lines, and leave the cluster."""
-        self._is_closing = True
-        if self._search is not None:
-            self._search.cancel()
+        self._closing.set()
+        for work in (*self._repeats, *([] if self._search is None else [self._search])):
+            work.cancel()
         sessions, self._sessions = self._sessions, []
         await asyncio.gather(*map(self._stop, sessions), return_exceptions=True)
-        await asyncio.gather(*self._calls, return_exceptions=True)
+        await asyncio.gather(*self._calls, *self._listings, return_exceptions=True)
         await self._machines.aclose()
 
     async def _stop(self, session: NodeSession) -> None:
         """Stop a node; store what its last call brings, then the lines that were left."""
+        is_served = session.work is not None and not session.work.done()
+        store_s = self._timing.store_s if self._segments is not None and is_served else 0.0
         try:
-            async with asyncio.timeout(self._timing.stop_s):
+            async with asyncio.timeout(self._timing.stop_s + store_s):
                 lines = decode_lines(await session.node.stop()).lines
                 if session.work is not None:
                     await asyncio.wait({session.work})
@@ -562,6 +697,10 @@ class Cluster:
             if session.work is not None:
                 session.work.cancel()
             session.node.kill()
+            if session.unlisted:
+                count = len(session.unlisted)
+                rows = "1 row that it had finished is" if count == 1 else f"{count} rows that it had finished are"
+                self._recorder.note(f"node {session.node.name}: {rows} not stored, and run again by agentv resume")
 
 
 def _wanted(target: ResolvedTarget) -> str:

@@ -6,8 +6,10 @@ import msgspec
 from msgspec import Struct
 
 from agentv.engine.calling.budget import BudgetStop
+from agentv.types.failures import Failure
 from agentv.types.protocols import QuotaGrant, QuotaRequest
 from agentv.types.records.answer import ResultKey
+from agentv.types.records.segment import UploadedSegment
 
 MOST_LINES = 50
 """The most rows in one message."""
@@ -49,6 +51,30 @@ class StoredLine(Struct, frozen=True, tag="line", array_like=True):
     line: bytes
 
 
+class EndedRow(Struct, frozen=True, tag="ended", array_like=True):
+    """A row that a node has finished and stores itself; `error` is the reason if it ended without a score."""
+
+    row: ResultKey
+    error: Failure | None
+
+
+class AnsweredLine(Struct, frozen=True, tag="answered", array_like=True):
+    """An answer that a node stores itself, without its large parts, for observers."""
+
+    answer: bytes
+
+
+class SegmentLine(Struct, frozen=True, tag="segment", array_like=True):
+    """A segment that a node has uploaded, to be listed; `rows` are its results, without their large parts."""
+
+    segment: UploadedSegment
+    rows: list[bytes]
+
+
+class NodeDone(Struct, frozen=True, tag="done", array_like=True):
+    """A node that was stopped has nothing left to store."""
+
+
 class QuotaLine(Struct, frozen=True, tag="quota", array_like=True):
     """A request for a lease of the quota that the driver holds; the grant for `number` is the answer."""
 
@@ -81,7 +107,21 @@ class NotStored(Struct, frozen=True, tag="not_stored", array_like=True):
     message: str
 
 
-Line = StoredLine | RetryLine | LogText | NoteText | QuotaLine | QuotaLoss | BudgetLine | Crash | NotStored
+Line = (
+    StoredLine
+    | EndedRow
+    | AnsweredLine
+    | SegmentLine
+    | NodeDone
+    | RetryLine
+    | LogText
+    | NoteText
+    | QuotaLine
+    | QuotaLoss
+    | BudgetLine
+    | Crash
+    | NotStored
+)
 
 
 class Lines(Struct, frozen=True, array_like=True):

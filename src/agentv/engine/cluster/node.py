@@ -16,18 +16,23 @@ from agentv.engine.cluster.lines import (
     GATHER_S,
     MOST_BYTES,
     MOST_LINES,
+    AnsweredLine,
     BudgetLine,
     Crash,
+    EndedRow,
     Line,
     Lines,
     LogText,
+    NodeDone,
     NoteText,
     NotStored,
     QuotaLine,
     QuotaLoss,
     RetryLine,
+    SegmentLine,
     StoredLine,
 )
+from agentv.engine.cluster.node_segments import NodeSegments, SpoolRules, check_place, slim_answer
 from agentv.engine.cluster.packing import discard, placed_workspaces, unpack
 from agentv.engine.cluster.tasks import RunSpec, TaskData, TaskReader, load_plan, moved_path
 from agentv.engine.cluster.workspaces import PlacedWorkspaces
@@ -38,16 +43,20 @@ from agentv.engine.running.answer_cache import make_run_cache
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.health import failed_check
+from agentv.engine.running.recorder import judge_outcomes
 from agentv.execution.quotas import QuotaClient
 from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import files_of
+from agentv.scoring.results.aggregation import row_state
 from agentv.storage.records.encode import answer_line, case_line, result_line
 from agentv.storage.records.json_line import encode
+from agentv.storage.run.blobs import may_have_blobs
 from agentv.types.errors import StorageError
 from agentv.types.events import LogLine
 from agentv.types.protocols import NODE_LEASE_S, Amounts, Clock, QuotaGrant, QuotaLease, QuotaRequest
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer, ResultKey
+from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 
 
@@ -66,11 +75,13 @@ class Outbox:
         self._lines.append(line)
         self._count(line, 1)
         self._has_lines.set()
-        if self._has_a_message or isinstance(line, QuotaLine):  # a call waits for the grant
+        if self._has_a_message or isinstance(line, QuotaLine | SegmentLine):  # something waits for the answer
             self._is_full.set()
 
     def _count(self, line: Line, sign: int) -> None:
-        if isinstance(line, StoredLine):
+        if isinstance(line, EndedRow):
+            self._rows += sign
+        elif isinstance(line, StoredLine):
             self._rows += sign * (line.file == "result")
             self._size += sign * len(line.line)
 
@@ -160,7 +171,7 @@ class NodeWork:
 
     `on_lost` is called when the driver has not called for `lease_s` seconds, after all calls were cancelled. `machine`
     is the name of the machine in the paths of folders that are left on it. `lease_from` returns the quota to lease
-    from, given the one that the driver holds.
+    from, given the one that the driver holds. `spool_rules` are for a run whose nodes store their rows.
     """
 
     def __init__(
@@ -171,12 +182,15 @@ class NodeWork:
         on_lost: Callable[[], object] = lambda: None,
         lease_from: Callable[["DriverQuota"], QuotaLease] = lambda driver: driver,
         lease_s: float = NODE_LEASE_S,
+        spool_rules: SpoolRules = SpoolRules(),  # noqa: B008 - frozen
     ) -> None:
         self._spec = spec
         self._machine = machine
         self._copy: Path | None = None
         self._on_lost = on_lost
         self._lease_s = lease_s
+        self._spool_rules = spool_rules
+        self._segments: NodeSegments | None = None
         self._outbox = Outbox()
         self._quota = DriverQuota(self._outbox)
         self._lease_from = lease_from
@@ -193,6 +207,9 @@ class NodeWork:
         Raises ConfigError if the files cannot be read or differ.
         """
         spec, clock = self._spec, make_clock()
+        if spec.segments is not None:
+            await asyncio.to_thread(check_place, spec.segments)
+            self._segments = self._open_segments(spec.segments)
         moved: tuple[str, str] | None = None
         placed: PlacedWorkspaces | None = None
         if spec.packed is not None:
@@ -214,6 +231,16 @@ class NodeWork:
         )
         targets = (*(plan.targets if spec.calls_targets else ()), *(plan.judges if spec.calls_judges else ()))
         return await failed_check(targets, plan, runtime)
+
+    def _open_segments(self, url: str) -> NodeSegments:
+        return NodeSegments(
+            url,
+            send=self._outbox.put,
+            note=lambda text: self._outbox.put(NoteText(f"node {self._machine}: {text}")),
+            now=monotonic,
+            sends_whole_rows=self._spec.needs_whole_rows,
+            rules=self._spool_rules,
+        )
 
     def _make_runtime(self, plan: RunPlan, *, clock: Clock) -> Runtime:
         budget = self._spec.budget
@@ -275,11 +302,27 @@ class NodeWork:
         if self._watch is None:
             self._watch = asyncio.create_task(self._watch_lease())
 
+    def flush(self) -> None:
+        """Store the rows that are finished: the driver waits for them."""
+        if self._segments is not None:
+            self._segments.flush()
+
+    def listed(self, name: str, first: int | None) -> None:
+        """Take the number of the line at which a segment begins in its file, None if it could not be listed."""
+        if self._segments is not None:
+            self._segments.listed(name, first)
+
     async def stop(self) -> Lines:
-        """Cancel the rows in flight, close everything, and return the remaining lines."""
+        """Cancel the rows in flight, close everything, and return the remaining lines.
+
+        If the node stores its rows, the driver must go on taking lines until there is a NodeDone.
+        """
         if self._watch is not None:
             self._watch.cancel()
         await self._cancel_rows()
+        if self._segments is not None:
+            await self._segments.finish()
+            self._outbox.put(NodeDone())
         self._outbox.close()
         if self._runtime is not None:
             self._quota.close()
@@ -319,14 +362,15 @@ class NodeWork:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._lease_s):
                 await self._cancel_rows()
+                if self._segments is not None:
+                    await self._segments.aclose()
         self._on_lost()
 
     async def _run(self, task: CaseTask, key: ResultKey, turns: asyncio.Semaphore) -> None:
         try:
             async with turns:
                 result = await self._runner.run(task)
-            line = encode(result_line(result, with_trace=result.answer_ref is None))
-            self._outbox.put(StoredLine("result", key, line))
+            self._store(key, result)
         except StorageError as error:
             self._outbox.put(NotStored(str(error)))
         except Exception as error:  # noqa: BLE001 - a bug must reach the driver, which waits for the row
@@ -334,6 +378,26 @@ class NodeWork:
         finally:
             self._rows.pop(key, None)
             self._answers.pop(key, None)
+
+    def _store(self, key: ResultKey, result: CaseResult) -> None:
+        """Store a result here or send it: one that counts for nothing, and one whose answer was sent, are sent."""
+        is_left = result.error is not None and result.error.kind == "budget"
+        if self._segments is None or is_left or key in self._answers:
+            if is_left:
+                result = replace(result, answer_ref=None)
+            line = encode(result_line(result, with_trace=result.answer_ref is None))
+            self._outbox.put(StoredLine("result", key, line))
+            return
+        result = replace(result, run_id=self._spec.run_id)
+        line = encode(result_line(result, with_trace=result.answer_ref is None))
+        self._segments.result(
+            key, result, line, is_direct=may_have_blobs(line), is_urgent=self._may_stop_the_run(result)
+        )
+
+    def _may_stop_the_run(self, result: CaseResult) -> bool:
+        if self._spec.options.fail_fast is not None and row_state(result) not in ("pass", "skipped"):
+            return True
+        return any(failure is not None for _, failure in judge_outcomes(result.evaluator_results))
 
     def case(self, record: CaseRecord) -> None:
         """Send a case before its first call; the driver itself saves those with binary attachments."""
@@ -345,6 +409,12 @@ class NodeWork:
         """Send an answer before it is judged. Its number is -1 for the first answer of a row, then -2, and so on."""
         if answer.error is not None and answer.error.kind == "budget":
             return answer
+        if self._segments is not None and answer.slot not in self._answers:
+            line = encode(answer_line(replace(answer, run_id=self._spec.run_id)))
+            if not may_have_blobs(line):
+                if self._spec.shows_answers:
+                    self._outbox.put(AnsweredLine(slim_answer(answer)))
+                return replace(answer, seq=self._segments.answer(line))
         self._outbox.put(StoredLine("answer", answer.slot, encode(answer_line(answer))))
         number = self._answers[answer.slot] = self._answers.get(answer.slot, 0) - 1
         return replace(answer, seq=number)

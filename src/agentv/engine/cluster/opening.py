@@ -20,8 +20,9 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.recorder import RunRecorder
 from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.quotas import QuotaClient
-from agentv.types.errors import MissingExtraError, QuotaError
-from agentv.types.protocols import Clock, QuotaLease, StartedQuota
+from agentv.storage.files.object_store import is_relative
+from agentv.types.errors import ConfigError, MissingExtraError, QuotaError
+from agentv.types.protocols import Clock, QuotaLease, SegmentStore, StartedQuota
 
 if TYPE_CHECKING:
     from agentv.engine.stored.resume import ResumePlan
@@ -78,6 +79,7 @@ async def reached(plan: RunPlan) -> AsyncIterator[None]:
     check_sendable(plan)
     if is_packed(plan):
         check_packable(plan)
+        check_segments(plan)
     else:
         read_states(repositories_of(plan))
     _import_ray()
@@ -91,6 +93,16 @@ async def reached(plan: RunPlan) -> AsyncIterator[None]:
             await asyncio.to_thread(leave)
 
 
+def check_segments(plan: RunPlan) -> None:
+    """Raise ConfigError for segments in a folder of this machine if the nodes are others, which share no folder."""
+    url = plan.options.segments
+    if url is not None and is_relative(url):
+        raise ConfigError(
+            f"--segments {url} is a folder of this machine, and the nodes, which write the segments, get only a copy "
+            "of the project; give the URL of an object store, or the absolute path of a folder that all machines share"
+        )
+
+
 def cluster_of(
     plan: RunPlan,
     recorder: RunRecorder,
@@ -100,10 +112,15 @@ def cluster_of(
     open_machines: OpenMachines,
     runtime: Runtime,
     quota: QuotaClient,
+    may_store: bool = True,
 ) -> Cluster:
-    """Return the machines of a run. Raises MissingExtraError, or ConfigError for a plan without files."""
+    """Return the machines of a run. Raises MissingExtraError, or ConfigError for a plan without files.
+
+    If `may_store`, the nodes store the rows of a run that has a place for segments.
+    """
     budget = runtime.budget
-    run_id = recorder.store.run_id
+    run_id, store = recorder.store.run_id, recorder.store
+    place = store.segments_place if may_store and isinstance(store, SegmentStore) else None
     packed = pack(plan, run_id=run_id) if plan.options.backend == "ray" and is_packed(plan) else None
     if packed is not None and (ignored := not_sent(plan)):
         names = ", ".join(ignored[:MOST_NAMED]) + (", …" if len(ignored) > MOST_NAMED else "")
@@ -118,6 +135,9 @@ def cluster_of(
         if budget is None
         else SharedBudget(budget.name or "", budget.limit_usd - budget.spent_usd, dict(budget.max_call_cost_by_target)),
         packed=packed,
+        segments=place,
+        needs_whole_rows=recorder.needs_whole_rows,
+        shows_answers=recorder.shows_answers,
     )
     if isinstance(quota.quota, StartedQuota):
         with suppress(QuotaError):  # the first request reports why
@@ -130,6 +150,7 @@ def cluster_of(
         clock=clock,
         quota=quota,
         on_budget_stop=lambda stop: None if budget is None else budget.stop(_as_given(stop, plan, budget)),
+        segments=store if place is not None and isinstance(store, SegmentStore) else None,
     )
 
 

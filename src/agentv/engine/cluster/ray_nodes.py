@@ -65,6 +65,14 @@ class NodeActor:
         """Return the next lines."""
         return encode_lines(await self._work.take(wait_s))
 
+    async def flush(self) -> None:
+        """Store the rows that are finished."""
+        self._work.flush()
+
+    async def listed(self, name: str, first: int | None) -> None:
+        """Take the number of the line at which a segment begins."""
+        self._work.listed(name, first)
+
     async def stop(self) -> bytes:
         """Close everything and return the remaining lines."""
         return encode_lines(await self._work.stop())
@@ -101,6 +109,14 @@ class RayNode:
         """Return the next lines."""
         lines: bytes = await self._call(self._actor.take.remote(wait_s))
         return lines
+
+    async def flush(self) -> None:
+        """Store the rows that are finished."""
+        await self._call(self._actor.flush.remote())
+
+    async def listed(self, name: str, first: int | None) -> None:
+        """Say at which line a segment begins."""
+        await self._call(self._actor.listed.remote(name, first))
 
     async def stop(self) -> bytes:
         """Close everything and return the remaining lines."""

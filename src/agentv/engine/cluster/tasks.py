@@ -61,7 +61,9 @@ class RunSpec(Struct, frozen=True):
     """A run as its nodes read it: from the same files, with the variables of their own environment.
 
     `paths` are eval files relative to `folder`, which is in a copy of `packed` if that is given. `contents` holds a
-    digest for each suite, target, judge and script by name: a node on which one differs takes no rows.
+    digest for each suite, target, judge and script by name: a node on which one differs takes no rows. With `segments`,
+    a URL or an absolute path, the nodes store their rows there. `needs_whole_rows` and `shows_answers` say what
+    observers in the driver need of these.
     """
 
     run_id: str
@@ -75,6 +77,9 @@ class RunSpec(Struct, frozen=True):
     shows_log_lines: bool = False
     budget: SharedBudget | None = None
     packed: Packed | None = None
+    segments: str | None = None
+    needs_whole_rows: bool = False
+    shows_answers: bool = False
 
 
 class TaskData(Struct, frozen=True):
@@ -98,6 +103,9 @@ def make_spec(
     shows_log_lines: bool = False,
     budget: SharedBudget | None = None,
     packed: Packed | None = None,
+    segments: str | None = None,
+    needs_whole_rows: bool = False,
+    shows_answers: bool = False,
 ) -> RunSpec:
     """Return the spec of a run. Raises ConfigError for a plan that was not read from files."""
     check_sendable(plan)
@@ -113,6 +121,9 @@ def make_spec(
         shows_log_lines=shows_log_lines,
         budget=budget,
         packed=packed,
+        segments=segments,
+        needs_whole_rows=needs_whole_rows,
+        shows_answers=shows_answers,
     )
 
 

@@ -53,6 +53,8 @@ def add_note(notes: dict[str, None], message: str) -> str | None:
     return message
 
 
+UNLISTED = -1
+"""The `seq` of a row that a node has finished, but whose segment is not listed yet."""
 LONG_WAIT_S = 10.0
 """The shortest pause before a retry that is reported to the user."""
 
@@ -208,6 +210,16 @@ class RunRecorder(Struct):
         """True if an observer shows the lines of logs."""
         return bool(self._dispatcher[LogLine])
 
+    @property
+    def shows_answers(self) -> bool:
+        """True if an observer takes answers as they arrive."""
+        return bool(self._dispatcher[AnswerArrived])
+
+    @property
+    def needs_whole_rows(self) -> bool:
+        """True if an observer of finished rows does not say that it needs no large parts of them."""
+        return any(getattr(each, "needs_whole_rows", True) for each in self._dispatcher[RowFinished])
+
     def emit(self, event: RunEvent) -> None:
         """Pass an event to its observers. An observer whose output is gone (a closed pipe) is removed."""
         for observer in self._dispatcher[type(event)]:
@@ -239,11 +251,16 @@ class RunRecorder(Struct):
         return saved
 
     def row(self, result: CaseResult) -> None:
-        """Save, count and report a finished row. A row that the budget refused is left for a resume."""
+        """Save, count and report a finished row. A row that the budget refused is left for a resume.
+
+        A row with a `seq` is stored already. An UNLISTED one is stored by a node, and comes again when it counts.
+        """
+        if result.seq == UNLISTED:
+            return
         if result.error is not None and result.error.kind == "budget":
             self.emit(RowLeft(result.slot))
             return
-        saved = self.store.append(result)
+        saved = self.store.append(result) if result.seq is None else result
         self._count(saved)
         self.emit(RowFinished(saved))
         if self.plan.options.fail_fast is not None:

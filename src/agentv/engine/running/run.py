@@ -169,17 +169,13 @@ async def _work(
             open_machines=open_machines or ray_machines,
             runtime=runtime,
             quota=client,
+            may_store=requested is None,  # a requested row is returned as soon as it is finished
         )
 
     async def run_targets() -> None:
         async with machines as cluster:
             await _run_targets(
-                plan,
-                runtime=runtime,
-                recorder=recorder,
-                resume_plan=resume_plan,
-                requested=requested,
-                cluster=cluster,
+                plan, runtime=runtime, recorder=recorder, resume_plan=resume_plan, requested=requested, cluster=cluster
             )
 
     async with runtime:
@@ -304,6 +300,8 @@ async def _run_targets(
                     cluster=cluster,
                 )
             )
+    if cluster is not None:
+        await cluster.settle()
     if resume_plan is not None and recorder.stop.state == "finished" and recorder.stop.reason is None:
         resume_plan.finish(recorder)
 

@@ -137,6 +137,8 @@ class LiveScreen:
     without `redraws`, call `draw`.
     """
 
+    needs_whole_rows = False
+
     def __init__(self, stream: TextIO, *, clock: Clock, console: Console | None = None, redraws: bool = True) -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # redirected output passes through here too

@@ -201,6 +201,8 @@ class PlainLines:
     starts a thread that checks at this interval whether 30 s have passed.
     """
 
+    needs_whole_rows = False
+
     def __init__(self, stream: TextIO, *, clock: Clock, github: bool = False, tick_s: float | None = None) -> None:
         self._stream = stream
         self._clock = clock

@@ -1,0 +1,437 @@
+"""The answers and results of a node, gathered on its disk and stored as segments beside those of the run.
+
+Answers are uploaded and listed first: a result names the number of its answer's line, which only the list gives. A row
+counts when its result is listed, so what a lost node had not listed is run again.
+"""
+
+import asyncio
+import secrets
+import shutil
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.engine.cluster.lines import EndedRow, Line, NotStored, SegmentLine, StoredLine
+from agentv.execution.processes.left_behind import temporary_folder
+from agentv.execution.user_code import described
+from agentv.storage.files.object_store import joined, open_stored, put, remove
+from agentv.storage.files.segment_writer import RUN_FILE, SEGMENT_BYTES, SEGMENT_S
+from agentv.storage.files.segments import node_segment_name
+from agentv.storage.records.encode import answer_line, result_line
+from agentv.storage.records.json_line import encode
+from agentv.types.errors import AgentvError, ConfigError, StorageError
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.records.answer import Answer, ResultKey
+from agentv.types.records.result import CaseResult
+from agentv.types.records.segment import UploadedSegment
+
+MOST_UNLISTED = 5_000
+"""The most rows of one node that are finished and not listed: if it cannot store them, it gets no more."""
+_ROOT = Path("/")
+_ANSWERS, _RESULTS = "answers.jsonl", "results.jsonl"
+
+
+class _NotListedError(Exception):
+    """A segment could not be uploaded or listed, and the driver waits for its rows."""
+
+
+class _Slot(Struct, frozen=True):
+    slot: ResultKey
+
+
+_decode_slot = msgspec.json.Decoder(_Slot).decode
+
+
+def slot_of(line: bytes) -> ResultKey:
+    """Return the result key of the line of an answer or a result."""
+    return _decode_slot(line).slot
+
+
+class SpoolRules(Struct, frozen=True):
+    """When a node stores what it has: at so many bytes or rows, or after a share of the time that it has run.
+
+    That time is at least `least_s`, so that a short run is soon visible, and at most `most_s`, so that a long one has
+    few segments. A place that cannot be written is tried again after `retry_s`.
+    """
+
+    most_bytes: int = SEGMENT_BYTES
+    most_rows: int = MOST_UNLISTED // 2
+    least_s: float = 2.0
+    most_s: float = SEGMENT_S
+    share: float = 0.1
+    retry_s: float = 5.0
+
+
+class Entry(Struct, frozen=True, kw_only=True, gc=False):
+    """A result in the spool: its size there, its answer's number on this node, and what the driver counts."""
+
+    row: ResultKey
+    size: int
+    answer: int | None
+    slim: bytes
+    is_direct: bool
+
+
+class Spool(Struct, kw_only=True):
+    """The answers and results that are stored together next. `first_answer` is the number of its first answer here."""
+
+    number: int
+    first_answer: int
+    answers: BinaryIO
+    results: BinaryIO
+    begun_at: float | None = None
+    answer_count: int = 0
+    answers_crc: int = 0
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """The size of both files in bytes."""
+        return self.answers.tell() + self.results.tell()
+
+    def close(self) -> None:
+        """Close and remove the files."""
+        for file in (self.answers, self.results):
+            file.close()
+            Path(file.name).unlink(missing_ok=True)
+
+
+def local_seq(number: int) -> int:
+    """Return the `seq` that answer `number` of a node has until it is listed."""
+    return -1 - number
+
+
+def slim_answer(answer: Answer) -> bytes:
+    """Return an answer without its large parts."""
+    small = replace(
+        answer,
+        text="",
+        reasoning=None,
+        output_messages=None,
+        trace=None,
+        request=None,
+        partial=None,
+        calls=(),
+        turns=(),
+    )
+    return encode(answer_line(replace(small, workspace=None, given=None)))
+
+
+def slim_line(result: CaseResult, *, whole: bool) -> bytes:
+    """Return what the driver needs of a result to count and show it; all of it if `whole`."""
+    if whole:
+        return encode(result_line(result))
+    small = replace(
+        result,
+        candidate_answer="",
+        answer_key="",
+        score_keys={},
+        raw_aspects=None,
+        trace=None,
+        trace_summary=None,
+        output_messages=None,
+        partial=None,
+        agent_provider_request=None,
+        lm_provider_request=None,
+        evaluator_results=tuple(map(_slim_evaluator, result.evaluator_results)),
+    )
+    return encode(result_line(small))
+
+
+def _slim_evaluator(result: EvaluatorResult) -> EvaluatorResult:
+    if not result.judge_calls and not result.evaluator_results:
+        return result
+    return replace(
+        result,
+        raw_aspects=None,
+        evaluator_provider_request=None,
+        judge_calls=tuple(replace(call, reply="") for call in result.judge_calls),
+        evaluator_results=tuple(map(_slim_evaluator, result.evaluator_results)),
+    )
+
+
+def check_place(url: str) -> None:
+    """Raise ConfigError unless this machine sees the run's segments, and can add some.
+
+    The driver has written run.json there, so a folder of the same name on another disk is noticed.
+    """
+    folder = temporary_folder("check")
+    probe = folder / "probe"
+    name = node_segment_name(_RESULTS, f"{secrets.token_hex(4)}check", 0)
+    try:
+        open_stored(joined(url, RUN_FILE), base=_ROOT)[0].close()
+        probe.touch()
+        put(probe, joined(url, name), base=_ROOT)
+        with suppress(StorageError):  # keys that may only add: it goes with the run
+            remove(joined(url, name), base=_ROOT)
+    except (AgentvError, OSError) as error:
+        raise ConfigError(
+            f"it cannot store segments: {error}. Nodes write them themselves: --segments needs the URL of a store that "
+            "all nodes reach, with their own keys, or a folder on a disk that all machines share under one path"
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class NodeSegments:
+    """Stores the rows of a node in `url`. Lines for the driver go to `send`; its answers come to `listed`.
+
+    `now` is a monotonic clock in seconds.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        send: Callable[[Line], None],
+        note: Callable[[str], None],
+        now: Callable[[], float],
+        sends_whole_rows: bool = False,
+        rules: SpoolRules = SpoolRules(),  # noqa: B008 - frozen
+    ) -> None:
+        self._url = url
+        self._send = send
+        self._note = note
+        self._now = now
+        self._sends_whole_rows = sends_whole_rows
+        self._rules = rules
+        self._epoch = secrets.token_hex(4)
+        self._folder = temporary_folder("segments")
+        self._began = now()
+        self._uploads = self._answers = self._spools = 0
+        self._spool = self._open_spool()
+        self._starts: list[int] = []  # of listed answers: their numbers here, and the lines that they begin at
+        self._lines: list[int] = []
+        self._handed: dict[int, int] = {}  # answers that the driver stores: their numbers here, and their seqs
+        self._handed_of: Counter[ResultKey] = Counter()
+        self._replies: dict[str, asyncio.Future[int | None]] = {}
+        self._is_due = asyncio.Event()
+        self._is_awaited = asyncio.Event()
+        self._is_ending = False
+        self._work = asyncio.create_task(self._store_when_due())
+
+    def _open_spool(self) -> Spool:
+        number = self._spools = self._spools + 1
+        answers, results = ((self._folder / f"{number}-{name}").open("w+b") for name in (_ANSWERS, _RESULTS))
+        return Spool(number=number, first_answer=self._answers, answers=answers, results=results)
+
+    def answer(self, line: bytes) -> int:
+        """Add the line of an answer, and return its `seq` for now. Raises StorageError."""
+        spool = self._spool
+        self._write(spool.answers, line)
+        spool.answers_crc = crc32(b"\n", crc32(line, spool.answers_crc))
+        spool.answer_count += 1
+        number = self._answers
+        self._answers += 1
+        self._added()
+        return local_seq(number)
+
+    def result(self, row: ResultKey, result: CaseResult, line: bytes, *, is_direct: bool, is_urgent: bool) -> None:
+        """Add a result and its line. Raises StorageError.
+
+        A direct one goes to the driver once its answer is listed, because parts of it become blobs. An urgent one is
+        stored soon: it may stop the run.
+        """
+        seq = result.answer_seq
+        number = None if seq is None or seq >= 0 else -1 - seq
+        slim = b"" if is_direct else slim_line(result, whole=self._sends_whole_rows)
+        self._write(self._spool.results, line)
+        self._spool.entries.append(Entry(row=row, size=len(line) + 1, answer=number, slim=slim, is_direct=is_direct))
+        self._send(EndedRow(row, result.error if result.status == "error" else None))
+        self._added()
+        if is_urgent or len(self._spool.entries) >= self._rules.most_rows:
+            self._is_due.set()
+
+    def _write(self, file: BinaryIO, line: bytes) -> None:
+        try:
+            file.write(line + b"\n")
+        except OSError as error:
+            raise self._full(error) from error
+
+    def _full(self, error: OSError) -> StorageError:
+        return StorageError(f"cannot write to {self._folder}: {error.strerror or error}; free space there")
+
+    def _added(self) -> None:
+        if self._spool.begun_at is None:
+            self._spool.begun_at = self._now()
+            age_s = self._spool.begun_at - self._began
+            wait_s = min(max(self._rules.least_s, self._rules.share * age_s), self._rules.most_s)
+            asyncio.get_running_loop().call_later(wait_s, self._pass, self._spool.number)
+        if self._spool.size >= self._rules.most_bytes:
+            self._is_due.set()
+
+    def _pass(self, number: int) -> None:
+        """Store a spool that has waited long enough, unless it was stored before."""
+        if number == self._spool.number:
+            self._is_due.set()
+
+    def flush(self) -> None:
+        """Store what there is, because the driver waits for it; what cannot be stored goes to the driver."""
+        self._is_awaited.set()
+        self._is_due.set()
+
+    def listed(self, name: str, first: int | None) -> None:
+        """Take the driver's answer: the number of the line at which a segment begins, None if it was not listed."""
+        reply = self._replies.get(name)
+        if reply is not None and not reply.done():
+            reply.set_result(first)
+
+    async def finish(self) -> None:
+        """Store what there is, and end; what cannot be stored goes to the driver."""
+        self._is_ending = True
+        self.flush()
+        await self._work
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    async def aclose(self) -> None:
+        """Give up what is not stored."""
+        self._work.cancel()
+        await asyncio.gather(self._work, return_exceptions=True)
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    async def _store_when_due(self) -> None:
+        try:
+            while not self._is_ending or self._spool.begun_at is not None:
+                await self._is_due.wait()
+                self._is_due.clear()
+                if self._spool.begun_at is not None:
+                    await self._store_spool()
+                if not self._is_ending and not self._is_due.is_set():
+                    self._is_awaited.clear()
+        except OSError as error:
+            self._send(NotStored(str(self._full(error))))
+        except Exception as error:  # noqa: BLE001 - a bug must reach the driver, which waits for the rows
+            self._send(NotStored(f"internal error in agentv, please report it: {described(error)}"))
+        finally:
+            self._spool.close()
+
+    async def _store_spool(self) -> None:
+        """Store what was gathered, while a new spool gathers what comes. Raises OSError."""
+        spool = self._spool
+        try:
+            self._spool = self._open_spool()
+            await self._store(spool)
+        finally:
+            spool.close()
+
+    async def _store(self, spool: Spool) -> None:
+        """Store a spool: its answers, then its results, whose numbers of answers are known by then. Raises OSError."""
+        try:
+            if spool.answer_count:
+                spool.answers.flush()
+                size = spool.answers.tell()
+                described = self._describe(_ANSWERS, lines=spool.answer_count, size=size, crc=spool.answers_crc)
+                first = await self._publish(described, Path(spool.answers.name), [])
+                self._starts.append(spool.first_answer)
+                self._lines.append(first)
+            await self._store_results(spool)
+        except _NotListedError:
+            self._hand_over(spool)
+
+    async def _store_results(self, spool: Spool) -> None:
+        path = self._folder / f"{spool.number}-numbered-{_RESULTS}"
+        crc, size, direct = await asyncio.to_thread(self._number_results, spool, path)
+        listed = [each for each in spool.entries if not self._is_direct(each)]
+        if listed:
+            rows = [self._numbered(each.slim, each.answer) for each in listed]
+            await self._publish(self._describe(_RESULTS, lines=len(listed), size=size, crc=crc), path, rows)
+        for line in direct:
+            self._send(line)
+        path.unlink()
+
+    def _number_results(self, spool: Spool, path: Path) -> tuple[int, int, list[Line]]:
+        """Write results with the numbers of their answers; return CRC-32 and size, and the lines for the driver."""
+        crc = size = 0
+        direct: list[Line] = []
+        spool.results.seek(0)
+        with path.open("wb") as file:
+            for entry in spool.entries:
+                line = self._numbered(spool.results.read(entry.size), entry.answer)
+                if self._is_direct(entry):
+                    direct.append(StoredLine("result", entry.row, line[:-1]))
+                else:
+                    file.write(line)
+                    crc, size = crc32(line, crc), size + len(line)
+        return crc, size, direct
+
+    def _is_direct(self, entry: Entry) -> bool:
+        """Return True for a result that the driver stores: it is large, or the driver has its answer."""
+        return entry.is_direct or entry.answer in self._handed
+
+    def _numbered(self, line: bytes, number: int | None) -> bytes:
+        """Return a result's line with the number of its answer's line in place of that of the answer here."""
+        if number is None:
+            return line
+        if number in self._handed:
+            return _with_answer(line, number, self._handed[number])
+        place = bisect_right(self._starts, number) - 1
+        return _with_answer(line, number, self._lines[place] + number - self._starts[place])
+
+    def _describe(self, file: str, *, lines: int, size: int, crc: int) -> UploadedSegment:
+        self._uploads += 1
+        name = node_segment_name(file, self._epoch, self._uploads)
+        return UploadedSegment(file=file, name=name, lines=lines, bytes=size, crc32=crc)
+
+    async def _publish(self, segment: UploadedSegment, path: Path, rows: list[bytes]) -> int:
+        """Upload a segment and let the driver list it; return the number of its first line.
+
+        A failing upload is repeated while the run goes on. Raises _NotListedError if the driver waits.
+        """
+        while True:
+            try:
+                await asyncio.to_thread(put, path, joined(self._url, segment.name), base=_ROOT)
+                break
+            except (StorageError, ConfigError) as error:
+                self._note(f"its segments cannot be stored for now: {error}")
+                if self._is_awaited.is_set():
+                    raise _NotListedError from error
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._rules.retry_s):
+                        await self._is_awaited.wait()
+        reply: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self._replies[segment.name] = reply
+        self._send(SegmentLine(segment, rows))
+        try:
+            first = await reply
+        finally:
+            del self._replies[segment.name]
+        if first is None:
+            raise _NotListedError
+        return first
+
+    def _hand_over(self, spool: Spool) -> None:
+        """Send the driver the lines of a spool that are not listed, which it stores in the run folder.
+
+        Until then an answer's number is -1 for the first that is sent of its row, then -2, and so on.
+        """
+        if not self._starts or self._starts[-1] < spool.first_answer:
+            spool.answers.seek(0)
+            for number, line in enumerate(spool.answers, start=spool.first_answer):
+                row = slot_of(line)
+                self._handed_of[row] += 1
+                self._handed[number] = -self._handed_of[row]
+                self._send(StoredLine("answer", row, line[:-1]))
+        spool.results.seek(0)
+        for entry in spool.entries:
+            line = self._numbered(spool.results.read(entry.size), entry.answer)
+            self._send(StoredLine("result", entry.row, line[:-1]))
+
+
+def _with_answer(line: bytes, number: int, seq: int) -> bytes:
+    """Return a result's line that names line `seq` of the answers instead of answer `number` of this node.
+
+    The first such text is the field itself: in a string before it the quotes would be escaped.
+    """
+    return line.replace(_answer_ref(local_seq(number)), _answer_ref(seq), 1)
+
+
+def _answer_ref(seq: int) -> bytes:
+    return b'"answer_ref":{"seq":%d}' % seq
