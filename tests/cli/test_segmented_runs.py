@@ -1,9 +1,12 @@
 """`--segments`: every command takes a run with segments as it takes one without."""
 
+import json
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from tests.support.carrying import Project
@@ -11,8 +14,10 @@ from tests.support.carrying import Project
 from agentv.storage.files.line_file import part_path
 from agentv.storage.files.run_file import append_to
 from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, place_segments
+from agentv.storage.files.segments import node_segment_name
 from agentv.storage.run.folder import LINE_FILES
-from agentv.storage.run.stored import open_run
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.records.segment import UploadedSegment
 
 FORMATS = ("json", "jsonl", "csv", "md", "junit.xml", "html", "yaml", "sarif")
 READING = (
@@ -51,6 +56,38 @@ def move_into_segments(folder: Path, place: str) -> None:
     assert writer.error is None
 
 
+def move_into_segments_of_nodes(folder: Path, place: str) -> None:
+    """Move the rows of a run that has ended into segments as nodes write them: their lines have no number."""
+    place_segments(folder, place)
+    writer = SegmentWriter(folder, rules=SegmentRules())
+    files = []
+    for name in LINE_FILES[2:]:
+        lines = [
+            re.sub(rb'"seq":\d+,', b"", line, count=1)
+            for line in (folder / name).read_bytes().splitlines(keepends=True)
+        ]
+        (folder / name).write_bytes(b"")
+        files.append(append_to(folder / name))
+        for number, part in enumerate((lines[:3], lines[3:])):
+            data, segment = b"".join(part), node_segment_name(name, "node", number)
+            path = Path(place, folder.name, segment)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            uploaded = UploadedSegment(file=name, name=segment, lines=len(part), bytes=len(data), crc32=crc32(data))
+            writer.list_uploaded(files[-1], uploaded)
+    writer.close(files)
+    for file in files:
+        file.close()
+
+
+def remove_checksums(folder: Path) -> None:
+    """Remove the recorded checksums of a run, whose lines are about to be rewritten."""
+    path = folder / "events.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    kept = ({key: value for key, value in record.items() if key != "checksums"} for record in records)
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in kept))
+
+
 @pytest.fixture
 def ten(project: Project) -> Project:
     """A project with ten cases, of which one fails and one has an error."""
@@ -73,6 +110,55 @@ def test_what_reads_a_run_says_the_same_of_its_segments(ten: Project) -> None:
         (ten.folder / name).unlink()
     assert {words: ten.call(*words) for words in READING} == before
     assert (ten.folder / "scores.jsonl").read_bytes() == scores
+
+
+def test_what_reads_a_run_says_the_same_of_segments_of_nodes(ten: Project) -> None:
+    run_cases(ten)
+    remove_checksums(ten.run)
+    before = {words: ten.call(*words) for words in READING}
+    move_into_segments_of_nodes(ten.run, str(ten.folder / "place"))
+    for name in ("scores.jsonl", "cases.yaml"):
+        (ten.folder / name).unlink()
+    assert {words: ten.call(*words) for words in READING} == before
+
+
+def test_a_run_with_segments_of_nodes_is_continued(ten: Project) -> None:
+    run_cases(ten)
+    remove_checksums(ten.run)
+    move_into_segments_of_nodes(ten.run, str(ten.folder / "place"))
+    ten.calls()
+    (ten.folder / "broken").unlink()
+    assert ten.call("resume", "latest")[0] == 1
+    assert ten.calls() == []
+    assert ten.call("retry", "latest", "--errors")[0] == 1
+    assert ten.calls() == ["c3"]
+    ten.evaluators = "{name: has, type: contains, value: another}"
+    assert ten.call("rescore", "latest")[0] == 1
+    assert ten.calls() == []
+    run = open_run(ten.run)
+    assert run.counts() == {"pass": 1, "fail": 9}
+    check_answers(run)
+
+
+def check_answers(run: StoredRun) -> None:
+    """Check that each result of a run names the line of its own answer."""
+    answers = run.answers_at({row.answer_seq for row in run.all_results() if row.answer_seq is not None})
+    for row in run.results():
+        assert row.answer_seq is not None
+        assert answers[row.answer_seq].slot == row.slot
+
+
+def test_runs_with_segments_of_nodes_are_merged(ten: Project) -> None:
+    for shard in ("1/2", "2/2"):
+        run_cases(ten, "--shard", shard)
+        folder = max((ten.folder / ".agentv" / "runs").iterdir())
+        remove_checksums(folder)
+        move_into_segments_of_nodes(folder, str(ten.folder / "place"))
+    first, second = sorted((ten.folder / ".agentv" / "runs").iterdir())
+    assert ten.call("merge", first.name, second.name)[0] == 1
+    merged = open_run(max((ten.folder / ".agentv" / "runs").iterdir()))
+    assert sum(merged.counts().values()) == 10
+    check_answers(merged)
 
 
 def test_a_run_moves_its_rows_and_is_continued(ten: Project) -> None:
