@@ -3,6 +3,8 @@
     ./run --group=ray python -m bench.cluster driver                # CPU time of the driver for each of 100,000 rows
     ./run --group=ray python -m bench.cluster nodes in_flight first # two nodes, each pinned to one core
     ./run --group=ray python -m bench.cluster memory                # the driver's memory over a million rows
+    ./run --group=ray python -m bench.cluster segments              # 100,000 rows that the nodes store as segments
+    ./run --group=ray python -m bench.cluster million               # the same over a million rows
     ./run --group=ray python -m bench.cluster kills                 # 50 kills of each part, at 5,000 cases
     ./run --group=ray python -m bench.cluster kills --parts quota driver --times 10
 
@@ -28,7 +30,7 @@ from tests.support import ray_kills
 from tests.support.ray_cluster import RayCluster, why_not
 
 ROWS, FEW_ROWS, MILLION = 100_000, 1_000, 1_000_000
-JUDGED_ROWS, SLEEPING_ROWS = 200, 20_000
+JUDGED_ROWS, SLEEPING_ROWS, LONG_ROWS = 200, 20_000, 20_000
 JUDGE_S, CALL_S, IN_FLIGHT = 0.1, 0.2, 200
 KILLS, KILL_CASES, KILL_WORKERS = 50, 5_000, 20
 
@@ -39,6 +41,8 @@ async def echo(request):
 async def sleep(request):
     await asyncio.sleep(CALL_S)
     return request.question
+async def long(request):
+    return request.question + " word" * 4_000
 async def note(request):
     with open("CALLED", "a") as file:
         file.write(f"{time.time()}\\n")
@@ -194,6 +198,52 @@ def memory() -> Iterator[str]:
             yield f"{rows:,} rows: driver at most {used.peak_mb:.0f} MB, {used.wall_s:.0f} s, run folder {size:.2f} GB"
 
 
+def segments() -> Iterator[str]:
+    """Yield what 100,000 rows cost the driver whose nodes store them, beside the same rows in the run folder.
+
+    The same for fewer rows whose answers have 20 kB.
+    """
+    yield from _with_segments(ROWS)
+    yield from _with_segments(LONG_ROWS, function="long")
+
+
+def million() -> Iterator[str]:
+    """Yield what a million rows cost the driver whose nodes store them, beside the same rows in the run folder."""
+    yield from _with_segments(MILLION)
+
+
+def _with_segments(rows: int, *, function: str = "echo") -> Iterator[str]:
+    with pinned_nodes(2) as cluster:
+        for name in ("the nodes store segments", "the driver stores rows"):
+            used, listed = [], ""
+            for count in (FEW_ROWS, rows):
+                with project(cases=count, function=function) as folder:
+                    options = ("--segments", f"{folder}/place") if "segments" in name else ()
+                    used.append(run(cluster, folder, *on_ray(cluster, folder), *options))
+                    listed = _listed(folder)
+            few, many = used
+            each = (many.cpu_s - few.cpu_s) / (rows - FEW_ROWS)
+            yield (
+                f"{function}, {name}, {rows:,} rows: {1000 * each:.3f} ms CPU of the driver a row, at most "
+                f"{many.peak_mb:.0f} MB ({few.peak_mb:.0f} MB at {FEW_ROWS:,} rows), {many.wall_s:.0f} s; {listed}"
+            )
+
+
+def _listed(folder: Path) -> str:
+    """Return what the list of segments of the only run has, and the size of its folder."""
+    (run_folder,) = folder.glob(".agentv/runs/*")
+    here = sum(path.stat().st_size for path in run_folder.iterdir())
+    path = run_folder / "segments.jsonl"
+    if not path.exists():
+        return f"run folder {here / 1e6:,.1f} MB"
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    moved = sum(json.loads(line)["bytes"] for line in lines)
+    return (
+        f"{len(lines)} segments of {moved / 1e6:,.1f} MB in a list of {path.stat().st_size:,} bytes, "
+        f"run folder {here / 1e6:,.2f} MB"
+    )
+
+
 def kills(parts: Sequence[ray_kills.Part] = ray_kills.PARTS, times: int = KILLS) -> Iterator[str]:
     """Yield what kills of each part lost, doubled and paid twice, on a cluster that stays."""
     with RayCluster(3) as cluster:
@@ -231,7 +281,7 @@ def kills(parts: Sequence[ray_kills.Part] = ray_kills.PARTS, times: int = KILLS)
 
 
 EXPERIMENTS: Mapping[str, Callable[[], Iterator[str]]] = {
-    each.__name__: each for each in (driver, nodes, in_flight, first, memory)
+    each.__name__: each for each in (driver, nodes, in_flight, first, memory, segments, million)
 }
 
 
