@@ -222,8 +222,9 @@ def test_similarity_of_meaning_as_the_only_evaluator_is_warned_of() -> None:
 
 @pytest.mark.parametrize("gates", ["none", ["mean >= 0.5"], []])
 def test_the_snapshot_has_the_gates_as_they_were_given(gates: Any) -> None:
-    snapshot = judged([PLEASE, {"type": "length", "max": 5, "criterion": "short"}], gates=gates)
-    assert snapshot.evaluation_config_snapshot["config"]["gates"] == gates
+    result = judged([PLEASE, {"type": "length", "max": 5, "criterion": "short"}], gates=gates)
+    snapshot: Any = result.evaluation_config_snapshot["config"]
+    assert snapshot["gates"] == gates
 
 
 def test_a_wrong_configuration_is_an_error_without_a_context() -> None:
