@@ -14,7 +14,10 @@ from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import reference_answer
 from agentv.types.provider import Provider
 from agentv.types.records.answer import Answer
+from agentv.types.structs import blank
 from agentv.types.targets import ResolvedTarget
+
+_BLANK = blank(EvaluationContext)
 
 
 def build_context(
@@ -31,25 +34,31 @@ def build_context(
 ) -> EvaluationContext:
     """Return the context of an answer. The trace summary is made from output messages, else from the trace."""
     reference = reference_answer(case.expected_messages)
-    return EvaluationContext(
+    # In two steps: a call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
+    asked = replace(
+        _BLANK,
         eval_case=case,
-        candidate=answer.text,
         target=target,
         provider=provider,
         prompt_inputs=prompt,
-        attempt=answer.attempt,
-        now=now,
         judge_provider=judge,
         reference_answer=reference,
+        criteria=criteria,
+        ground_truth=reference,
+        context={},
+        message_history=_history(case),
+        metadata=case.metadata,
+        workspace_path=workspace_path,
+    )
+    return replace(
+        asked,
+        candidate=answer.text,
+        attempt=answer.attempt,
+        now=now,
         output_messages=answer.output_messages,
         trace=answer.trace,
         candidate_trace=answer.trace,
         candidate_trace_summary=trace_summary(answer.output_messages, answer.trace),
-        criteria=criteria,
-        ground_truth=reference,
-        message_history=_history(case),
-        metadata=case.metadata,
-        workspace_path=workspace_path,
         diff=None if answer.workspace is None else _diff_of(answer.workspace),
         suite=answer.slot.suite,
         trial=answer.slot.trial,

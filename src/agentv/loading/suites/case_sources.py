@@ -23,6 +23,7 @@ from agentv.types.cases import BrokenCase, CaseSource, EvalCase, ListedCases, Lo
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
+from agentv.types.structs import blank
 
 _CASES_INSPECTED = 1000
 
@@ -106,6 +107,7 @@ class _Case(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 _decode = msgspec.json.Decoder(_Case).decode
+_BLANK = blank(EvalCase)
 
 
 def read_plain(line: bytes, location: Location) -> EvalCase | None:
@@ -118,7 +120,8 @@ def read_plain(line: bytes, location: Location) -> EvalCase | None:
     # belong to a string.
     if b"\\\\" in line or line.count(b'"') - line.count(b'\\"') != 2 * _count_strings(found):
         return None
-    return EvalCase(
+    return replace(
+        _BLANK,
         id=found.id,
         input_messages=_messages(found.input_messages),
         expected_outcome=found.expected_outcome,
@@ -199,7 +202,7 @@ class JsonLinesCases(Struct, frozen=True):
                 or self._case(number, line).case
                 for number, line in lines
             )
-        return chain(self.head, (case for case in cases if case is not None))
+        return chain(self.head, filter(None, cases))
 
     @property
     def _are_filled(self) -> bool:
