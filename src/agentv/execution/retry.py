@@ -14,6 +14,7 @@ from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
 from agentv.types.provider import CallRecord, ProviderResponse
+from agentv.types.records.fields import to_ms
 from agentv.types.targets import RetryPolicy
 from agentv.types.usage import Usage
 
@@ -154,8 +155,8 @@ def _failed(
     return CallRecord(
         kind=failure.kind,
         started_at=started_at,
-        wait_ms=round(wait_s * 1000, 3),
-        duration_ms=round((ended_at - started_at).total_seconds() * 1000, 3),
+        wait_ms=to_ms(wait_s),
+        duration_ms=to_ms((ended_at - started_at).total_seconds()),
         status=failure.http_status,
         request_id=request_id if isinstance(request_id, str) else None,
         error=failure.message,
@@ -179,8 +180,8 @@ def _succeeded(result: Recordable, started_at: datetime, ended_at: datetime, wai
     return CallRecord(
         kind="ok",
         started_at=started_at,
-        wait_ms=round(wait_s * 1000, 3),
-        duration_ms=round((ended_at - started_at).total_seconds() * 1000, 3),
+        wait_ms=to_ms(wait_s),
+        duration_ms=to_ms((ended_at - started_at).total_seconds()),
         request_id=result.request_id,
         usage=result.usage,
     )

@@ -216,15 +216,10 @@ def has_attachments(case: EvalCase) -> bool:
 def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRecord:
     """Return the record of a case in `cases.jsonl`."""
     case, suite = prepared.case, prepared.task.suite
-    files = files_of((*case.input_messages, *(turn.input for turn in case.turns)))
-    turns, rules = tuple(map(turn_to_json, case.turns)), turn_rules_to_json(case.turn_rules) if case.turns else {}
-    return CaseRecord(
-        case_key=case_key(
-            prepared.keys, canonical_json([evaluators.json, turns, rules]) if turns else evaluators.canonical
-        ),
+    record = CaseRecord(
+        case_key=case_key(prepared.keys, evaluators.canonical),
         suite=suite.path,
         eval_id=case.id,
-        prompt=case.prompt,
         file=case.location.path if case.location else suite.path,
         line=case.location.line if case.location else 0,
         question=prepared.prompt.question,
@@ -234,9 +229,25 @@ def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRe
         reference_answer=reference_answer(case.expected_messages),
         criteria=tuple(map(criterion_to_json, prepared.criteria)),
         evaluators=evaluators.json,
-        files=tuple(map(_file_to_json, files)),
+        files=tuple(map(_file_to_json, files_of(case.input_messages))),
         tags=prepared.tags,
         metadata=case.metadata,
+    )
+    # A call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
+    if case.prompt is not None:
+        record = replace(record, prompt=case.prompt)
+    return _with_turns(record, prepared, evaluators) if case.turns else record
+
+
+def _with_turns(record: CaseRecord, prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRecord:
+    """Return the record of a case with its turns, which are a part of its key."""
+    case = prepared.case
+    turns, rules = tuple(map(turn_to_json, case.turns)), turn_rules_to_json(case.turn_rules)
+    said = (*case.input_messages, *[turn.input for turn in case.turns])
+    return replace(
+        record,
+        case_key=case_key(prepared.keys, canonical_json([evaluators.json, turns, rules])),
+        files=tuple(map(_file_to_json, files_of(said))),
         turns=turns,
         turn_rules=rules,
     )
@@ -320,55 +331,71 @@ def judged_row(
     is_model: bool,
 ) -> CaseResult:
     """Return the row of a scored answer; if an evaluator failed, it has a score but no verdict."""
-    task, case, fields = prepared.task, prepared.case, case_fields(results)
-    pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
+    case, fields = prepared.case, case_fields(results)
+    pass_score = prepared.task.suite.pass_score if case.pass_score is None else case.pass_score
     status, score, verdict, error = _row_state(case, answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
     is_judge_estimated = judge_usage is not None and any(map(has_estimated_call, results))
-    cost_usd = _total_cost(answer.cost_usd, judge_usage, judge_cost)
-    location = case.location or _NOWHERE
-    return CaseResult(
-        run_id=run_id,
-        timestamp=answer.ended_at,
-        slot=answer.slot,
-        dataset=task.suite.dataset,
+    row = _answered_row(run_id, prepared, answer, is_model=is_model)
+    return replace(
+        row if summary is None else replace(row, trace_summary=summary),
         status=status,
         score=score,
         verdict=verdict,
-        answer_key=answer.answer_key,
         score_keys=score_keys,
-        answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
-        generation=task.generation,
-        attempt=answer.attempt,
-        conversation_id=case.conversation_id,
-        tags=prepared.tags,
-        metadata=case.metadata,
         hits=fields.hits,
         misses=fields.misses,
         reasoning=fields.reasoning,
         expected_aspect_count=fields.expected_aspect_count,
         raw_aspects=fields.raw_aspects,
-        candidate_answer=answer.text,
-        empty_answer=answer.error is None and not answer.text.strip(),
-        answered_by=answer.answered_by,
         evaluator_results=results,
         single_form=prepared.single_form and answer.error is None,
-        trace_summary=summary,
-        trace=answer.trace,
-        output_messages=answer.output_messages,
-        agent_provider_request=None if is_model else answer.request,
-        lm_provider_request=answer.request if is_model else None,
         usage_by=UsageBy.of(
             Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated),
             Spent.of(judge_usage, judge_cost, estimated=is_judge_estimated),
         ),
-        cost_usd=cost_usd,
-        duration_ms=answer.duration_ms,
-        cached=answer.cached is not None,
+        cost_usd=_total_cost(answer.cost_usd, judge_usage, judge_cost),
         error=error,
-        partial=answer.partial,
+    )
+
+
+def _answered_row(run_id: str, prepared: PreparedCase, answer: Answer, *, is_model: bool) -> CaseResult:
+    """Return the row of an answer before it is scored.
+
+    A row is made in steps: a call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
+    """
+    task, case = prepared.task, prepared.case
+    location = case.location or _NOWHERE
+    row = CaseResult(
+        run_id=run_id,
+        timestamp=answer.ended_at,
+        slot=answer.slot,
+        dataset=task.suite.dataset,
+        status="skipped",
+        score=None,
+        verdict=None,
+        answer_key=answer.answer_key,
+        generation=task.generation,
+        attempt=answer.attempt,
+        conversation_id=case.conversation_id,
+        tags=prepared.tags,
+        metadata=case.metadata,
         file=location.path,
         line=location.line,
+    )
+    return replace(
+        row,
+        answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
+        candidate_answer=answer.text,
+        empty_answer=answer.error is None and not answer.text.strip(),
+        answered_by=answer.answered_by,
+        trace=answer.trace,
+        output_messages=answer.output_messages,
+        agent_provider_request=None if is_model else answer.request,
+        lm_provider_request=answer.request if is_model else None,
+        duration_ms=answer.duration_ms,
+        cached=answer.cached is not None,
+        partial=answer.partial,
     )
 
 

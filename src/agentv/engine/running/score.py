@@ -19,6 +19,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import SharedParts
 from agentv.types.provider import Embedder, Provider
+from agentv.types.records.fields import to_ms
 
 DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 
@@ -118,7 +119,7 @@ async def _run_evaluator(
         return EvaluatorResult(name=config.name, type=config.type, score=0.0, status="skipped", weight=0.0)
     started = seconds()
     score = await isolated_score(due, context)
-    return to_result(score, config, duration_ms=(seconds() - started) * 1000)
+    return to_result(score, config, duration_ms=to_ms(seconds() - started))
 
 
 def costs_money(config: EvaluatorConfig, runtime: Runtime, known: KnownTargets) -> bool:

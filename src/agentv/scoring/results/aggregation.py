@@ -6,6 +6,7 @@ from operator import mul
 from typing import TypeGuard
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, Verdict, verdict_of
@@ -188,15 +189,14 @@ def case_fields(results: Sequence[EvaluatorResult], *, of: str = "case") -> Case
 def _why_zero(results: Sequence[EvaluatorResult], of: str) -> tuple[str, ...]:
     """Return a line for each evaluator that makes the case's score 0."""
     return tuple(
-        f"the {of} scores 0: {result.name!r} is required and scored {result.score:.2f}" for result in zeroing(results)
+        [f"the {of} scores 0: {each.name!r} is required and scored {each.score:.2f}" for each in zeroing(results)]
     )
 
 
 def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: float | None = None) -> EvaluatorResult:
     """Return an evaluator's score as the result stored in a row. Its verdict is None when nothing was judged."""
     is_judged = score.error is None and score.status != "skipped"
-    usage, cost_usd = _spent(score) if score.judge_calls or score.members else (None, None)
-    return EvaluatorResult(
+    result = EvaluatorResult(
         name=config.name,
         type=config.type,
         score=score.score,
@@ -210,11 +210,18 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
         reasoning=score.reasoning,
         expected_aspect_count=score.expected_aspect_count,
         raw_aspects=score.raw_aspects,
-        error=score.error,
         results=score.results,
+        duration_ms=duration_ms,
+    )
+    # A rule calls nothing. A call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
+    if score.error is None and not (score.evaluator_raw_request is not None or score.judge_calls or score.members):
+        return result
+    usage, cost_usd = _spent(score)
+    return replace(
+        result,
+        error=score.error,
         evaluator_provider_request=score.evaluator_raw_request,
         judge_calls=score.judge_calls,
-        duration_ms=None if duration_ms is None else round(duration_ms, 3),
         usage=usage,
         cost_usd=cost_usd,
         evaluator_results=score.members,

@@ -1,5 +1,6 @@
 """Common parts of the stored records: schema names, bounds of scores, fields that are always written."""
 
+from itertools import repeat
 from typing import Annotated, Final, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -26,9 +27,10 @@ StoredScore: TypeAlias = Annotated[float, Meta(ge=-TOLERANCE, le=1 + TOLERANCE)]
 def always(default: T) -> T:
     """Return a field that is written even if it has its default value.
 
-    `omit_defaults` leaves out a declared default, but not the result of a factory.
+    `omit_defaults` leaves out a declared default, but not the result of a factory. The factory is one in C, because
+    each record calls several (bench/echo_cases.py).
     """
-    return msgspec.field(default_factory=lambda: default)
+    return msgspec.field(default_factory=repeat(default).__next__)
 
 
 @overload
@@ -40,3 +42,12 @@ def rounded_ms(value: float | None) -> float | None: ...
 def rounded_ms(value: float | None) -> float | None:
     """Return a duration in milliseconds rounded to the microsecond, as it is stored."""
     return None if value is None else round(value, 3)
+
+
+def to_ms(seconds: float) -> float:
+    """Return a finite number of seconds in milliseconds, rounded to the microsecond, as it is stored.
+
+    Of whole microseconds this makes the same as `round` with digits, which writes and reads a text and takes longer
+    (bench/echo_cases.py).
+    """
+    return round(seconds * 1_000_000) / 1000

@@ -144,16 +144,19 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         """Copy the slot's fields, or build the slot from them for an exported row, which has none."""
-        if self.slot is _NO_SLOT:
+        slot = self.slot
+        if slot is _NO_SLOT:
             slot = ResultKey(self.suite, self.eval_id, self.target, trial=self.trial, prompt=self.prompt)
             force_setattr(self, "slot", slot)
             return
-        suite, eval_id, target, trial = self.slot.suite, self.slot.eval_id, self.slot.target, self.slot.trial
-        force_setattr(self, "suite", suite)
-        force_setattr(self, "eval_id", eval_id)
-        force_setattr(self, "target", target)
-        force_setattr(self, "trial", trial)
-        force_setattr(self, "prompt", self.slot.prompt)
+        is_copied = self.eval_id is slot.eval_id and self.target is slot.target and self.suite is slot.suite
+        if is_copied and self.trial == slot.trial and self.prompt == slot.prompt:
+            return  # a copy of a row: nothing to do, quickly (bench/echo_cases.py)
+        force_setattr(self, "suite", slot.suite)
+        force_setattr(self, "eval_id", slot.eval_id)
+        force_setattr(self, "target", slot.target)
+        force_setattr(self, "trial", slot.trial)
+        force_setattr(self, "prompt", slot.prompt)
 
     @property
     def session(self) -> str | None:
