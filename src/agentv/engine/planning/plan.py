@@ -118,8 +118,8 @@ class SuitePlan(Struct, frozen=True, dict=True):
                 if prompt in (None, *self.suite.prompts[:1]):
                     yield case
                 continue
-            for each in case.with_prompts():
-                if prompt in (None, each.prompt):
+            for each in case.with_prompts() if case.prompts else (case,):
+                if prompt is None or prompt == each.prompt:
                     yield each
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool) -> Iterator[CaseTask]:

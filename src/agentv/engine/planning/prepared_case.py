@@ -10,7 +10,7 @@ from agentv.engine.running.context import criteria_of, tags_of
 from agentv.scoring.keys.identity import CaseKeys, answer_key, files_of, keys_of
 from agentv.scoring.results.applicable import applicable_evaluators, evaluators_of_turn
 from agentv.scoring.results.conversations import turns_of
-from agentv.types.cases import EvalCase, EvaluatorLike
+from agentv.types.cases import CaseTurn, EvalCase, EvaluatorLike
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import PromptInputs
 from agentv.types.messages import ChatMessage, DataPart, FilePart, Message, Part, TextPart
@@ -142,10 +142,10 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
     The prompt of a conversation has all that the user says, the request only the first turn; `prepared_turn` makes that
     of each turn.
     """
-    said = tuple(turn.input for turn in case.turns)
-    prompt = first = build_prompt(_with_input(case, said), quotes_paths_only=quotes_paths_only)
-    if len(said) > 1:
-        first = build_prompt(_with_input(case, said[:1]), quotes_paths_only=quotes_paths_only)
+    whole = _with_input(case, case.turns) if case.turns else case
+    prompt = first = build_prompt(whole, quotes_paths_only=quotes_paths_only)
+    if len(case.turns) > 1:
+        first = build_prompt(_with_input(case, case.turns[:1]), quotes_paths_only=quotes_paths_only)
     request = ProviderRequest(
         question=first.question,
         chat_prompt=first.chat_prompt,
@@ -179,8 +179,9 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
     )
 
 
-def _with_input(case: EvalCase, said: tuple[Message, ...]) -> EvalCase:
-    return replace(case, input_messages=(*case.input_messages, *said), turns=()) if said else case
+def _with_input(case: EvalCase, turns: Sequence[CaseTurn]) -> EvalCase:
+    """Return a case whose messages end with what the user says in these turns."""
+    return replace(case, input_messages=(*case.input_messages, *[turn.input for turn in turns]), turns=())
 
 
 def prepared_turn(

@@ -6,6 +6,7 @@ whose values follow from the record that contains it. Exports are described in d
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -44,7 +45,7 @@ def numbered(value: N, *, seq: int, run_id: str) -> N:
 def answer_line(answer: Answer) -> Answer:
     """Return an answer ready to be encoded."""
     changes: dict[str, Any] = {}
-    if not _are_utc(answer.started_at, answer.ended_at, *[call.started_at for call in answer.calls]):
+    if not _are_utc((answer.started_at, answer.ended_at, *map(_started_at, answer.calls))):
         changes = {
             "started_at": answer.started_at.astimezone(UTC),
             "ended_at": answer.ended_at.astimezone(UTC),
@@ -66,7 +67,7 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
     (`answer_ref`) has them.
     """
     changes: dict[str, Any] = {}
-    if not _are_utc(result.timestamp):
+    if not _are_utc((result.timestamp,)):
         changes["timestamp"] = result.timestamp.astimezone(UTC)
     if not with_trace:
         if result.trace is not None:
@@ -79,7 +80,7 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
         changes["error"] = failure_to_record(result.error)
     if result.partial is not None:
         changes["partial"] = _partial_entry(result.partial, with_trace=with_trace)
-    if any(each.error is not None or each.evaluator_results for each in result.evaluator_results):
+    if [each for each in result.evaluator_results if each.error is not None or each.evaluator_results]:
         changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
     return _changed(result, changes)
 
@@ -217,7 +218,10 @@ def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str,
     return record | {key: value for key, value in optional.items() if value is not None}
 
 
-def _are_utc(*moments: datetime) -> bool:
+_started_at = attrgetter("started_at")
+
+
+def _are_utc(moments: tuple[datetime, ...]) -> bool:
     """Return True for plain datetimes in UTC, which msgspec encodes as required; others are converted first."""
     return not [moment for moment in moments if moment.tzinfo is not UTC or type(moment) is not datetime]
 
