@@ -95,8 +95,8 @@ class Location(Struct, frozen=True, gc=False):
 
 _SEQUENCES = ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators", "turns")
 _sequences_of = attrgetter(*_SEQUENCES)
-_CASE_VALUES = ("input_messages", "expected_messages", "rubrics", "criteria", "turns")
-_values_of = attrgetter(*_CASE_VALUES)
+_TUPLES = (tuple,) * (len(_SEQUENCES) - 1)
+"""The types of the sequences of a case but its evaluators, if nothing is to be converted."""
 _ACCEPTED = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 
@@ -226,8 +226,9 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
 
         Raises MessageError or EvalFileError with the place of what is not understood.
         """
-        is_plain = _ACCEPTED.issuperset(map(type, _sequences_of(self)))
-        if is_plain and _VALUES.issuperset(map(type, chain(*filter(None, _values_of(self))))):
+        values = (self.input_messages, self.expected_messages, self.rubrics, self.criteria, self.turns)
+        are_tuples = tuple(map(type, (*values, self.tags))) == _TUPLES and type(self.evaluators) in _ACCEPTED
+        if are_tuples and _VALUES.issuperset(map(type, chain(*values))):
             return
         for name, given in zip(_SEQUENCES, _sequences_of(self), strict=True):
             if isinstance(given, str) and name in _ROLES:

@@ -128,6 +128,8 @@ class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     estimated: bool = False
 
 
+# `float | int` would be made anew for each score (bench/echo_cases.py).
+_NUMBERS = (float, int)
 PASS_SCORE = 0.8
 BORDERLINE_SCORE = 0.6
 
@@ -169,7 +171,7 @@ class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords):
     def __post_init__(self) -> None:
         """Fill the verdict of a score that was judged."""
         score: object = self.score
-        if not isinstance(score, float | int):
+        if not isinstance(score, _NUMBERS):
             return  # an evaluator's mistake, which is reported where its score is read
         if self.verdict is None:
             if self.error is None and self.status != "skipped":
