@@ -5,7 +5,8 @@ import hashlib
 import hmac
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
@@ -14,22 +15,24 @@ from agentv.engine.calling.budget import Budget
 from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.recorded_answers import RecordedAnswers
 from agentv.engine.calling.resilience import ResilientProvider
+from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import is_evaluator
 from agentv.execution.limits import AccountLimiter
 from agentv.execution.quotas import InProcessQuota, LeasedPermits, QuotaClient
 from agentv.execution.sharing import SharedResources
+from agentv.execution.user_code import call_user_code
 from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import digest
 from agentv.storage.run.find import find_run
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import AgentvError, ConfigError, EvaluatorError, PluginError
+from agentv.types.errors import AgentvError, ConfigError, EvaluatorError, PluginError, ProviderError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
-from agentv.types.provider import BatchTicket, Provider
+from agentv.types.provider import BatchTicket, CheckedProvider, PlacedCheckProvider, Provider
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:
@@ -298,3 +301,21 @@ class Runtime:
             settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
             self._settings.put(config, settings)
         return settings
+
+
+async def failed_check(targets: Iterable[ResolvedTarget], plan: RunPlan, runtime: Runtime) -> str | None:
+    """Run the healthcheck of each target that has one; return what the first failing one says, None if none fails."""
+    for target in targets:
+        provider = runtime.provider(target).provider
+        if not isinstance(provider, CheckedProvider):
+            continue
+        try:
+            if isinstance(provider, PlacedCheckProvider):
+                await call_user_code(partial(provider.healthcheck_in, plan.folders_of(target)), timeout_s=None)
+            else:
+                await call_user_code(provider.healthcheck, timeout_s=None)
+        except Exception as error:  # noqa: BLE001 - plug-in code: any exception means that the check failed
+            message = Redactor(target.secrets).text(str(error))
+            known = isinstance(error, ProviderError)
+            return message if known else f"the healthcheck of target {target.name!r} failed: {message}"
+    return None

@@ -11,7 +11,7 @@ from time import monotonic
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget
-from agentv.engine.calling.runtime import Runtime
+from agentv.engine.calling.runtime import Runtime, failed_check
 from agentv.engine.cluster.lines import (
     GATHER_S,
     MOST_BYTES,
@@ -42,7 +42,6 @@ from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.answer_cache import make_run_cache
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.health import failed_check
 from agentv.engine.running.recorder import judge_outcomes
 from agentv.execution.quotas import QuotaClient
 from agentv.execution.user_code import described

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agentv.engine.cluster.named_files import files_of, scripts_of
-from agentv.engine.cluster.tasks import Packed, moved_path
+from agentv.engine.cluster.tasks import Packed, files_of, moved_path, scripts_of
 from agentv.engine.cluster.workspaces import PlacedWorkspaces, fetched, templates_of
 from agentv.engine.planning.plan import RunPlan
 from agentv.execution.workspaces.folder_trees import remove_tree

@@ -1,16 +1,20 @@
-"""What is sent to a node: the run once, then its rows. No secret, no environment, no live object."""
+"""What is sent to a node: the run once, then its rows. No secret, no environment, no live object.
+
+Also the files that a run reads besides its eval files, as its plan names them: nodes need and compare them.
+"""
 
 import hashlib
 import os
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.cluster.named_files import files_of
+from agentv.engine.calling.recorded_answers import ANSWERS, run_folder
 from agentv.engine.cluster.workspaces import (
     Fetched,
     PlacedWorkspaces,
@@ -21,16 +25,25 @@ from agentv.engine.cluster.workspaces import (
     templates_of,
 )
 from agentv.engine.planning.inputs import load_inputs
+from agentv.engine.planning.judges import member_configs, named_runs
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
+from agentv.engine.planning.plan import CaseTask, RunPlan, Stored, SuitePlan
 from agentv.engine.planning.planning import make_plan
-from agentv.engine.running.provenance import load_scripts
-from agentv.loading.files.places import find_eval_files, find_home
+from agentv.engine.running.provenance import find_scripts, load_scripts
+from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
+from agentv.loading.models.settings import named_files, read_settings
+from agentv.loading.project import config_files, find_criteria_file
 from agentv.scoring.keys.identity import digest, target_key
-from agentv.types.cases import BrokenCase, EvalCase
+from agentv.storage.run.find import find_run, list_run_folders
+from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
+
+MOST_CASES_CHECKED = 1_000
+"""The cases of an eval file whose evaluators' files are compared on the nodes; those of the file itself always are."""
+
+_RUN_FILES = ("run.json", ANSWERS, "blobs/**/*")
 
 _NOT_IN_COPIES = "a copy of the project has no .env file, and nothing that git ignores unless the run names it"
 
@@ -291,3 +304,79 @@ def decode_tasks(data: bytes) -> list[TaskData]:
     """Return the tasks in bytes, which must come from the driver: pickles run code."""
     tasks: list[TaskData] = pickle.loads(data)  # noqa: S301 - written by `encode_tasks` of the driver
     return tasks
+
+
+def files_of(plan: RunPlan, *, run_id: str | None = None) -> list[Path]:
+    """Return the files of a plan: of the project, its targets and evaluators, and stored runs that they name.
+
+    `run_id` is that of this run, which is not `latest`. Raises ConfigError for a run that does not exist.
+    """
+    found = chain(
+        chain.from_iterable(map(_of_project, plan.suites)),
+        (path for target in targets_of(plan) for path in _of_target(target, plan, run_id)),
+        (path for suite in plan.suites for config in _configs(suite) for path in _of_evaluator(config, plan, run_id)),
+    )
+    return sorted(set(found))
+
+
+def scripts_of(plan: RunPlan) -> list[Path]:
+    """Return the scripts that targets name; programs of the machine may be among them."""
+    folders = [suite.suite.base_dir for suite in plan.suites]
+    return sorted({path for target in targets_of(plan) for path in find_scripts(target, folders).values()})
+
+
+def targets_of(plan: RunPlan) -> list[ResolvedTarget]:
+    """Return the targets of a run, their fallbacks and its judges, each once."""
+    found = {id(target): target for target in (*plan.targets, *plan.judges)}
+    for suite in plan.suites:
+        for target in suite.targets:
+            found |= {id(each): each for each in map(suite.known.get, target.fallback_targets)}
+    return list(found.values())
+
+
+def _of_project(suite: SuitePlan) -> Iterator[Path]:
+    folder = Path(suite.suite.base_dir)
+    root = find_repository_root(folder)
+    yield from config_files(folder, root)
+    criteria = find_criteria_file(folder, root)
+    if criteria is not None:
+        yield criteria
+
+
+def _of_target(target: ResolvedTarget, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
+    if target.path:
+        yield Path(target.path)
+    yield from map(Path, named_files(target.settings, target.base_dir))
+    for run in named_runs(target.settings):
+        yield from _of_run(run, target.base_dir, plan, run_id)
+
+
+def _configs(suite: SuitePlan) -> Iterator[EvaluatorConfig]:
+    """Yield the evaluators of a suite and of its first cases."""
+    listed = suite.suite.cases if suite.suite.cases.count is not None else ()
+    first = (case for case in islice(listed, MOST_CASES_CHECKED) if isinstance(case, EvalCase))
+    for evaluator in chain(suite.suite.evaluators or (), *(case.evaluators or () for case in first)):
+        if isinstance(evaluator, EvaluatorConfig):
+            yield evaluator
+
+
+def _of_evaluator(config: EvaluatorConfig, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
+    settings = read_settings(plan.specs.evaluators.get(config.type), config.settings, where=config.name)
+    yield from map(Path, named_files(settings, config.base_dir))
+    for run in named_runs(settings):
+        yield from _of_run(run, config.base_dir, plan, run_id)
+    for member in member_configs(settings):
+        yield from _of_evaluator(member, plan, run_id)
+
+
+def _of_run(run: str, base_dir: str, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
+    """Yield the files of a stored run with its answers, and those by which `latest~1` is found."""
+    home = Path(plan.home)
+    folder = run_folder(run, base_dir, lambda named: str(find_run(home, named, without=run_id)))
+    yield from (path for pattern in _RUN_FILES for path in folder.glob(pattern) if path.is_file())
+    if run.startswith("latest~"):
+        yield from _newer(list_run_folders(home), folder, run_id)
+
+
+def _newer(folders: Sequence[Path], than: Path, run_id: str | None) -> Iterator[Path]:
+    return (folder / "run.json" for folder in folders if folder.name > than.name and folder.name != run_id)

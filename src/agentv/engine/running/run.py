@@ -14,13 +14,12 @@ from msgspec import structs
 
 from agentv.engine.calling.batch import batching_of, run_batch, sends_batches
 from agentv.engine.calling.budget import Budget, BudgetStop, Spent
-from agentv.engine.calling.runtime import Runtime
+from agentv.engine.calling.runtime import Runtime, failed_check
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.prices import PRICE_TABLE_DATE
 from agentv.engine.running.answer_cache import make_run_cache, uncached_target_notes
 from agentv.engine.running.case import CaseRunner
-from agentv.engine.running.health import failed_check
 from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.engine.stored.corrected_rates import with_corrected_rates

@@ -12,8 +12,8 @@ from agentv.types.message_shapes.google import content_of, read_content
 from agentv.types.message_shapes.langchain import fields_of, read_langchain
 from agentv.types.message_shapes.objects import plain_json
 from agentv.types.message_shapes.pydantic_ai import KINDS, read_pydantic_ai
-from agentv.types.message_shapes.reply import messages_of_reply
 from agentv.types.message_shapes.responses import is_item, read_item
+from agentv.types.message_shapes.results import messages_of_reply
 from agentv.types.messages import DataPart, Message, Part, TextPart
 
 _SHAPES = (

@@ -1,6 +1,7 @@
 """Results of frameworks as the parts of an answer, by the keys of ours: `text`, `output_messages`, `usage`, `model`.
 
-They are recognised by their attributes or keys: no file imports a framework.
+They are recognised by their attributes or keys: no file imports a framework. Whole replies of model APIs are among
+them: a chat completion, a response, Google's candidates; JSON or an object of a vendor.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,6 @@ from agentv.types.message_shapes.google import content_of
 from agentv.types.message_shapes.langchain import fields_of
 from agentv.types.message_shapes.objects import plain_json
 from agentv.types.message_shapes.pydantic_ai import KINDS
-from agentv.types.message_shapes.reply import messages_of_reply
 from agentv.types.message_shapes.usages import member, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import pretty_json
@@ -170,3 +170,33 @@ def _of_state(state: Mapping[str, object]) -> Mapping[str, object]:
     structured = state.get("structured_response")
     rest = {key: item for key, item in state.items() if key != "structured_response"}
     return rest if structured is None else {**rest, "text": _said(structured)}
+
+
+def messages_of_reply(given: object, at: str) -> list[object] | None:
+    """Return the messages, items or contents in a reply; None for a value that is no reply.
+
+    Raises MessageError for a reply without an answer or with several.
+    """
+    for name, of_one in (("choices", "message"), ("candidates", "content")):
+        listed = member(given, name)
+        if isinstance(listed, list | tuple) and not _has_role(given):
+            return [_only(listed, of_one, f"{at}.{name}")]
+    output = member(given, "output")
+    is_response = member(given, "object") == "response" or member(given, "response_id") is not None
+    if not isinstance(output, list | tuple) or not is_response:
+        return None
+    error = member(given, "error")
+    if error is not None and not output:
+        raise MessageError(at, f"is a failed response: {member(error, 'message') or error}")
+    return list(cast(list[object], output))
+
+
+def _has_role(given: object) -> bool:
+    return isinstance(given, Mapping) and "role" in given
+
+
+def _only(listed: list[object] | tuple[object, ...], name: str, at: str) -> object:
+    found = [member(each, name) for each in listed]
+    if len(found) != 1 or found[0] is None:
+        raise MessageError(at, f"must hold one {name}, but holds {len([each for each in found if each is not None])}")
+    return found[0]
