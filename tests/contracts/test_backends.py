@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from tests.support.cluster import QUICK, Calls, ProcessMachines, ProcessNode, plan_of, run_on, stored_rows
@@ -113,6 +113,15 @@ def test_messages_of_long_rows_hold_fewer_of_them() -> None:
         messages.append(taken)
     assert [line for message in messages for line in message] == lines
     assert max(len(encode_lines(Lines(message))) for message in messages) < 100_000  # what Ray sends in one step
+
+
+@pytest.mark.parametrize("file", ["answer", "result"])
+def test_a_message_holds_the_answers_or_the_results_of_fifty_rows(file: Literal["answer", "result"]) -> None:
+    outbox = Outbox()
+    for number in range(2 * MOST_LINES + 1):
+        outbox.put(StoredLine(file, ResultKey("s", str(number), "t"), b"x"))
+    sizes = [len(asyncio.run(outbox.take(0))) for _ in range(4)]
+    assert sizes == [MOST_LINES, MOST_LINES, 1, 0]
 
 
 def test_the_rows_are_spread_over_the_nodes(folder: Path) -> None:

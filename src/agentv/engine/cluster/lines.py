@@ -12,7 +12,7 @@ from agentv.types.records.answer import ResultKey
 from agentv.types.records.segment import UploadedSegment
 
 MOST_LINES = 50
-"""The most rows in one message."""
+"""The most rows whose answers, and the most whose results, are in one message."""
 MOST_BYTES = 80_000
 """The size of the rows after which a message is full: Ray sends one of 100 kB by a slower way (bench/cluster.py)."""
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget
@@ -59,12 +60,34 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 
 
+class Load(Struct):
+    """What some lines amount to, and if this is enough for a message."""
+
+    answers: int = 0
+    results: int = 0
+    size: int = 0
+
+    def add(self, line: Line, *, sign: int = 1) -> None:
+        """Count a line; `sign` -1 takes it out again."""
+        if isinstance(line, EndedRow):
+            self.results += sign
+        elif isinstance(line, StoredLine):
+            self.answers += sign * (line.file == "answer")
+            self.results += sign * (line.file == "result")
+            self.size += sign * len(line.line)
+
+    @property
+    def is_full(self) -> bool:
+        """True if the lines have the answers, or the results, of as many rows as one message may have."""
+        return max(self.answers, self.results) >= MOST_LINES or self.size >= MOST_BYTES
+
+
 class Outbox:
     """The lines that were not sent yet."""
 
     def __init__(self) -> None:
         self._lines: deque[Line] = deque()
-        self._rows = self._size = 0
+        self._load = Load()
         self._has_lines = asyncio.Event()
         self._is_full = asyncio.Event()
         self._is_closed = False
@@ -72,21 +95,10 @@ class Outbox:
     def put(self, line: Line) -> None:
         """Add a line."""
         self._lines.append(line)
-        self._count(line, 1)
+        self._load.add(line)
         self._has_lines.set()
-        if self._has_a_message or isinstance(line, QuotaLine | SegmentLine):  # something waits for the answer
+        if self._load.is_full or isinstance(line, QuotaLine | SegmentLine):  # something waits for the answer
             self._is_full.set()
-
-    def _count(self, line: Line, sign: int) -> None:
-        if isinstance(line, EndedRow):
-            self._rows += sign
-        elif isinstance(line, StoredLine):
-            self._rows += sign * (line.file == "result")
-            self._size += sign * len(line.line)
-
-    @property
-    def _has_a_message(self) -> bool:
-        return self._rows >= MOST_LINES or self._size >= MOST_BYTES
 
     def close(self) -> None:
         """Let no call wait any more."""
@@ -103,13 +115,15 @@ class Outbox:
         if self._lines and wait_s and not self._is_full.is_set():
             await _within(self._is_full, GATHER_S)
         taken: list[Line] = []
-        rows, size = self._rows, self._size
-        while self._lines and rows - self._rows < MOST_LINES and size - self._size < MOST_BYTES:
-            taken.append(self._lines.popleft())
-            self._count(taken[-1], -1)
+        message = Load()
+        while self._lines and not message.is_full:
+            line = self._lines.popleft()
+            taken.append(line)
+            message.add(line)
+            self._load.add(line, sign=-1)
         if not self._lines:
             self._has_lines.clear()
-        if not self._has_a_message:
+        if not self._load.is_full:
             self._is_full.clear()
         return taken
 
