@@ -15,10 +15,12 @@ from tests.support.fake_server import serving_fake
 from agentv.engine.cluster.driver import MOST_LOSSES, Node
 from agentv.engine.cluster.lines import MOST_LINES, Lines, NotStored, QuotaLoss, StoredLine, encode_lines
 from agentv.engine.cluster.node import Outbox
+from agentv.engine.cluster.tasks import TaskReader, decode_tasks, encode_tasks, to_data
 from agentv.engine.running.recorder import StopSignal
 from agentv.execution.quotas import InProcessQuota
 from agentv.storage.records.decode import ANSWERS
 from agentv.storage.run.blobs import BLOB_LIMIT
+from agentv.types.cases import EvalCase
 from agentv.types.errors import ConfigError
 from agentv.types.events import AnswerArrived, RowBegun, RowFinished
 from agentv.types.protocols import NODE_LEASE_S, QuotaGrant, QuotaRequest
@@ -113,6 +115,17 @@ def test_messages_of_long_rows_hold_fewer_of_them() -> None:
         messages.append(taken)
     assert [line for message in messages for line in message] == lines
     assert max(len(encode_lines(Lines(message))) for message in messages) < 100_000  # what Ray sends in one step
+
+
+def test_cases_with_the_same_evaluators_share_them_on_a_node(folder: Path) -> None:
+    write_cases(folder, ["first", "second"], ", evaluators: [{name: own, type: contains, value: A}]")
+    plan = plan_of(folder)
+    messages = [encode_tasks([to_data(task)]) for task in plan.tasks(plan.targets[0], by_trial=False)]
+    reader = TaskReader(plan)
+    cases = [reader.task(data).case for message in messages for data in decode_tasks(message)]
+    first, second = (case.evaluators for case in cases if isinstance(case, EvalCase))
+    assert first
+    assert first is second
 
 
 @pytest.mark.parametrize("file", ["answer", "result"])

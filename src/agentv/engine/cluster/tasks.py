@@ -11,6 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar, cast
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -24,6 +25,7 @@ from agentv.engine.cluster.workspaces import (
     repositories_of,
     templates_of,
 )
+from agentv.engine.planning.fingerprints import MAX_DIGESTS, put_bounded
 from agentv.engine.planning.inputs import load_inputs
 from agentv.engine.planning.judges import member_configs, named_runs
 from agentv.engine.planning.options import RunOptions
@@ -35,7 +37,7 @@ from agentv.loading.models.settings import named_files, read_settings
 from agentv.loading.project import config_files, find_criteria_file
 from agentv.scoring.keys.identity import digest, target_key
 from agentv.storage.run.find import find_run, list_run_folders
-from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig
+from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
@@ -244,19 +246,22 @@ def to_data(task: CaseTask) -> TaskData:
 class TaskReader:
     """Turns data back into tasks, with the suites and targets of one plan.
 
-    `moved` is the folder of the project on the driver, and that of the copy here.
+    `moved` is the folder of the project on the driver, and that of the copy here. Cases with the same evaluators get
+    the same objects, since what is made from an evaluator is cached by the object.
     """
 
     def __init__(self, plan: RunPlan, *, moved: tuple[str, str] | None = None) -> None:
         self._moved = moved
         self._suites = {each.suite.path: each for each in plan.suites}
         self._targets = {(each.suite.path, target.name): target for each in plan.suites for target in each.targets}
+        self._evaluators: dict[bytes, tuple[EvaluatorLike, ...]] = {}
 
     def task(self, data: TaskData) -> CaseTask:
         """Return the task."""
         suite = self._suites[data.suite]
+        case = data.case if self._moved is None else moved_paths(data.case, *self._moved)
         return CaseTask(
-            case=data.case if self._moved is None else moved_paths(data.case, *self._moved),
+            case=self._with_shared_evaluators(case) if isinstance(case, EvalCase) and case.evaluators else case,
             suite=suite.suite,
             target=self._targets[data.suite, data.target],
             known=suite.known,
@@ -267,6 +272,14 @@ class TaskReader:
             stored=data.stored,
             trials=data.trials,
         )
+
+    def _with_shared_evaluators(self, case: EvalCase) -> EvalCase:
+        content = msgspec.msgpack.encode(case.evaluators)
+        shared = self._evaluators.get(content)
+        if shared is not None:
+            return replace(case, evaluators=shared)
+        put_bounded(self._evaluators, content, case.evaluators or (), most=MAX_DIGESTS)
+        return case
 
 
 _PATHS = ("real_path", "base_dir")
