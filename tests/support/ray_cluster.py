@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +18,7 @@ from typing import Any, Self
 ROOT = Path(__file__).parents[2]
 MODEL_KEY = "MODEL_KEY"
 """A variable of every node and of the driver."""
+MODEL_KEY_VALUE = "a-key-of-this-test"
 
 
 def why_not() -> str | None:
@@ -37,6 +39,27 @@ def own_network() -> list[str]:
     return [*unshare, "sh", "-c", 'ip link set lo up && exec "$@"', "own-network"]
 
 
+def object_store(raylet: int) -> bytes:
+    """Return what the object store of a node has in its memory, which its raylet maps; only root may read it."""
+    found = b""
+    for line in Path(f"/proc/{raylet}/maps").read_text().splitlines():
+        if "/plasma" in line:
+            file = os.open(f"/proc/{raylet}/map_files/{line.split()[0]}", os.O_RDONLY)
+            found += b"".join(_extents(file))
+            os.close(file)
+    return found
+
+
+def _extents(file: int) -> Iterator[bytes]:
+    """Yield the parts of a sparse file that were written."""
+    end = 0
+    with suppress(OSError):  # no part follows
+        while True:
+            start = os.lseek(file, end, os.SEEK_DATA)
+            end = os.lseek(file, start, os.SEEK_HOLE)
+            yield os.pread(file, end - start, start)
+
+
 class RayCluster:
     """A cluster whose head runs no cases, with some nodes. Use it as a context manager.
 
@@ -52,7 +75,7 @@ class RayCluster:
             "RAY_USAGE_STATS_ENABLED": "0",
             "XDG_CACHE_HOME": f"{self.folder}/caches",
         }
-        self.env = {**os.environ, **own, MODEL_KEY: "a-key-of-this-test"}
+        self.env = {**os.environ, **own, MODEL_KEY: MODEL_KEY_VALUE}
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
