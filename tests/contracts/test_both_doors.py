@@ -30,6 +30,9 @@ from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.structs import struct_fields
 from agentv.types.usage import Usage
 
+# Each evaluator is tried alone, which this one warns of.
+pytestmark = pytest.mark.filterwarnings("ignore:`semantic_similarity` as the only evaluator")
+
 SHORT = ("plain", "empty", "emoji", "control characters", "a verdict", "a template")
 MEMBERS: list[dict[str, Any]] = [
     {"name": "has-digits", "type": "regex", "pattern": r"\d"},

@@ -8,6 +8,7 @@ from tests.support.fake_server import serving_fake
 from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig, run_evaluation_sync
 
 KEY = "sk-canary-0123456789"
+pytestmark = pytest.mark.filterwarnings("ignore:`semantic_similarity` as the only evaluator")
 INPUT = {
     "prompt": "May I return it?",
     "response": "You may return it for 30 days",

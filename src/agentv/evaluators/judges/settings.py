@@ -133,7 +133,7 @@ def numbered_sources(context: EvaluationContext, paths: tuple[str, ...] = ()) ->
 
     They are what `paths` lead to (as in `source`); without paths the `context` of the input, else the first of the
     metadata `context`, `sources`, `documents`, `passages` and `retrieved_context`, else the results of the tool calls.
-    Raises EvaluatorError for a path that leads nowhere.
+    Raises EvaluatorError for a path that finds nothing.
     """
     found = [_value_at(context, path) for path in paths] if paths else _usual_sources(context)
     texts = [text for value in found for text in _passages(value) if text.strip()]
@@ -143,7 +143,7 @@ def numbered_sources(context: EvaluationContext, paths: tuple[str, ...] = ()) ->
 def _value_at(context: EvaluationContext, path: str) -> JsonValue:
     value = source_value(context, path)
     if value is None:
-        raise EvaluatorError(f"`sources`: {path!r} leads nowhere in this answer")
+        raise EvaluatorError(f"`sources`: {path!r} finds nothing in this answer")
     return value
 
 
