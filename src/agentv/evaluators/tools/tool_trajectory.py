@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from agentv.scoring.tools.tool_calls import ExpectedCall
 from agentv.scoring.tools.traces import call_counts, observed_calls
@@ -21,7 +21,7 @@ from agentv.types.cases import WITHOUT_MESSAGES_HELP, EvaluatorConfig, WithoutMe
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
-from agentv.types.structs import make_options
+from agentv.types.structs import blank, make_options
 
 UnknownDuration: TypeAlias = Literal["error", "skip"]
 
@@ -127,12 +127,12 @@ class ToolTrajectoryEvaluator:
         Raises EvaluatorError for a limit on the time of a call that is not known.
         """
         compared = self._compare(context)
-        names = ", ".join(dict.fromkeys(compared.unknown))
-        unknown = f"the duration of {names} is not recorded, so that `max_duration_ms` was not checked"
-        if names and self._unknown_duration == "error":
+        unknown = _unknown(compared.unknown) if compared.unknown else None
+        if unknown is not None and self._unknown_duration == "error":
             raise EvaluatorError(f"{unknown}; `unknown_duration: skip` leaves such limits out")
-        return EvaluationScore(
-            reasoning=unknown if names else None,
+        return replace(
+            _BLANK,
+            reasoning=unknown,
             score=compared.score,
             hits=compared.hits,
             misses=compared.misses,
@@ -149,6 +149,14 @@ class ToolTrajectoryEvaluator:
         if counts is None and self._without_messages == "no_calls":
             return score_trajectory(self._wanted, ())
         return TrajectoryScore(0.0, misses=(NO_TRACE,))
+
+
+_BLANK = blank(EvaluationScore)
+
+
+def _unknown(tools: Sequence[str]) -> str:
+    names = ", ".join(dict.fromkeys(tools))
+    return f"the duration of {names} is not recorded, so that `max_duration_ms` was not checked"
 
 
 def _expected_call(given: ExpectedCall | Mapping[str, Any], place: int) -> ExpectedCall:

@@ -111,10 +111,10 @@ def _inputs_match(matcher: JsonValue, wanted: JsonValue, got: JsonValue) -> bool
         return True
     if got is None and isinstance(wanted, _OBJECT):
         got = {}
-    if matcher == "exact":
-        return json_equal(wanted, got)
     if matcher == "subset":
         return is_subset(wanted, got)
+    if matcher == "exact":
+        return json_equal(wanted, got)
     if isinstance(matcher, Mapping):
         return _fields_match(matcher, wanted, got)
     if not isinstance(wanted, Mapping) or not isinstance(got, Mapping):
@@ -170,8 +170,10 @@ def json_equal(left: JsonValue, right: JsonValue) -> bool:
 
 def is_subset(wanted: JsonValue, got: JsonValue) -> bool:
     """Return True if `got` contains `wanted`; objects may have more keys at every depth, lists must be equally long."""
+    if isinstance(wanted, _SCALAR):
+        return json_equal(wanted, got)
     if isinstance(wanted, _OBJECT) and isinstance(got, _OBJECT):
-        return all(key in got and is_subset(wanted[key], got[key]) for key in wanted)
+        return wanted.keys() <= got.keys() and all(map(is_subset, wanted.values(), map(got.__getitem__, wanted)))
     lists = _both_lists(wanted, got)
     if lists is not None:
         return len(lists[0]) == len(lists[1]) and all(map(is_subset, *lists))

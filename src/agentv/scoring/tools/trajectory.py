@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice, zip_longest
 from typing import Literal, TypeAlias
 
@@ -117,7 +117,7 @@ MAX_LINES = 50
 _SHOWN_INPUT = 80
 
 
-class Trajectory(Struct, frozen=True):
+class Trajectory(Struct, frozen=True, dict=True):
     """The expected trajectory. Tool names may be globs.
 
     `any_order` counts calls only; the other modes compare with `expected`. `minimums`, `maximums` and `forbidden` may
@@ -137,6 +137,12 @@ class Trajectory(Struct, frozen=True):
         """True if the number of calls of any tool is limited."""
         return bool(self.minimums or self.maximums or self.forbidden)
 
+    @cached_property
+    def time_limits(self) -> Mapping[int, float]:
+        """The expected calls with a time limit, in milliseconds, by their indexes; computed once for all answers."""
+        limits = {index: each.max_duration_ms for index, each in enumerate(self.expected)}
+        return {index: most for index, most in limits.items() if most is not None}
+
 
 class TrajectoryScore(Struct, frozen=True):
     """The score of a trajectory, 0..1, with its hits and misses.
@@ -153,14 +159,14 @@ class TrajectoryScore(Struct, frozen=True):
 class _Compared(Struct, frozen=True):
     """A comparison of actual with expected calls: whether all match, the matched share, lines for hits and misses.
 
-    `found` has the indexes of the matching actual calls, by the index of the expected call.
+    `found` returns the indexes of the matching actual calls, by the index of the expected call.
     """
 
     holds: bool
     share: Callable[[], float]  # computed only if it is the score
     hits: list[str]
     misses: list[str]
-    found: Mapping[int, Sequence[int]]
+    found: Callable[[], Mapping[int, Sequence[int]]]  # computed only if a call has a time limit
 
 
 def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> TrajectoryScore:
@@ -171,7 +177,7 @@ def score_trajectory(wanted: Trajectory, calls: Sequence[ToolCall]) -> Trajector
     unknown: list[str] = []
     if wanted.mode != "any_order":
         compared = _match(wanted, calls) if wanted.scoring == "matched" else _compare(wanted, calls)
-        timed = _timed(wanted.expected, calls, compared.found)
+        timed = _timed(wanted, calls, compared)
         hits += compared.hits + timed.hits
         misses += compared.misses + timed.misses
         unknown = timed.unknown
@@ -199,13 +205,11 @@ class _Timed(Struct):
     unknown: list[str] = field(default_factory=list)
 
 
-def _timed(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], found: Mapping[int, Sequence[int]]) -> _Timed:
+def _timed(wanted: Trajectory, calls: Sequence[ToolCall], compared: _Compared) -> _Timed:
     """Compare the time of each found call with its limit; the limit of a missing call is not met."""
     timed = _Timed()
-    for index, expectation in enumerate(expected):
-        most = expectation.max_duration_ms
-        if most is None:
-            continue
+    found = compared.found() if wanted.time_limits else {}
+    for index, most in wanted.time_limits.items():
         places = found.get(index, ())
         durations = [(calls[place], calls[place].duration_ms) for place in places]
         if any(took is None for _, took in durations):
@@ -268,14 +272,22 @@ def _compare(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
 def _exact(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Compared:
     hits: list[str] = []
     misses: list[str] = []
-    found: dict[int, Sequence[int]] = {}
     for position, (expectation, call) in enumerate(zip_longest(expected, calls), start=1):
         if expectation is not None and call is not None and expectation.matches(call):
-            found[position - 1] = (position - 1,)
             hits.append(f"{call.tool} called at position {position}")
         else:
             misses.append(f"Expected {_wanted(expectation)} at position {position}, found {_found(expectation, call)}")
-    return _Compared(not misses, share=partial(common_share, expected, calls), hits=hits, misses=misses, found=found)
+    return _Compared(
+        not misses,
+        share=partial(common_share, expected, calls),
+        hits=hits,
+        misses=misses,
+        found=lambda: {
+            index: (index,)
+            for index, (each, call) in enumerate(zip(expected, calls, strict=False))
+            if each.matches(call)
+        },
+    )
 
 
 def _found(expectation: ExpectedCall | None, call: ToolCall | None) -> str:
@@ -318,7 +330,9 @@ def _in_order(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _C
         found[position - 1] = (index,)
         hits.append(f"{calls[index].tool} called at position {index + 1}")
         following, after = index + 1, calls[index].tool
-    return _Compared(not misses, share=partial(common_share, expected, calls), hits=hits, misses=misses, found=found)
+    return _Compared(
+        not misses, share=partial(common_share, expected, calls), hits=hits, misses=misses, found=lambda: found
+    )
 
 
 def _elsewhere(expectation: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
@@ -345,9 +359,12 @@ def _as_multisets(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
     misses = (absent if wanted.mode != "subset" else []) + (extra if wanted.mode != "superset" else [])
     longer = max(len(wanted.expected), len(calls))
     hits = [f"{calls[index].tool} called at position {index + 1}" for index in sorted(taken)]
-    found = {index: (place,) for index, place in pairs.items()}
     return _Compared(
-        not misses, share=lambda: len(pairs) / longer if longer else 1.0, hits=hits, misses=misses, found=found
+        not misses,
+        share=lambda: len(pairs) / longer if longer else 1.0,
+        hits=hits,
+        misses=misses,
+        found=lambda: {index: (place,) for index, place in pairs.items()},
     )
 
 
@@ -375,8 +392,13 @@ def _match(wanted: Trajectory, calls: Sequence[ToolCall]) -> _Compared:
         if index is None
     ]
     share = len(hits) / len(found) if found else 1.0
-    places = {number: (index,) for number, index in enumerate(found) if index is not None}
-    return _Compared(not misses, share=lambda: share, hits=hits, misses=misses, found=places)
+    return _Compared(
+        not misses,
+        share=lambda: share,
+        hits=hits,
+        misses=misses,
+        found=lambda: {number: (index,) for number, index in enumerate(found) if index is not None},
+    )
 
 
 def _instead(mode: Mode, expectation: ExpectedCall, position: int, calls: Sequence[ToolCall]) -> str:
@@ -415,9 +437,12 @@ def _allowed(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> _Co
     hits = [f"{call.tool} called at position {i}" for i, (call, is_allowed) in enumerate(positions, 1) if is_allowed]
     misses = [f"Expected no further call, found {call.tool}" for call, is_allowed in positions if not is_allowed]
     share = sum(allowed) / len(allowed) if allowed else 1.0
-    found = {
-        number: [index for index, call in enumerate(calls) if expectation.matches(call)]
-        for number, expectation in enumerate(expected)
-        if expectation.max_duration_ms is not None
-    }
+
+    def found() -> dict[int, list[int]]:
+        return {
+            number: [index for index, call in enumerate(calls) if expectation.matches(call)]
+            for number, expectation in enumerate(expected)
+            if expectation.max_duration_ms is not None
+        }
+
     return _Compared(not misses, share=lambda: share, hits=hits, misses=misses, found=found)
