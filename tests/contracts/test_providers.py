@@ -28,7 +28,7 @@ from agentv.providers.apis.azure import AzureSettings
 from agentv.providers.apis.gemini import GeminiSettings
 from agentv.providers.apis.openai import OpenAISettings
 from agentv.providers.editors.vscode import VscodeSettings
-from agentv.providers.local.cli import CliSettings
+from agentv.providers.local.cli_settings import CliSettings
 from agentv.providers.local.http_provider import HttpSettings
 from agentv.providers.local.mock import MockSettings
 from agentv.providers.local.python import PythonSettings
@@ -291,7 +291,7 @@ def test_naming_the_providers_imports_none_of_them() -> None:
 
 MODULES = [
     *(f"agents.{name}" for name in AGENTS),
-    *(f"local.{name}" for name in ("cli", "healthchecks", "mock", "python", "replay")),
+    *(f"local.{name}" for name in ("cli", "cli_settings", "mock", "python", "replay")),
     *("editors.vscode", "apis.openai_chat", "protocols.a2a_provider", "protocols.mcp_settings"),
 ]
 HEAVY = ("aiohttp", "pydantic", "yaml", "rich", "numpy", "tenacity")

@@ -12,8 +12,7 @@ from tests.support.asking import ask, failure_of, make_request, make_target, wit
 from tests.support.hostile import Family, hostile
 from tests.support.loopback import reply, serving
 
-from agentv.providers.local.cli import CliSettings
-from agentv.providers.local.healthchecks import CommandHealthcheck, HttpHealthcheck
+from agentv.providers.local.cli_settings import CliSettings, CommandHealthcheck, HttpHealthcheck
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import Provider, ProviderResponse

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 from tests.support.asking import ask, make_request, make_target, with_provider
 
-from agentv.providers.local.cli import CliSettings, cases_text, parse_batch
+from agentv.providers.local.cli import cases_text, parse_batch
+from agentv.providers.local.cli_settings import CliSettings
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from tests.support.asking import failure_of, make_target
 
-from agentv.providers.local.cli import CliSettings
+from agentv.providers.local.cli_settings import CliSettings
 
 
 @pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC])

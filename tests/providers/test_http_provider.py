@@ -11,7 +11,7 @@ from tests.support.loopback import Answer, Server, endless, hang_up, never_answe
 
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
-from agentv.providers.local.healthchecks import CommandHealthcheck, HttpHealthcheck
+from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
 from agentv.providers.local.http_provider import HttpSettings
 from agentv.providers.local.http_template import parse_body, parse_url
 from agentv.types.errors import EvalFileError, ProviderError

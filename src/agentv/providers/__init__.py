@@ -125,7 +125,7 @@ PROVIDERS: Registry = make_registry(
         Spec(
             name="cli",
             summary="a command, run once for each case",
-            settings="agentv.providers.local.cli:CliSettings",
+            settings="agentv.providers.local.cli_settings:CliSettings",
             factory="agentv.providers.local.cli:CliProvider",
             works_in_folder=True,
         ),

@@ -1,9 +1,8 @@
 """What a code judge reads and prints, by the generation of AgentV that it was written for."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agentv.execution.processes.process import Outcome
 from agentv.scoring.judge_replies.json_objects import finite_number, whole_object
 from agentv.scoring.judge_replies.replies import parse_answer
 from agentv.types.errors import EvaluatorError
@@ -11,6 +10,9 @@ from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_to_json
 from agentv.types.usage import Usage
+
+if TYPE_CHECKING:  # importing child processes takes 10 ms, and settings are read without them
+    from agentv.execution.processes.process import Outcome
 
 Contract: TypeAlias = Literal["agentv", "agentv-2", "agentv-3", "agentv-4"]
 """`agentv` is ours. `agentv-2` adds `trace_summary`. `agentv-3` (2.9 to 4.41) and `agentv-4` (4.42) add the later keys,
@@ -73,7 +75,7 @@ def _tokens(usage: Usage | None) -> JsonObject | None:
     return None if usage is None else {"input": usage.input, "output": usage.output, "cached": usage.cached_input}
 
 
-def read_outcome(outcome: Outcome) -> EvaluationScore:
+def read_outcome(outcome: "Outcome") -> EvaluationScore:
     """Return the score of a script that prints AgentV 4's JSON, or plain text with an exit code that says if it passes.
 
     Raises EvaluatorError for a script that failed: an exit code other than 0 with JSON or with errors printed.

@@ -9,17 +9,17 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, cast
+from typing import cast
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import keep_call
 from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
-from agentv.providers.agents.commands import decode, read_output_file, run_command
+from agentv.providers.agents.commands import decode, read_output_file, run_command, run_healthcheck
 from agentv.providers.apis.responses import parse_answer, parse_output
-from agentv.providers.local.healthchecks import Healthcheck, run_healthcheck
+from agentv.providers.local.cli_settings import CliSettings
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
 from agentv.types.errors import ProviderError, TemplateError
 from agentv.types.failures import Failure
@@ -30,45 +30,6 @@ from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
 
 _MAX_LINES_LISTED = 20
 """The maximum number of invalid lines that a message lists; it counts the rest."""
-
-
-class CliSettings(Struct, frozen=True):
-    """The command of a `cli` target and its input."""
-
-    command_template: Annotated[
-        str,
-        Meta(
-            description=(
-                "The command, with {PROMPT} {PROMPT_FILE} {GUIDELINES} {EVAL_ID} {ATTEMPT} {FILES} {OUTPUT_FILE}, "
-                "and {CASES_FILE} for a batch. A command with a shell operator runs in sh."
-            )
-        ),
-    ]
-    files_format: Annotated[
-        str,
-        Meta(
-            description="Format of each file in {FILES}, with {path} and {basename}.",
-            extra={"aliases": ("attachments_format",)},
-        ),
-    ] = "{path}"
-    cwd: Annotated[
-        str | None, Meta(description="Working folder, relative to the eval file; default: the folder of the eval file.")
-    ] = None
-    healthcheck: Healthcheck = None
-    verbose: Annotated[bool, Meta(description="Add each command line to the notes of its result.")] = False
-    keep_temp_files: Annotated[bool, Meta(description="Do not delete {PROMPT_FILE} and {OUTPUT_FILE}.")] = False
-    env: Annotated[Mapping[str, str], Meta(description="Additional environment variables of the command.")] = field(
-        default_factory=dict
-    )
-    env_allow: Annotated[
-        tuple[str, ...] | None,
-        Meta(description="The only variables to inherit, besides PATH; default: the whole environment."),
-    ] = None
-
-    def __post_init__(self) -> None:
-        """Reject invalid templates; the message starts with the setting's name."""
-        parse_command(self.command_template, called="command_template")
-        parse_files_format(self.files_format, called="files_format")
 
 
 def cases_text(requests: Iterable[ProviderRequest]) -> str:

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import keep_call
+from agentv.providers.agents.commands import run_healthcheck
 from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse, is_event_stream
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai_chat import ChatCollector, parse_chat
@@ -20,7 +21,7 @@ from agentv.providers.apis.responses import (
 )
 from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import send
-from agentv.providers.local.healthchecks import Healthcheck, run_healthcheck
+from agentv.providers.local.cli_settings import Healthcheck
 from agentv.providers.local.http_template import (
     JSON,
     AnswerPath,
