@@ -180,7 +180,7 @@ def _succeeded(result: Recordable, started_at: datetime, ended_at: datetime, wai
     return CallRecord(
         kind="ok",
         started_at=started_at,
-        wait_ms=to_ms(wait_s),
+        wait_ms=to_ms(wait_s) if wait_s else 0.0,
         duration_ms=to_ms((ended_at - started_at).total_seconds()),
         request_id=result.request_id,
         usage=result.usage,

@@ -257,7 +257,7 @@ def _begun(
         text="",
         started_at=outcome.started_at,
         ended_at=outcome.ended_at,
-        duration_ms=_duration_ms(outcome),
+        duration_ms=to_ms((outcome.ended_at - outcome.started_at).total_seconds()),
         generation=prepared.task.generation,
         attempt=attempt,
         calls=calls,
@@ -333,10 +333,6 @@ def _partial(said: ProviderResponse) -> Partial:
         cost_usd=said.cost_usd,
         estimated=said.estimated,
     )
-
-
-def _duration_ms(outcome: CallOutcome) -> float:
-    return to_ms((outcome.ended_at - outcome.started_at).total_seconds())
 
 
 def _source_to_json(source: CachedFrom) -> JsonObject:

@@ -445,6 +445,11 @@ class RowSink(Protocol):
         """Save an answer before it is scored, and return it with its number."""
 
 
+def _log_line_of(show: Callable[[LogLine], None], target_session: TargetSession, row: ResultKey) -> OnLogLine:
+    """Return the function that shows a line of a row's log."""
+    return lambda target, text: show(LogLine(row, target, target_session.cleaner().text(text)))
+
+
 class CaseRunner(Struct, frozen=True):
     """Turns tasks into rows, with the live objects of one process."""
 
@@ -607,7 +612,7 @@ class CaseRunner(Struct, frozen=True):
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> CallOutcome:
         """Call the target, then its fallbacks. What it said before an interrupt is saved as an answer without a row."""
-        clock = self.runtime.clock
+        clock, show = self.runtime.clock, self.on_log_line
         started_at = clock()
         try:
             return await call_with_fallbacks(
@@ -615,7 +620,7 @@ class CaseRunner(Struct, frozen=True):
                 target_session.provider,
                 self.runtime,
                 on_retry=partial(self.on_retry, prepared.task),
-                on_log_line=self._log_line_of(target_session, prepared.result_key),
+                on_log_line=None if show is None else _log_line_of(show, target_session, prepared.result_key),
                 before_repeat=before_repeat,
             )
         except asyncio.CancelledError as error:
@@ -623,13 +628,6 @@ class CaseRunner(Struct, frozen=True):
             if kept is not None:
                 save(target_session, prepared, failed_outcome(kept, started_at=started_at, ended_at=clock()))
             raise
-
-    def _log_line_of(self, target_session: TargetSession, row: ResultKey) -> OnLogLine | None:
-        """Return the function that shows a line of a row's log, None if no line is shown."""
-        show = self.on_log_line
-        if show is None:
-            return None
-        return lambda target, text: show(LogLine(row, target, target_session.cleaner().text(text)))
 
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""

@@ -267,8 +267,9 @@ class RunRecorder(Struct):
         self.emit(RowFinished(saved))
         if self.plan.options.fail_fast is not None:
             self._count_for_fail_fast(saved, self.plan.options.fail_fast)
-        if saved.evaluator_results:
-            self._count_judge_failures(saved)
+        judge_stop = self._judge_failures.count(saved.evaluator_results)
+        if judge_stop is not None:
+            self._stop_for(judge_stop)
 
     def carry(self, result: CaseResult) -> None:
         """Count and report a row that is in the store already and is still valid."""
@@ -290,10 +291,9 @@ class RunRecorder(Struct):
             results = "1 result" if self.not_passed == 1 else f"{self.not_passed} results"
             self.stop.drain(f"{results} did not pass (--fail-fast)")
 
-    def _count_judge_failures(self, result: CaseResult) -> None:
-        """Count each judge's failures in a row; too many of one judge stop the run before its next target call."""
-        stop = self._judge_failures.count(result.evaluator_results)
-        if stop is not None and self.stop.reason is None:
+    def _stop_for(self, stop: JudgeStop) -> None:
+        """Stop the run before its next target call, because one judge failed too often in a row."""
+        if self.stop.reason is None:
             self.store.note(JUDGE_STOP, structs.asdict(stop))
             self.stop.drain_for(stop)
 

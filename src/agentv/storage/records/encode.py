@@ -24,7 +24,6 @@ from agentv.types.records.label import Label
 from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
-S = TypeVar("S", bound=Struct)
 N = TypeVar("N", Answer, CaseResult)
 _SINGLE_FORM_FIELDS = ("hits", "misses", "reasoning", "expected_aspect_count", "raw_aspects")
 
@@ -57,7 +56,7 @@ def answer_line(answer: Answer) -> Answer:
         changes["error"] = failure_to_record(answer.error)
     if answer.partial is not None:
         changes["partial"] = _partial_entry(answer.partial, with_trace=True)
-    return _changed(answer, changes)
+    return replace(answer, **changes) if changes else answer
 
 
 def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
@@ -82,7 +81,7 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
         changes["partial"] = _partial_entry(result.partial, with_trace=with_trace)
     if [each for each in result.evaluator_results if each.error is not None or each.evaluator_results]:
         changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
-    return _changed(result, changes)
+    return replace(result, **changes) if changes else result
 
 
 def _partial_entry(partial: Partial, *, with_trace: bool) -> Partial:
@@ -99,7 +98,7 @@ def evaluator_entry(result: EvaluatorResult) -> EvaluatorResult:
         changes["error"] = failure_to_record(result.error, at="evaluator")
     if result.evaluator_results:
         changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
-    return _changed(result, changes)
+    return replace(result, **changes) if changes else result
 
 
 def case_line(case: CaseRecord) -> CaseRecord:
@@ -224,10 +223,6 @@ _started_at = attrgetter("started_at")
 def _are_utc(moments: tuple[datetime, ...]) -> bool:
     """Return True for plain datetimes in UTC, which msgspec encodes as required; others are converted first."""
     return not [moment for moment in moments if moment.tzinfo is not UTC or type(moment) is not datetime]
-
-
-def _changed(value: S, changes: dict[str, Any]) -> S:
-    return replace(value, **changes) if changes else value
 
 
 def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObject:
