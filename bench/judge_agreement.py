@@ -29,14 +29,15 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="SET", help=f"of: {', '.join(names)} (default: all)")
     parser.add_argument("--url", required=True, help="an OpenAI-compatible server")
     parser.add_argument("--model", required=True)
-    parser.add_argument("--first", type=int, help="only so many answers of each set")
+    parser.add_argument("--first", type=int, help="only so many answers of each set, spread over it")
     parser.add_argument("--max-output-tokens", type=int, default=400)
     options = parser.parse_args()
     print("| judge | answers | scored | nearest label | weighted kappa |")
     print("| --- | --- | --- | --- | --- |")
     for name in options.names or names:
         lines = [json.loads(line) for line in (SETS / f"{name}.jsonl").read_text("utf-8").splitlines()]
-        lines = lines[: options.first]
+        number = min(options.first or len(lines), len(lines))
+        lines = [lines[place * len(lines) // number] for place in range(number)]  # the sets are sorted by label
         given = scores(name, lines, options)
         both = ((each["metadata"]["label"], given.get(each["id"])) for each in lines)
         pairs = [(label, score) for label, score in both if score is not None]
