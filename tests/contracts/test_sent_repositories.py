@@ -23,8 +23,8 @@ def answer(request):
     folder = pathlib.Path(request.workspace)
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.txt"))
     repository = folder if (folder / ".git").exists() else folder / "library"
-    asked = ("log --format=%H%s", "branch --format=%(refname)", "tag", "remote", "status --porcelain")
-    said = [subprocess.check_output(["git", *each.split()], cwd=repository, text=True) for each in asked]
+    commands = ("log --format=%H%s", "branch --format=%(refname)", "tag", "remote", "status --porcelain")
+    said = [subprocess.check_output(["git", *each.split()], cwd=repository, text=True) for each in commands]
     (folder / "done.txt").write_text("done\\n")
     (repository / "words.txt").write_text("other words\\n")
     return "\\n".join(["A", *files, *said])

@@ -52,7 +52,7 @@ async def main(folder, is_over):
     said["granted"] = (await one.exchange(request("account", "a", Amounts(1)))).granted.requests
     said["money"] = (await one.exchange(request("budget b", "m", Amounts(usd=0.6)))).granted.usd
     await other.exchange(request("account", "b"))
-    said["asked the driver"] = driver.requests
+    said["requests to the driver"] = driver.requests
     await killed("budget b")
     grant, said["refusals"] = await patiently(one, request("budget b", "n", Amounts(usd=0.1), Amounts(usd=1.0)))
     said["money after the kill"] = grant.granted.usd
@@ -87,7 +87,7 @@ def runs(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> list[
 def test_a_quota_whose_actors_are_killed_goes_on_where_it_was(runs: list[Any]) -> None:
     said, _ = runs
     assert (said["granted"], said["money"]) == (1, 0.6)
-    assert said["asked the driver"] == 2, "once for each account; the other node finds the actor"
+    assert said["requests to the driver"] == 2, "once for each account; the other node finds the actor"
     assert said["refusals"] == ["the quota of the run does not answer: its process cannot be reached"]
     assert abs(said["money after the kill"] - 0.4) < 1e-9
     assert 15 < said["wait after the refusal"] <= 30

@@ -229,13 +229,13 @@ def test_segments_of_nodes_and_own_parts_are_one_file(steps: list[tuple[str, lis
 
 
 class WatchedPath(type(Path())):  # type: ignore[misc]  # its class depends on the system
-    """A path that calls a function when the name of another part is asked for the first time."""
+    """A path that calls a function when the name of another part is requested for the first time."""
 
-    asked: list[Callable[[], None]]
+    changes: list[Callable[[], None]]
 
     def with_name(self, name: str) -> Path:
-        while self.asked:
-            self.asked.pop()()
+        while self.changes:
+            self.changes.pop()()
         return Path(super().with_name(name))
 
 
@@ -249,7 +249,7 @@ def test_a_segment_that_is_listed_while_a_file_is_opened_is_read(tmp_path: Path)
         upload(store, ["of a node"], 0)
         add(store, ["of the driver"])
 
-    path.asked = [change]
+    path.changes = [change]
     lines = [json.loads(line)["candidate_answer"] for line in whole_lines(path)]
     store.close("finished")
     assert lines == ["of a node", "of the driver"]

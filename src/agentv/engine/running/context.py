@@ -35,7 +35,7 @@ def build_context(
     """Return the context of an answer. The trace summary is made from output messages, else from the trace."""
     reference = reference_answer(case.expected_messages)
     # In two steps: a call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
-    asked = replace(
+    unanswered = replace(
         _BLANK,
         eval_case=case,
         target=target,
@@ -51,7 +51,7 @@ def build_context(
         workspace_path=workspace_path,
     )
     return replace(
-        asked,
+        unanswered,
         candidate=answer.text,
         attempt=answer.attempt,
         now=now,
