@@ -1,7 +1,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -204,6 +204,11 @@ def test_no_object_of_a_plug_in_ends_a_run_or_spoils_its_records(make: Any, nega
     result = to_result(score, EvaluatorConfig("x", "k"))
     read = stored(result)
     assert read == result or "\\ud800" in repr(result)
+
+
+def test_making_a_score_runs_no_code_of_a_plug_ins_verdict() -> None:
+    score = EvaluationScore(0.5, verdict=cast(Any, Liar("pass")))
+    assert to_score(score, name="x", kind="k").error is not None
 
 
 @pytest.mark.parametrize("each", struct_fields(EvaluationScore), ids=lambda each: each.name)

@@ -93,10 +93,10 @@ class Location(Struct, frozen=True, gc=False):
     line: int = 0
 
 
-_SEQUENCES = ("input_messages", "expected_messages", "tags", "rubrics", "criteria", "evaluators", "turns")
+_SEQUENCES = ("input_messages", "expected_messages", "rubrics", "criteria", "turns", "tags", "evaluators")
 _sequences_of = attrgetter(*_SEQUENCES)
-_TUPLES = (tuple,) * (len(_SEQUENCES) - 1)
-"""The types of the sequences of a case but its evaluators, if nothing is to be converted."""
+_WITH_VALUES = 5
+"""The number of the first sequences, whose items are values of `_VALUES`."""
 _ACCEPTED = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 
@@ -165,7 +165,7 @@ class MoreOfCase(TypedDict, total=False):
     turn_rules: TurnRules
 
 
-class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
+class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     """One input for a target, with the expectations of a good answer.
 
     A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
@@ -226,11 +226,12 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords):
 
         Raises MessageError or EvalFileError with the place of what is not understood.
         """
-        values = (self.input_messages, self.expected_messages, self.rubrics, self.criteria, self.turns)
-        are_tuples = tuple(map(type, (*values, self.tags))) == _TUPLES and type(self.evaluators) in _ACCEPTED
-        if are_tuples and _VALUES.issuperset(map(type, chain(*values))):
-            return
-        for name, given in zip(_SEQUENCES, _sequences_of(self), strict=True):
+        sequences = _sequences_of(self)
+        if _ACCEPTED.issuperset(map(type, sequences)):
+            messages_and_more = filter(None, sequences[:_WITH_VALUES])
+            if _VALUES.issuperset(map(type, chain.from_iterable(messages_and_more))):
+                return
+        for name, given in zip(_SEQUENCES, sequences, strict=True):
             if isinstance(given, str) and name in _ROLES:
                 force_setattr(self, name, (Message(role=_ROLES[name], content=given),))
             elif isinstance(given, list | tuple):

@@ -44,7 +44,7 @@ class PromptInputs(Struct, frozen=True, gc=False):
     file_paths: tuple[str, ...] = ()
 
 
-class EvaluationResult(Struct, frozen=True, omit_defaults=True, metaclass=CamelKeywords):
+class EvaluationResult(Struct, frozen=True, omit_defaults=True, metaclass=CamelKeywords, gc=False):
     """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
 
     `value` is None when there is an error or the scale cannot be averaged.
@@ -141,7 +141,7 @@ def verdict_of(score: float) -> Verdict:
     return "borderline" if score >= BORDERLINE_SCORE - TOLERANCE else "fail"
 
 
-class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords):
+class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     """One evaluator's score of one answer (seed REQ-EVAL-005).
 
     `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` follows from the score unless it is given, or
@@ -171,16 +171,18 @@ class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords):
     def __post_init__(self) -> None:
         """Fill the verdict of a score that was judged."""
         score: object = self.score
+        verdict: object = self.verdict
         if not isinstance(score, _NUMBERS):
             return  # an evaluator's mistake, which is reported where its score is read
-        if self.verdict is None:
+        if verdict is None:
             if self.error is None and self.status != "skipped":
                 force_setattr(self, "verdict", "fail" if self.must_fail else verdict_of(score))
-        elif self.verdict == "fail" and verdict_of(score) != "fail":
+        # A plug-in's own kind of string does not compare itself.
+        elif isinstance(verdict, str) and str.__eq__(verdict, "fail") and verdict_of(score) != "fail":
             force_setattr(self, "must_fail", True)
 
 
-class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One evaluator's score as stored in a row, with its name, weight and cost: an entry of `evaluator_results`."""
 
     name: str

@@ -36,7 +36,7 @@ FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
 Stage: TypeAlias = Literal["load", "healthcheck", "target", "evaluator", "store"]
 
 
-class Failure(Struct, frozen=True):
+class Failure(Struct, frozen=True, gc=False):
     """One failure of a target, a judge or an evaluator; `message` says what happened and what to do."""
 
     kind: FailureKind

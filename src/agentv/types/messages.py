@@ -11,13 +11,13 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 
 
-class TextPart(Struct, frozen=True):
+class TextPart(Struct, frozen=True, gc=False):
     """A piece of text inside a message."""
 
     text: str
 
 
-class FilePart(Struct, frozen=True):
+class FilePart(Struct, frozen=True, gc=False):
     """An attached file, already read and checked.
 
     `path` is the path in the eval file, `real_path` the file that was found. `text` is None for a binary file, which is
@@ -33,7 +33,7 @@ class FilePart(Struct, frozen=True):
     is_guideline: bool = False
 
 
-class DataPart(Struct, frozen=True):
+class DataPart(Struct, frozen=True, gc=False):
     """A part of another kind (an agent's `tool_call` content part, an audio clip), stored unchanged."""
 
     type: str
@@ -44,7 +44,7 @@ Part: TypeAlias = TextPart | FilePart | DataPart
 Content: TypeAlias = str | tuple[Part, ...] | Mapping[str, JsonValue]
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Struct, frozen=True, gc=False):
     """One call of a tool by an agent. `timestamp` is ISO 8601 (seed: ToolCall with optional trace fields).
 
     `duration_ms` is how long the tool took, None if it is not known.
@@ -58,7 +58,7 @@ class ToolCall(Struct, frozen=True):
     duration_ms: float | None = None
 
 
-class Message(Struct, frozen=True):
+class Message(Struct, frozen=True, gc=False):
     """One turn of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""
 
     role: Role
@@ -81,7 +81,7 @@ TraceEventType: TypeAlias = Literal["model_step", "tool_call", "tool_result", "m
 TRACE_EVENT_TYPES: tuple[TraceEventType, ...] = ("model_step", "tool_call", "tool_result", "message", "error")
 
 
-class TraceEvent(Struct, frozen=True, omit_defaults=True):
+class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
     """One step of an agent, in the older trace form. Deprecated by the seed in favour of output messages."""
 
     type: TraceEventType

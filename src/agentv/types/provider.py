@@ -96,7 +96,7 @@ class CachedFrom(Struct, frozen=True):
     nonce: str | None = None
 
 
-class ProviderResponse(Struct, frozen=True):
+class ProviderResponse(Struct, frozen=True, gc=False):
     """A provider's answer. `trace` is given only by providers that have one; `request` is stored with the row.
 
     `reasoning` is what the model thought before it answered, where the API gives it apart from the answer.

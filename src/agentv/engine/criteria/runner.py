@@ -326,7 +326,7 @@ class EvaluationRunner:
             if each.config.name not in known_results
         ]
         concurrency = 1 if fitted.returns_at_once else self.config.evaluator_concurrency
-        results = await run_evaluators(context, due, seconds=time.perf_counter, concurrency=concurrency)
+        results = await run_evaluators(context, due, concurrency=concurrency)
         if known_results:
             made = iter(results)
             results = tuple(known_results.get(each.config.name) or next(made) for each in fitted.plan.evaluators)

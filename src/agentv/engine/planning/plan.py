@@ -84,8 +84,10 @@ class SuitePlan(Struct, frozen=True, dict=True):
 
     def trials_with(self, case: EvalCase | BrokenCase, target: ResolvedTarget) -> int:
         """Return the number of trials of a case with a target; 0 if the target does not answer it."""
-        own = () if isinstance(case, BrokenCase) or self.options.targets else case.targets
-        answers = target.name in own if own else not self.usual or target.name in self.usual
+        if isinstance(case, EvalCase) and case.targets and not self.options.targets:
+            answers = target.name in case.targets
+        else:
+            answers = not self.usual or target.name in self.usual
         return self.trials(case) if answers else 0
 
     @cached_property

@@ -336,9 +336,8 @@ def judged_row(
     status, score, verdict, error = _row_state(case, answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
     is_judge_estimated = judge_usage is not None and any(map(has_estimated_call, results))
-    row = _answered_row(run_id, prepared, answer, is_model=is_model)
     return replace(
-        row if summary is None else replace(row, trace_summary=summary),
+        _answered_row(run_id, prepared, answer, summary=summary, is_model=is_model),
         status=status,
         score=score,
         verdict=verdict,
@@ -359,7 +358,9 @@ def judged_row(
     )
 
 
-def _answered_row(run_id: str, prepared: PreparedCase, answer: Answer, *, is_model: bool) -> CaseResult:
+def _answered_row(
+    run_id: str, prepared: PreparedCase, answer: Answer, *, summary: TraceSummary | None, is_model: bool
+) -> CaseResult:
     """Return the row of an answer before it is scored.
 
     A row is made in steps: a call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
@@ -389,6 +390,7 @@ def _answered_row(run_id: str, prepared: PreparedCase, answer: Answer, *, is_mod
         candidate_answer=answer.text,
         empty_answer=answer.error is None and not answer.text.strip(),
         answered_by=answer.answered_by,
+        trace_summary=summary,
         trace=answer.trace,
         output_messages=answer.output_messages,
         agent_provider_request=None if is_model else answer.request,

@@ -1,7 +1,8 @@
 """The score stage: evaluators score one context, one after another, each isolated from the errors of the others."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -81,29 +82,27 @@ class SuiteTools(Struct, frozen=True):
 
     async def score_due(self, context: EvaluationContext, due: Sequence[DueEvaluator]) -> tuple[EvaluatorResult, ...]:
         """Do the same as `score` with evaluators that are ready."""
-        return await run_evaluators(context, due, seconds=lambda: self.runtime.clock().timestamp())
+        return await run_evaluators(context, due)
 
 
 async def run_evaluators(
     context: EvaluationContext,
     evaluators: Sequence[DueEvaluator],
     *,
-    seconds: Callable[[], float],
     concurrency: int = 1,
 ) -> tuple[EvaluatorResult, ...]:
     """Return one result per evaluator, in order: the judging loop of cases, given answers and single calls.
 
-    At most `concurrency` evaluators judge at once. A failure of one of them is its result. `seconds` is the clock that
-    times them.
+    At most `concurrency` evaluators judge at once. A failure of one of them is its result.
     """
     if concurrency <= 1:
-        return tuple([await _run_evaluator(context, each, seconds) for each in evaluators])
+        return tuple([await _run_evaluator(context, each) for each in evaluators])
     results: list[EvaluatorResult | None] = [None] * len(evaluators)
     positions = iter(range(len(evaluators)))
 
     async def work() -> None:
         for position in positions:
-            results[position] = await _run_evaluator(context, evaluators[position], seconds)
+            results[position] = await _run_evaluator(context, evaluators[position])
 
     async with asyncio.TaskGroup() as tasks:
         for _ in range(min(concurrency, len(evaluators))):
@@ -111,15 +110,13 @@ async def run_evaluators(
     return tuple(result for result in results if result is not None)
 
 
-async def _run_evaluator(
-    context: EvaluationContext, due: DueEvaluator, seconds: Callable[[], float]
-) -> EvaluatorResult:
+async def _run_evaluator(context: EvaluationContext, due: DueEvaluator) -> EvaluatorResult:
     config = due.config
     if due.is_skipped:
         return EvaluatorResult(name=config.name, type=config.type, score=0.0, status="skipped", weight=0.0)
-    started = seconds()
+    started = time.perf_counter()
     score = await isolated_score(due, context)
-    return to_result(score, config, duration_ms=to_ms(seconds() - started))
+    return to_result(score, config, duration_ms=to_ms(time.perf_counter() - started))
 
 
 def costs_money(config: EvaluatorConfig, runtime: Runtime, known: KnownTargets) -> bool:

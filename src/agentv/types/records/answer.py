@@ -56,7 +56,7 @@ class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
     digest: str = ""
 
 
-class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a target said, called and used in the last attempt of a call that failed. It is never scored.
 
     `estimated` says that its tokens were estimated from its texts, because the vendor did not report them.
@@ -88,7 +88,7 @@ class AnsweredTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cached: bool = False
 
 
-class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A target's answer for one result key, or its failure (`error` set, `text` empty).
 
     `partial` is what the target said before it failed. `estimated` says that a part of `usage` was estimated.

@@ -80,7 +80,7 @@ class UsageBy(Struct, frozen=True, omit_defaults=True, gc=False):
 _NO_SLOT = ResultKey("", "", "")
 
 
-class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The result of one case with one target in one trial, as every store saves it.
 
     `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. `score` and

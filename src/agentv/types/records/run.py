@@ -35,7 +35,7 @@ class EventRecord(Struct, frozen=True):
     seq: int
 
 
-class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A planned case, written to `cases.jsonl` when it is first used.
 
     `turns` are those of a conversation, `turn_rules` the keys of `execution` that say how it is held and scored.
