@@ -331,51 +331,20 @@ def judged_row(
     is_model: bool,
 ) -> CaseResult:
     """Return the row of a scored answer; if an evaluator failed, it has a score but no verdict."""
-    case, fields = prepared.case, case_fields(results)
-    pass_score = prepared.task.suite.pass_score if case.pass_score is None else case.pass_score
+    task, case, fields = prepared.task, prepared.case, case_fields(results)
+    location = case.location or _NOWHERE
+    pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
     status, score, verdict, error = _row_state(case, answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
     is_judge_estimated = judge_usage is not None and any(map(has_estimated_call, results))
-    return replace(
-        _answered_row(run_id, prepared, answer, summary=summary, is_model=is_model),
-        status=status,
-        score=score,
-        verdict=verdict,
-        score_keys=score_keys,
-        hits=fields.hits,
-        misses=fields.misses,
-        reasoning=fields.reasoning,
-        expected_aspect_count=fields.expected_aspect_count,
-        raw_aspects=fields.raw_aspects,
-        evaluator_results=results,
-        single_form=prepared.single_form and answer.error is None,
-        usage_by=UsageBy.of(
-            Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated),
-            Spent.of(judge_usage, judge_cost, estimated=is_judge_estimated),
-        ),
-        cost_usd=_total_cost(answer.cost_usd, judge_usage, judge_cost),
-        error=error,
-    )
-
-
-def _answered_row(
-    run_id: str, prepared: PreparedCase, answer: Answer, *, summary: TraceSummary | None, is_model: bool
-) -> CaseResult:
-    """Return the row of an answer before it is scored.
-
-    A row is made in steps: a call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
-    """
-    task, case = prepared.task, prepared.case
-    location = case.location or _NOWHERE
-    row = CaseResult(
+    return CaseResult(
         run_id=run_id,
         timestamp=answer.ended_at,
         slot=answer.slot,
         dataset=task.suite.dataset,
-        status="skipped",
-        score=None,
-        verdict=None,
         answer_key=answer.answer_key,
+        answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
+        score_keys=score_keys,
         generation=task.generation,
         attempt=answer.attempt,
         conversation_id=case.conversation_id,
@@ -383,10 +352,17 @@ def _answered_row(
         metadata=case.metadata,
         file=location.path,
         line=location.line,
-    )
-    return replace(
-        row,
-        answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
+        status=status,
+        score=score,
+        verdict=verdict,
+        error=error,
+        hits=fields.hits,
+        misses=fields.misses,
+        reasoning=fields.reasoning,
+        expected_aspect_count=fields.expected_aspect_count,
+        raw_aspects=fields.raw_aspects,
+        evaluator_results=results,
+        single_form=prepared.single_form and answer.error is None,
         candidate_answer=answer.text,
         empty_answer=answer.error is None and not answer.text.strip(),
         answered_by=answer.answered_by,
@@ -395,6 +371,11 @@ def _answered_row(
         output_messages=answer.output_messages,
         agent_provider_request=None if is_model else answer.request,
         lm_provider_request=answer.request if is_model else None,
+        usage_by=UsageBy.of(
+            Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated),
+            Spent.of(judge_usage, judge_cost, estimated=is_judge_estimated),
+        ),
+        cost_usd=_total_cost(answer.cost_usd, judge_usage, judge_cost),
         duration_ms=answer.duration_ms,
         cached=answer.cached is not None,
         partial=answer.partial,

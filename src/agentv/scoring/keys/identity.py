@@ -262,17 +262,33 @@ _TYPE_HERE = "q" if _HAS_LONG_HASH else "Q"
 
 
 class DigestSet:
-    """A set of keys, stored as sorted 64-bit digests in buckets: a million keys take nine megabytes.
+    """A set of keys, stored as 64-bit digests: a million keys take nine megabytes.
 
-    The probability that two of a million keys share a digest is three in a hundred million.
+    Up to `most_unsorted` are in a Python set, which is faster (bench/echo_cases.py); more are sorted in the arrays of
+    buckets. The probability that two of a million keys share a digest is three in a hundred million.
     """
 
-    def __init__(self) -> None:
-        self._buckets = [array(_TYPE_HERE) for _ in range(_BUCKETS)]
+    def __init__(self, *, most_unsorted: int = 2**15) -> None:
+        self._most_unsorted = most_unsorted
+        self._unsorted: set[int] = set()
+        self._buckets: list[array[int]] = []
 
     def add(self, key: str) -> bool:
         """Add `key`; return False if it was there already."""
         digest = _digest_here(key)
+        if self._buckets:
+            return self._add_sorted(digest)
+        if digest in self._unsorted:
+            return False
+        self._unsorted.add(digest)
+        if len(self._unsorted) > self._most_unsorted:
+            digests, self._unsorted = self._unsorted, set()
+            self._buckets = [array(_TYPE_HERE) for _ in range(_BUCKETS)]
+            for each in digests:
+                self._add_sorted(each)
+        return True
+
+    def _add_sorted(self, digest: int) -> bool:
         bucket = self._buckets[digest % _BUCKETS]
         place = bisect_left(bucket, digest)
         if place < len(bucket) and bucket[place] == digest:
@@ -282,7 +298,7 @@ class DigestSet:
 
     def __len__(self) -> int:
         """Return the number of keys."""
-        return sum(map(len, self._buckets))
+        return len(self._unsorted) + sum(map(len, self._buckets))
 
 
 class DigestMap:
