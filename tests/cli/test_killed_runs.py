@@ -7,29 +7,18 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.support.waiting import until
 
-PATIENCE_S = 20.0
 SUITE = """
 evalcases:
   - {id: a, expected_outcome: x, input_messages: [{role: user, content: hi}]}
 execution:
   evaluators: [{name: done, type: contains, value: done}]
 """
-
-
-def until(is_so: Callable[[], object]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def with_words(*words: str) -> list[psutil.Process]:

@@ -5,14 +5,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-
-PATIENCE_S = 15.0
+from tests.support.waiting import until
 
 RUNS_COMMANDS = """
 import asyncio
@@ -35,15 +32,6 @@ def running(word: str) -> list[psutil.Process]:
     """Return the processes whose command line has the word, except the program that runs them."""
     lines = [(process, " ".join(process.info["cmdline"] or ())) for process in psutil.process_iter(["cmdline"])]
     return [process for process, line in lines if word in line and "asyncio" not in line]
-
-
-def until(is_so: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 SCRIPTS = {

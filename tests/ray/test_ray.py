@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.ray_cluster import RayCluster
 from tests.support.ray_kills import PARTS, Part, run_and_kill, write_project
+from tests.support.waiting import until
 
 from agentv.storage.run.stored import open_run
 
@@ -44,6 +45,7 @@ def test_no_row_of_a_killed_node_with_segments_is_lost(cluster: RayCluster, tmp_
     assert ended.code == 0, ended.said
     assert ended.rows == Counter(f"case-{number}" for number in range(cases))
     assert ended.bills.total() < 2 * cases
+    assert until(lambda: not list(cluster.temporary.glob("agentv-*-segments-*")))
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -70,8 +70,11 @@ class RayCluster:
         self._nodes = nodes
         self._is_inside = is_inside
         self.folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: sockets have paths of 107 bytes
+        self.temporary = self.folder / "tmp"
+        self.temporary.mkdir()
         own = {
             "RAY_TMPDIR": str(self.folder),
+            "TMPDIR": str(self.temporary),
             "RAY_USAGE_STATS_ENABLED": "0",
             "XDG_CACHE_HOME": f"{self.folder}/caches",
         }

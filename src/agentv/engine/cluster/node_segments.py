@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from agentv.engine.cluster.lines import EndedRow, Line, NotStored, SegmentLine, StoredLine
 from agentv.execution.processes.left_behind import temporary_folder
+from agentv.execution.processes.tree import WATCHER
 from agentv.execution.user_code import described
 from agentv.storage.files.object_store import joined, open_stored, put, remove
 from agentv.storage.files.segment_writer import RUN_FILE, SEGMENT_BYTES, SEGMENT_S
@@ -204,6 +205,7 @@ class NodeSegments:
         self._sends_whole_rows = sends_whole_rows
         self._rules = rules
         self._epoch = secrets.token_hex(4)
+        WATCHER.start()  # removes the folder if this process is killed
         self._folder = temporary_folder("segments")
         self._began = now()
         self._uploads = self._answers = self._spools = 0

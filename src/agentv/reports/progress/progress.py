@@ -68,16 +68,16 @@ class Progress(Struct):
         """Take one event into account."""
         if isinstance(event, RowBegun):
             self.busy += 1
-        elif isinstance(event, RowsCounted):
-            self.started = replace(self.started, planned=event.planned, cases=event.cases)
-        elif isinstance(event, AnswerArrived):
-            answer = event.answer
-            self._add_cost(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
         elif isinstance(event, RowFinished):
             self.busy -= self.busy > 0
             self._count(event.result)
             if event.result.judge_cost_usd is not None:
                 self._add_cost(max(0.0, event.result.judge_cost_usd - saved_by_judges(event.result)))
+        elif isinstance(event, AnswerArrived):
+            answer = event.answer
+            self._add_cost(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
+        elif isinstance(event, RowsCounted):
+            self.started = replace(self.started, planned=event.planned, cases=event.cases)
         elif isinstance(event, RowKept):
             # Counted first: the heartbeat thread may read in between, and `done - kept` must not be negative.
             self._count(event.result)
