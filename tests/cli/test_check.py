@@ -222,6 +222,48 @@ def test_an_unknown_target_is_reported(capsys: pytest.CaptureFixture[str]) -> No
     )
 
 
+@pytest.mark.parametrize(
+    ("evaluator", "at"),
+    [
+        ("{name: tone, type: llm_judge, judge: agnet}", "judge"),
+        ("{name: tone, type: llm_judge, judges: [agent, agnet]}", "judges[1]"),
+        (
+            "{name: all, type: composite, evaluators: [{name: tone, type: llm_judge, judge: agnet}]}",
+            "evaluators[0].judge",
+        ),
+    ],
+)
+def test_an_unknown_judge_of_an_evaluator_is_reported(
+    capsys: pytest.CaptureFixture[str], evaluator: str, at: str
+) -> None:
+    write("targets.yaml", "targets: [{name: agent, provider: mock}]\n")
+    write("evals/a.yaml", f"target: agent\n{CASE}    evaluators: [{evaluator}]\n")
+    code, out = check(capsys)
+    assert code == 4
+    assert f"evaluators[0].{at}  there is no target 'agnet' in targets.yaml; known: agent; did you mean" in out
+
+
+def test_a_judge_may_be_a_model_of_a_provider(capsys: pytest.CaptureFixture[str]) -> None:
+    write("targets.yaml", "targets: [{name: agent, provider: mock}]\n")
+    judges = "judges: ['openai:gpt-5-mini', {provider: mock, response: '{}'}]"
+    write("evals/a.yaml", f"target: agent\n{CASE}    evaluators: [{{name: tone, type: llm_judge, {judges}}}]\n")
+    assert check(capsys)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "judge",
+    ["judge: agnet\nevaluators: [{name: a, type: llm_judge}]", "evaluators: [{name: a, type: tone, judge: agnet}]"],
+)
+def test_an_unknown_judge_in_a_configuration_of_score_is_reported(
+    capsys: pytest.CaptureFixture[str], judge: str
+) -> None:
+    write("targets.yaml", "targets: [{name: agent, provider: mock}]\n")
+    write("scores.yaml", f"criteria: [{{name: a}}]\n{judge}\n")
+    code, out = check(capsys, "scores.yaml")
+    assert code == 4
+    assert "judge  there is no target 'agnet' in targets.yaml; known: agent; did you mean 'agent'?" in out
+
+
 def test_targets_and_project_files_may_be_named_themselves(capsys: pytest.CaptureFixture[str]) -> None:
     write("targets.yaml", "targets: [{name: agent}]\n")
     write(".agentv.yaml", "allow: 1\n")

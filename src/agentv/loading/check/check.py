@@ -5,11 +5,13 @@ No part of a suite is executed or imported.
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from agentv.loading.criteria.run_configs import read_run_config
+from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
@@ -23,7 +25,8 @@ from agentv.loading.files.places import (
     shown_path,
 )
 from agentv.loading.files.text import shown
-from agentv.loading.models.reader import Reader, in_order
+from agentv.loading.models.reader import Reader, in_order, open_yaml
+from agentv.loading.models.settings import read_settings
 from agentv.loading.project import find_criteria_file, paths_to_read, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill, redact_problems
@@ -36,7 +39,8 @@ from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.scoring.results.turns import turn_names
 from agentv.templating.variables import variable_names
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, Location, targets_of
-from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
+from agentv.types.errors import AgentvError, ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
+from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import message_to_json
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
@@ -165,9 +169,20 @@ def _check_config(path: Path, at: Surroundings) -> Iterator[Problem]:
 
 def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> Iterator[Problem]:
     try:
-        yield from read_run_config(path, at.specs, unknown_type=unknown_type, allow_paths=at.allow_paths)[1]
+        parsed, problems = read_run_config(path, at.specs, unknown_type=unknown_type, allow_paths=at.allow_paths)
+        document = open_yaml(path).document
     except EvalFileError as error:
         yield from error.problems
+        return
+    yield from problems
+    targets_file = find_targets_file(path.parent, find_repository_root(path), at.cwd, None)
+    if targets_file is not None:
+        targets = read_targets(targets_file, at.specs, env=at.env)
+        known, reader = KnownNames(targets.known_names(), targets_file.name, at.specs), Reader(document)
+        judge = parsed.other.get("judge")
+        if isinstance(judge, str):
+            known.check(reader, judge, ("judge",))
+        yield from _check_judges(reader, parsed.evaluators, known)
 
 
 def _check_suite(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[Problem]:
@@ -233,7 +248,7 @@ def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Pat
     """Yield a problem for each unknown target that the suite or one of its cases names."""
     if parsed.reader is None or parsed.suite is None:
         return
-    names = targets.known_names()
+    known = KnownNames(targets.known_names(), targets_file.name, specs)
     reader = Reader(parsed.reader.document)
     places = [
         ("execution", "target"),
@@ -243,15 +258,65 @@ def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Pat
     ]
     judge = parsed.suite.judge
     for name in (*targets_of(parsed.suite), None if judge is None or judge.startswith("{") else judge):
-        if name is not None and name not in names and not names_model(name, specs.providers):
-            at = next((place for place in places if reader.document.at(place) == name), ())
-            allowed = f"known: {', '.join(names) or 'none'}"
-            message = f"there is no target {name!r} in {targets_file.name}"
-            reader.error(at, message, allowed=allowed, suggestion=nearest(name, names))
+        if name is not None:
+            known.check(reader, name, next((place for place in places if reader.document.at(place) == name), ()))
     inline = reader.document.at(("judge",))
     if isinstance(inline, Mapping):
         _check_inline(reader, inline.get("provider"), specs)
+    yield from _check_judges(reader, tuple(_evaluators_of(parsed.suite)), known)
+
+
+class KnownNames(Struct, frozen=True):
+    """The names of the targets in a file; `PROVIDER:MODEL` is a target as well."""
+
+    names: Sequence[str]
+    file: str
+    specs: Specs
+
+    def check(self, reader: Reader, name: str, at: JsonPath) -> None:
+        """Report a name, which is at a path, if no target has it."""
+        if name not in self.names and not names_model(name, self.specs.providers):
+            allowed = f"known: {', '.join(self.names) or 'none'}"
+            message = f"there is no target {name!r} in {self.file}"
+            reader.error(at, message, allowed=allowed, suggestion=nearest(name, self.names))
+
+
+_JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "target"})
+"""The keys of evaluators that name judges."""
+
+
+def _check_judges(reader: Reader, evaluators: Sequence[EvaluatorLike], known: KnownNames) -> Iterator[Problem]:
+    """Yield the problems of a reader, and one for each unknown target that an evaluator names as its judge."""
+    named = (name for each in evaluators for name in _judges_of(each, known.specs))
+    for name in dict.fromkeys(name for name in named if not name.startswith("{")):
+        known.check(reader, name, _place_of_judge(reader.document.value, name) or ())
     yield from reader.problems
+
+
+def _judges_of(evaluator: object, specs: Specs) -> Iterator[str]:
+    """Yield the targets that an evaluator and its members name as judges, from `judge_targets` of their settings."""
+    if not isinstance(evaluator, EvaluatorConfig):
+        return
+    with suppress(AgentvError):  # an unknown type and wrong settings are reported elsewhere
+        settings = read_settings(specs.evaluators.get(evaluator.type), evaluator.settings, where=evaluator.name)
+        yield from getattr(settings, "judge_targets", ())
+    for value in evaluator.settings.values():
+        for member in value if isinstance(value, tuple) else ():
+            yield from _judges_of(member, specs)
+
+
+def _place_of_judge(value: JsonValue, name: str) -> JsonPath | None:
+    """Return the path of the first `judge`, `judges` or `target` in a value that names a target; None if none does."""
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        if key in _JUDGE_KEYS and item == name:
+            return (key,)
+        if key in _JUDGE_KEYS and isinstance(item, list) and name in item:
+            return (key, item.index(name))
+        inside = _place_of_judge(item, name)
+        if inside is not None:
+            return (key, *inside)
+    return None
 
 
 def _check_inline(reader: Reader, provider: object, specs: Specs) -> None:
@@ -287,11 +352,17 @@ def _own_evaluators(case: EvalCase) -> Iterator[EvaluatorLike]:
         yield from turn.evaluators
 
 
+def _evaluators_of(suite: EvalSuite) -> Iterator[EvaluatorLike]:
+    """Yield the evaluators of a suite and of its cases, but not those of a stream's cases."""
+    yield from suite.evaluators or ()
+    for case in suite.cases if suite.cases.count is not None else ():
+        if isinstance(case, EvalCase):
+            yield from _own_evaluators(case)
+
+
 def _texts_in(suite: EvalSuite) -> Iterator[str]:
     """Yield the texts in the settings of a suite's evaluators, of which some name targets."""
-    cases = [case for case in suite.cases if isinstance(case, EvalCase)] if suite.cases.count is not None else []
-    evaluators = [*(suite.evaluators or ()), *(each for case in cases for each in _own_evaluators(case))]
-    waiting: list[object] = [each.settings for each in evaluators if isinstance(each, EvaluatorConfig)]
+    waiting: list[object] = [each.settings for each in _evaluators_of(suite) if isinstance(each, EvaluatorConfig)]
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
