@@ -68,7 +68,7 @@ def test_a_log_with_keys_of_its_own_is_mapped(score: Call) -> None:
     maps = ("--map", "prompt=q", "--map", "response=reply", "--map", "session_id=user.session")
     code, out = score([line], *maps)
     assert code == 3
-    assert "$.shop unknown key 'shop'; keep such keys with --extra metadata" in out
+    assert "$.shop unknown key 'shop'; store such keys with --extra metadata" in out
     code, out = score([line], *maps, "--extra", "metadata", "-o", "judged.jsonl")
     assert code == 0
     assert "no line has the path of --map session_id=user.session" in out

@@ -173,7 +173,7 @@ evalcases:
 
 
 def test_criteria_and_rubrics_exclude_each_other() -> None:
-    with pytest.raises(EvalFileError, match="`criteria` and `rubrics` exclude each other"):
+    with pytest.raises(EvalFileError, match="`criteria` cannot be combined with `rubrics`"):
         evaluator_of("llm_judge", criteria=["facts"], rubrics=["Is right"])
     with pytest.raises(ConfigError, match="give either criteria= or rubrics="):
         LlmJudgeEvaluator(criteria=("facts",), rubrics=("Is right",))

@@ -400,7 +400,7 @@ def test_a_rubric_in_yaml_takes_plain_texts_and_items() -> None:
         ("llm_judge", {"samples": 0}, r"\$.samples  `samples` must be at least 1"),
         ("llm_judge", {"max_output_tokens": 0}, r"\$.max_output_tokens"),
         ("llm_judge", {"temperature": -1}, r"\$.temperature"),
-        ("llm_judge", {"target": "a", "judges": ["b"]}, r"\$.target  `target` and `judges` exclude each other"),
+        ("llm_judge", {"target": "a", "judges": ["b"]}, r"\$.target  `target` cannot be combined with `judges`"),
         ("llm_judge", {"vote": "medain"}, r"did you mean 'median'\?"),
         ("rubric", {"rubrics": []}, "a rubric needs at least one item in `rubrics`"),
         ("rubric", {}, "the key 'rubrics' is missing"),

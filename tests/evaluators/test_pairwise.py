@@ -268,8 +268,8 @@ def test_a_fair_judge_mirrors_its_score(one: str, other: str) -> None:
     ("settings", "message"),
     [
         ({"against": "nowhere"}, "`against`: 'nowhere' is not a source"),
-        ({"against": "prompt", "against_run": "latest"}, "`against_run` and `against` exclude each other"),
-        ({"prefer": "x", "prompt": "y"}, "`prefer` and `prompt` exclude each other"),
+        ({"against": "prompt", "against_run": "latest"}, "`against_run` cannot be combined with `against`"),
+        ({"prefer": "x", "prompt": "y"}, "`prefer` cannot be combined with `prompt`"),
         ({"samples": 0}, "`samples` must be at least 1"),
     ],
 )

@@ -62,14 +62,14 @@ def test_where_sources_come_from(changed: dict[str, Any], paths: tuple[str, ...]
 
 
 def test_a_path_of_sources_that_leads_nowhere_is_an_error() -> None:
-    with pytest.raises(EvaluatorError, match=r"`sources`: 'metadata.pages' finds nothing in this answer"):
+    with pytest.raises(EvaluatorError, match=r"`sources`: 'metadata.pages' has no value in this answer"):
         numbered_sources(make_context(), ("metadata.pages",))
 
 
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("faithfulness", "there are no sources; name where they are in `sources`"),
+        ("faithfulness", "there are no sources; give their path in `sources`"),
         ("context_precision", "there are no sources"),
         ("action_claims", "the target records no tool calls"),
     ],

@@ -99,5 +99,5 @@ def test_an_unknown_duration_under_a_limit_is_an_error_unless_it_is_skipped() ->
     score = ToolTrajectoryEvaluator(expected=expected, unknown_duration="skip").evaluate(context)
     assert (score.score, score.reasoning) == (
         1.0,
-        "the duration of a is not recorded, so that `max_duration_ms` was not checked",
+        "the duration of a is not recorded, so `max_duration_ms` was not checked",
     )

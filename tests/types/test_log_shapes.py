@@ -139,7 +139,7 @@ def test_an_input_of_unknown_form_is_the_question_as_json() -> None:
         ("messages", {"messages": [{"role": "user", "text": "?"}]}, "$.messages[0]  has no content"),
         ("messages", {"messages": "hello"}, "$.messages  must be a list of messages"),
         ("prompt", {"latency_ms": "fast"}, "$.latency_ms  must be a number"),
-        ("prompt", {"response": None}, "$.response  is null; an agent that answered nothing gave an empty text"),
+        ("prompt", {"response": None}, "$.response  is null; if the agent answered nothing, write an empty text"),
     ],
 )
 def test_a_line_without_an_answer_is_never_an_empty_one(shape: str, change: dict[str, Any], reason: str) -> None:
@@ -161,7 +161,7 @@ def test_the_likely_answer_is_suggested(key: str) -> None:
 
 def test_unknown_keys_are_refused_or_kept() -> None:
     line = {"id": "1", "response": "Yes", "channel": "web"}
-    assert "$.channel  unknown key 'channel'; keep such keys with --extra metadata" in refusal(line)
+    assert "$.channel  unknown key 'channel'; store such keys with --extra metadata" in refusal(line)
     assert answer_of(line, extra="metadata").given.metadata == {"channel": "web"}
     assert answer_of(line, "metadata.source=channel").given.metadata == {"source": "web"}
 

@@ -39,7 +39,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "faithfulness",
-            "a model checks that the answer says nothing that its sources do not",
+            "a model checks that the sources support every statement of the answer",
             settings="agentv.evaluators.judges.settings:SourcedJudgeSettings",
             factory="agentv.evaluators.judges.llm_judge:make_ready_made",
             aliases=("Faithfulness", "context-faithfulness"),
@@ -48,7 +48,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "answer_relevance",
-            "a model checks that the answer answers what was asked, and nothing else",
+            "a model checks that the answer covers the question, and nothing else",
             settings="agentv.evaluators.judges.settings:JudgeCallSettings",
             factory="agentv.evaluators.judges.llm_judge:make_ready_made",
             aliases=("AnswerRelevance", "answer-relevance", "answer_relevancy"),
@@ -57,7 +57,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "context_recall",
-            "a model checks that the sources hold what the reference answer says",
+            "a model checks that the sources contain every statement of the reference answer",
             settings="agentv.evaluators.judges.settings:RecallJudgeSettings",
             factory="agentv.evaluators.judges.llm_judge:make_ready_made",
             aliases=("ContextRecall", "context-recall"),
@@ -66,7 +66,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "context_precision",
-            "a model checks which of the sources help with the question",
+            "a model checks which sources help to answer the question",
             settings="agentv.evaluators.judges.settings:SourcedJudgeSettings",
             factory="agentv.evaluators.judges.llm_judge:make_ready_made",
             aliases=("ContextPrecision",),
@@ -75,7 +75,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "plan_quality",
-            "a model checks a plan: complete, possible, in order, without needless steps",
+            "a model checks that a plan is complete, feasible, in order and without needless steps",
             settings="agentv.evaluators.judges.settings:JudgeCallSettings",
             factory="agentv.evaluators.judges.llm_judge:make_ready_made",
             cost="paid",
@@ -83,7 +83,7 @@ EVALUATORS: Registry = make_registry(
         ),
         Spec(
             "action_claims",
-            "a model checks what the answer claims to have done against the tool calls",
+            "a model compares the actions that the answer claims with the tool calls",
             settings="agentv.evaluators.judges.settings:JudgeCallSettings",
             factory="agentv.evaluators.judges.llm_judge:make_ready_made",
             cost="paid",

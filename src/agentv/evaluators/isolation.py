@@ -59,9 +59,10 @@ def is_evaluator(given: object) -> TypeGuard[Evaluator]:
 
 
 class DueEvaluator(Struct):
-    """An evaluator that is about to judge: its config, what makes it, and its deadline in seconds.
+    """An evaluator to call: its config, the function that makes it, and its deadline in seconds.
 
-    `live` is the evaluator itself if it judges many answers; a `reusable` one becomes live when it is first made.
+    `live` is the evaluator that `make` returned, if it is `reusable` for further answers. `is_skipped` is True if it
+    would cost money and the run uses free evaluators only.
     """
 
     config: EvaluatorConfig
@@ -81,12 +82,12 @@ def _made(due: DueEvaluator) -> Evaluator:
 
 
 async def isolated_score(due: DueEvaluator, context: EvaluationContext) -> EvaluationScore:
-    """Make an evaluator, call it, and return its completed score. Only cancellation of the run itself is raised.
+    """Make an evaluator, call it, and return its completed score. Raises nothing but cancellation.
 
-    An evaluator with a true attribute `inline` is called in the event loop. With `timeout_per_member` (a composite),
-    the deadline applies to each member instead of to the composite. A `reusable` evaluator was made from its config and
-    scores many answers; it gets the given context, without copies and without the config. With `per_turn` in the
-    config, it scores each turn of the conversation, each within the deadline.
+    An evaluator whose attribute `inline` is True is called in the event loop. With `timeout_per_member` (a composite),
+    the deadline applies to each member instead of to the composite. A `reusable` evaluator scores many answers; it gets
+    `context` itself, not a copy with its config. With `per_turn` in the config, each turn of the conversation is scored
+    within a deadline of its own.
     """
     config, timeout_s = due.config, due.timeout_s
     try:

@@ -1,4 +1,4 @@
-"""Discovery of the files that an evaluator's settings name: they must exist before a run, and scores depend on them."""
+"""The files that an evaluator's settings name; they must exist before a run, and score keys depend on their content."""
 
 import re
 import shlex
@@ -23,7 +23,7 @@ def is_file(path: Path) -> bool:
 
 
 def real_path(path: Path) -> str:
-    """Return a path with its links resolved, or as it is if it has none that can be resolved (a circle, a bad name)."""
+    """Return an absolute path with its links resolved, or unresolved if that fails (a circle of links, a bad name)."""
     try:
         return str(path.resolve())
     except (OSError, ValueError, RuntimeError):
@@ -45,12 +45,12 @@ def script_files(script: str | Sequence[str], folder: Path) -> tuple[str, ...]:
     A script that the command requires (`python judge.py`, `./judge`) is returned whether it exists or not. A word that
     may mean something else (a path inside a container, a file that the command writes) is returned only if it exists.
     """
-    needed = tuple(_needed(_arguments(script)))
+    required = tuple(_required_files(_arguments(script)))
     words = _WORD.findall(script) if isinstance(script, str) else script
-    return _resolved(folder, (*needed, *(word for word in words if _is_script(word) and is_file(folder / word))))
+    return _resolved(folder, (*required, *(word for word in words if _is_script(word) and is_file(folder / word))))
 
 
-def _needed(command: Sequence[str]) -> Iterator[str]:
+def _required_files(command: Sequence[str]) -> Iterator[str]:
     """Yield the program if it is a file of the project, and the script passed to an interpreter."""
     program = command[0] if command else ""
     if "/" in program and (_is_script(program) or not Path(program).is_absolute()):

@@ -1,4 +1,4 @@
-"""Evaluator objects by kind (seed REQ-EVAL-006), and those with the signature `evaluate(input, criteria)`."""
+"""Evaluator objects by kind (seed REQ-EVAL-006), and an adapter for the signature `evaluate(input, criteria)`."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -13,9 +13,10 @@ RUBRIC_KIND = "rubric"
 
 
 class EvaluatorRegistry(Mapping[str, Evaluator]):
-    """Evaluators by kind. Looking up an unknown kind returns `llm_judge`, or raises UnknownNameError without one.
+    """A mapping from kinds to evaluators.
 
-    `rule_of` returns the rule of a kind that is not registered, None if there is none.
+    `rule_of` makes the evaluator of a deterministic kind that is not registered, None for any other kind; these get
+    `llm_judge`. UnknownNameError is raised if that is not registered either.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class EvaluatorRegistry(Mapping[str, Evaluator]):
         return self[DEFAULT_KIND]
 
     def __getitem__(self, kind: str) -> Evaluator:
-        """Return the evaluator of that kind, else the rule of that kind, else the default judge."""
+        """Return the registered evaluator of a kind, else that of `rule_of`, else the default judge."""
         found = self._evaluators.get(kind) or self._rule_of(kind) or self._evaluators.get(DEFAULT_KIND)
         if found is None:
             raise UnknownNameError("evaluator kind", kind, known=self._evaluators)
@@ -56,7 +57,7 @@ def require_extra(package: str, feature: str, extra: str) -> None:
 
 
 class AdaptedCriteriaEvaluator:
-    """An adapter that calls an evaluator with the context as an EvaluationInput, and the criteria."""
+    """An adapter that makes an evaluator with `evaluate(input, criteria)` an Evaluator."""
 
     names_its_criteria = True
 

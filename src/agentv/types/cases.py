@@ -24,7 +24,7 @@ ItemScale: TypeAlias = Literal["likert5", "points10"]
 class RubricItem(Struct, frozen=True):
     """One requirement that a rubric judge checks. `scale` is None (met or not), `likert5` (1..5) or `points10` (0..10).
 
-    `min_value` (0..1) is the value from which it counts as met; None: as every value from 0.6.
+    `min_value` (0..1) is the lowest value that counts as met; None stands for the default, 0.6.
     """
 
     id: str
@@ -44,16 +44,16 @@ ConversationAggregate: TypeAlias = Literal["mean", "min", "max"]
 OnTurnFailure: TypeAlias = Literal["continue", "stop"]
 OnDependencyFailure: TypeAlias = Literal["skip", "fail", "run"]
 WithoutMessages: TypeAlias = Literal["unknown", "no_calls"]
-WITHOUT_MESSAGES_HELP = "what an answer that is text alone, without messages, says of calls: `unknown` or `no_calls`"
+WITHOUT_MESSAGES_HELP = "whether the tool calls of an answer without messages are `unknown`, or there are `no_calls`"
 Unmet: TypeAlias = Literal["fail", "zero"]
-"""What an evaluator with an unmet `required` does to its case: the verdict `fail`, or the score 0 as well."""
+"""The effect of an unmet `required` on the case: the verdict `fail`, or also the score 0."""
 
 
 class EvaluatorConfig(Struct, frozen=True):
     """The configuration of one evaluator: the common keys as fields, its own keys in `settings`, as written.
 
-    `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (its verdict must be
-    `pass`) or a number (the minimum score); `unmet` says what happens otherwise. For a conversation, `window` (at
+    `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (the verdict must be
+    `pass`) or a number (the minimum score); `unmet` is the effect of a lower one. For a conversation, `window` (at
     least 1) selects the last turns; `per_turn` judges each turn separately, and `aggregate` combines their scores.
     Relative paths in `settings` are relative to `base_dir`.
     """
@@ -104,11 +104,11 @@ _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assis
 
 
 class CaseTurn(Struct, frozen=True):
-    """One turn of a conversation that is held with the target: what the user says, and what makes a good answer.
+    """One turn of a conversation with the target: the user's message, and the expectations of a good answer.
 
     `input` is the user's message, `expected_messages` the reference answer. Without `evaluators` and `rubrics`, the
-    default judge compares the answer with `expected_messages` or `expected_outcome`; without these nothing is checked,
-    and the turn scores 1.
+    default judge compares the answer with `expected_messages` or `expected_outcome`; if these are empty too, the turn
+    is not judged and scores 1.
     """
 
     input: Message
@@ -121,9 +121,9 @@ class CaseTurn(Struct, frozen=True):
 class TurnRules(Struct, frozen=True):
     """How a conversation is held and scored.
 
-    `aggregate` makes one score of those of the turns. With `on_failure` `stop`, no turn follows one that does not pass;
-    those that are left score 0. `window` (at least 1) limits what the target gets to the last turns, the new one
-    included; None: all of them.
+    `aggregate` combines the scores of the turns. With `on_failure="stop"`, a turn that does not pass ends the
+    conversation, and the remaining turns score 0. `window` (at least 1) is the number of last turns that the target
+    gets, including the new one; None: all of them.
     """
 
     aggregate: ConversationAggregate = "mean"
@@ -173,11 +173,10 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
     `evaluators` None means the evaluators of the suite, or the default judge if the suite has none. `timeout_s` is the
     deadline of all attempts together, None for that of the suite. `targets` answer this case instead of the suite's.
-    `prompt_ids` are those of the suite's prompts that it is sent with, all if there are none.
-    `prompts` are its messages with each of the suite's prompts; `with_prompts` makes a case of each, whose `prompt` is
-    the id. The cases of `depends_on` run before it; `on_dependency_failure` says what happens if one has an error.
-    With `turns`, a conversation is held: each turn is sent after `input_messages` and the turns before it with the
-    target's answers, and `evaluators` judge the whole of it.
+    `prompt_ids` selects from the suite's prompts; empty means all. `prompts` are the case's messages with each of these
+    prompts; `with_prompts` makes a case of each, with the prompt's id in `prompt`. The cases in `depends_on` run before
+    this case; `on_dependency_failure` is what to do if one has an error. With `turns`, a conversation is held: a turn
+    follows `input_messages`, earlier turns and the target's answers, and `evaluators` judge the whole conversation.
     """
 
     id: str
@@ -260,7 +259,7 @@ def _read_turns(given: Sequence[object]) -> tuple[CaseTurn, ...]:
 
 
 def _read_turn(given: object, at: str) -> CaseTurn:
-    """Return a turn given as one, as the text that the user says, or as a dict of the keys it has in files."""
+    """Return a turn given as CaseTurn, as the user's text, or as a dict with the keys of eval files."""
     if isinstance(given, CaseTurn):
         return given
     if isinstance(given, str):
@@ -295,7 +294,7 @@ _READERS: Mapping[str, Callable[[Sequence[object]], tuple[object, ...]]] = {
 
 
 def rubric_item(given: object, at: str) -> "RubricItem | str":
-    """Return a rubric item given as a dict of its keys; other values are returned as they are.
+    """Return a rubric item given as a dict; other values are returned unchanged.
 
     `at` is its place in errors. Raises EvalFileError with all of its problems.
     """
@@ -333,7 +332,7 @@ class BrokenCase(Struct, frozen=True):
 class CaseSource(Protocol):
     """Cases that can be iterated repeatedly. `count` is None if their number is unknown.
 
-    `count_rows()`, if a source has it, reads the number, or an estimate of it, without making cases.
+    A source may also have `count_rows()`, which reads or estimates the number without making cases.
     """
 
     @property
@@ -362,7 +361,7 @@ class ListedCases(Struct, frozen=True):
 def targets_of(suite: "EvalSuite") -> tuple[str | None, ...]:
     """Return the names of the targets that answer the cases of a suite: its own, and those that its cases name.
 
-    None stands for the default target. The cases of a stream are not known.
+    None stands for the default target. The targets in the cases of a stream are not included.
     """
     own: tuple[str | None, ...] = suite.targets or (suite.target,)
     listed = suite.cases if suite.cases.count is not None else ()
@@ -376,11 +375,10 @@ class EvalSuite(Struct, frozen=True):
     `evaluators` and `evaluator` apply to cases without their own. `prices` maps model globs to dollars per million
     tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
     `pass` from `pass_score` on, else `fail`; None: the usual bands. `budget_usd` limits a run without `--budget-usd`.
-    `about` describes the file (author, version). `dialect` says which AgentV's file it is, "" for our own. Each of
+    `about` describes the file (author, version). `dialect` describes another program's format, "" for our own. Each of
     `targets` answers all cases, else `target` does. `judge` judges them instead of the `judge_target` of each target
-    (types.targets.name_of_target). `variables` are the names that `--var` may set; `is_filled` is True
-    for a file that declares variables or reads a dataset. `prompts` are the ids of its prompts: each case comes once
-    with each.
+    (types.targets.name_of_target). `variables` are the names that `--var` may set; `is_filled` is True for a file that
+    declares variables or reads a dataset. `prompts` are the ids of its prompts; each case is run with each.
     """
 
     path: str
@@ -416,5 +414,5 @@ class EvalSuite(Struct, frozen=True):
 
 
 def listed(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:
-    """Return the cases as a source in memory."""
+    """Return the cases as a CaseSource in memory."""
     return ListedCases(tuple(cases))

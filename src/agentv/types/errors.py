@@ -3,18 +3,19 @@
 AgentvError
 ├── ConfigError (ValueError)
 │   ├── EvalFileError     one or more located problems of files
-│   ├── NothingFoundError there is no eval file to read
+│   ├── NothingFoundError no eval file, or no such case
 │   ├── TargetError       a target that cannot be used
 │   ├── TemplateError     a placeholder or reference that cannot be filled
 │   └── UnknownNameError (LookupError)
-├── PluginError
-│   └── MissingExtraError (ImportError)
+├── PluginError           a plug-in that cannot be used
+│   └── MissingExtraError (ImportError)   an optional package is not installed
 ├── ProviderError (RuntimeError)   a target did not answer; carries a Failure
-├── MessageError (ValueError)      a message that is not understood, with its place
+├── MessageError (ValueError)      a message that cannot be read, with its place
 ├── EvaluatorError (RuntimeError)  an evaluator could not judge; carries a Failure
 ├── JudgeUnavailable (RuntimeError) a check in a test could not be judged
+├── ClusterError (RuntimeError)    the machines of a run cannot be used
 ├── QuotaError (ConnectionError)   the holder of a shared quota does not answer
-└── StorageError (OSError)
+└── StorageError (OSError)         results could not be stored or read
 """
 
 import difflib
@@ -45,7 +46,7 @@ class EvalFileError(ConfigError):
 
 
 class NothingFoundError(ConfigError):
-    """No path is given, and the default place has no eval files."""
+    """There is no eval file to read, or no case to select."""
 
 
 class TargetError(ConfigError):
@@ -92,10 +93,9 @@ class MissingExtraError(PluginError, ImportError):
 
 
 class ProviderError(AgentvError, RuntimeError):
-    """A target did not answer. `failure` says why, in one of a fixed set of kinds; `calls` are the attempts made.
+    """A target did not answer. `failure` is the reason, of one of a fixed set of kinds; `calls` are the attempts made.
 
-    `partial` is what the target said, called and used before it failed; None when nothing is known. A batch has
-    `partials` instead: what the target said to each case, by its id.
+    `partial` is the target's output before it failed, None if there is none; a batch has `partials`, by case id.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class ProviderError(AgentvError, RuntimeError):
 
 
 class MessageError(AgentvError, ValueError):
-    """A message that is not understood; `at` is its place, as in `output_messages[2].content[0]`."""
+    """A message that cannot be read; `at` is its place, as in `output_messages[2].content[0]`."""
 
     def __init__(self, at: str, what: str, advice: str | None = None) -> None:
         self.at = at
@@ -152,7 +152,7 @@ class ClusterError(AgentvError, RuntimeError):
 
 
 class QuotaError(AgentvError, ConnectionError):
-    """The holder of a shared quota does not answer, so that no call may be made."""
+    """The holder of a shared quota does not answer, so no call may be made."""
 
     def __str__(self) -> str:
         """Return the message unchanged; OSError would show errno."""

@@ -33,7 +33,7 @@ JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member", "embedding"
 class PromptInputs(Struct, frozen=True, gc=False):
     """A case's messages as they are sent to one target (docs/reference/eval-files.md).
 
-    Judges see `question`, too. `chat_prompt` is set when role markers are used and the target is a chat model.
+    `question` is also shown to judges. `chat_prompt` is set when role markers are used and the target is a chat model.
     `guidelines` is the text of the guideline files, which are not part of `question`.
     """
 
@@ -113,8 +113,8 @@ def _own_score(value: JsonValue) -> float | bool | str:
 class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     """One call of a judge model, with its unchanged reply. `score` is None when the reply had none.
 
-    For the role `embedding` it is an embedding request: `reply` is empty, and there is no score. `estimated` says that
-    a part of `usage` was estimated from texts.
+    With the role `embedding` it is an embedding request: `reply` is empty, and there is no score. `estimated` is True
+    if a part of `usage` was estimated from texts.
     """
 
     judge: str
@@ -128,7 +128,7 @@ class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     estimated: bool = False
 
 
-# `float | int` would be made anew for each score (bench/echo_cases.py).
+# A tuple, because `float | int` would make a new object for each score (bench/echo_cases.py).
 _NUMBERS = (float, int)
 PASS_SCORE = 0.8
 BORDERLINE_SCORE = 0.6
@@ -144,9 +144,9 @@ def verdict_of(score: float) -> Verdict:
 class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     """One evaluator's score of one answer (seed REQ-EVAL-005).
 
-    `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` follows from the score unless it is given, or
-    `must_fail` says that it is `fail` whatever the score (a required rubric item is unmet). `error` means that nothing
-    was judged: the score is then 0.0 by definition, there is no verdict, and the row is excluded from every mean.
+    `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` follows from the score unless it is given; with
+    `must_fail` it is `fail` at any score (a required rubric item is unmet). If `error` is set, nothing was judged: the
+    score is then 0.0 by definition, there is no verdict, and the row is excluded from every mean.
     `evaluator_raw_request` is the request to a judge.
 
     >>> EvaluationScore(0.7).verdict
@@ -169,15 +169,15 @@ class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     must_fail: bool = False
 
     def __post_init__(self) -> None:
-        """Fill the verdict of a score that was judged."""
+        """Set the verdict that follows from the score, if none is given."""
         score: object = self.score
         verdict: object = self.verdict
         if not isinstance(score, _NUMBERS):
-            return  # an evaluator's mistake, which is reported where its score is read
+            return  # an evaluator's mistake, which `to_score` reports
         if verdict is None:
             if self.error is None and self.status != "skipped":
                 force_setattr(self, "verdict", "fail" if self.must_fail else verdict_of(score))
-        # A plug-in's own kind of string does not compare itself.
+        # `str.__eq__`, because a plug-in's subclass of str may define `==` itself.
         elif isinstance(verdict, str) and str.__eq__(verdict, "fail") and verdict_of(score) != "fail":
             force_setattr(self, "must_fail", True)
 
@@ -193,7 +193,7 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     required: bool | float = always(False)
     """True requires the verdict `pass`, a number a score of at least that number; otherwise the case fails."""
     unmet: Unmet = "fail"
-    """What the case gets when `required` is not met: the verdict `fail`, or with `zero` the score 0 as well."""
+    """The effect on the case if `required` is not met: the verdict `fail`, or with `zero` also the score 0."""
     verdict: Verdict | None = None
     hits: tuple[str, ...] = always(())
     misses: tuple[str, ...] = always(())
@@ -211,7 +211,7 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def evaluator_raw_request(self) -> JsonObject | None:
-        """The request to the judge, by the name that `EvaluationScore` has for it."""
+        """The request to the judge, under its name in EvaluationScore."""
         return self.evaluator_provider_request
 
     @property
@@ -223,11 +223,11 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
     """The read-only input of an evaluator.
 
-    `candidate` is the answer's text. `trace` and `candidate_trace` both hold the trace that the provider returned, None
-    without one; the summary counts the output messages, or else the trace. `system_prompt` replaces a judge's own
-    instructions. `ground_truth` defaults to the case's reference answer. `suite` (its path) and `trial` (from 0)
-    identify the row, together with case and target. `duration_ms`, `cost_usd` and `usage` are those of the answer, None
-    if not known.
+    `candidate` is the answer's text. `trace` and `candidate_trace` both hold the provider's trace, None if there is
+    none. `candidate_trace_summary` is made from the output messages, or else from the trace. `system_prompt` replaces a
+    judge's own instructions. `ground_truth` defaults to the case's reference answer. `suite` (its path) and `trial`
+    (from 0) identify the row, together with case and target. `duration_ms`, `cost_usd` and `usage` are those of the
+    answer, None if not known.
     """
 
     eval_case: EvalCase

@@ -12,9 +12,9 @@ from agentv.types.results import RunReport
 class RunStarted(Struct, frozen=True):
     """A run begins. `planned` is None when the number of rows is not known yet (a stream).
 
-    `trials` is the number of trials of each case with each target, 1 if that differs. `prompts` are those that each
-    case is sent with; empty without any, or if suites differ.
-    `budget_usd` is its budget, None without a limit; `spent_usd` is the cost before it was resumed.
+    `trials` is the number of trials of each case with each target, 1 if cases differ. `prompts` are the prompts of
+    each case; empty if there are none, or if suites differ. `budget_usd` is the run's budget, None without a limit;
+    `spent_usd` is the cost before it was resumed.
     """
 
     run_id: str
@@ -56,7 +56,7 @@ class RowFinished(Struct, frozen=True):
 
 
 class RowLeft(Struct, frozen=True):
-    """A row that was begun is not finished, because the run was stopped or the budget was used up."""
+    """A row that was begun will not be finished: the run was stopped or the budget was used up."""
 
     slot: ResultKey
 
@@ -79,8 +79,8 @@ class RetryNoted(Struct, frozen=True):
 class LogLine(Struct, frozen=True):
     """A line of the log of a call that is in progress, with secrets redacted.
 
-    `target` is the one that is called, which may be a fallback of the row's target. Only observers that list this class
-    in `event_types` receive it: there may be thousands in a call.
+    `target` is the target of the call, which may be a fallback of the row's target. Only observers that list this class
+    in `event_types` receive it, as one call may log thousands of lines.
     """
 
     slot: ResultKey
@@ -91,7 +91,7 @@ class LogLine(Struct, frozen=True):
 class RunNote(Struct, frozen=True):
     """A message for the user: a warning, a fallback, a deprecated key.
 
-    `is_problem` messages are printed whatever the display: the team's store is not up to date.
+    A message with `is_problem` is printed in every display mode, for example that the team's store is out of date.
     """
 
     message: str
@@ -99,7 +99,7 @@ class RunNote(Struct, frozen=True):
 
 
 class RunStopping(Struct, frozen=True):
-    """The run is stopping; rows in flight are abandoned, or finished when it `drains`."""
+    """The run is stopping; rows in progress are finished if it `drains`, else abandoned."""
 
     reason: str
     drains: bool = False
@@ -130,11 +130,11 @@ RunEvent: TypeAlias = ProgressEvent | LogLine
 
 
 class Observer(Protocol):
-    """Observes a run. Called in the run's own thread, one event at a time; must return quickly.
+    """An observer of a run. It is called in the run's thread with one event at a time, and must return quickly.
 
-    An observer of only some types of events may list their classes in an attribute `event_types`, a tuple. One without
-    receives every event but `LogLine`. One that sets `needs_whole_rows` to False gets finished rows without answer,
-    messages, requests and replies of judges if the run stores them elsewhere.
+    An optional attribute `event_types`, a tuple, lists the classes of events that it receives; the default is every
+    event but `LogLine`. With `needs_whole_rows` False it gets finished rows without answer, messages, requests and
+    judges' replies, if the run stores these elsewhere.
     """
 
     def notify(self, event: RunEvent) -> None:

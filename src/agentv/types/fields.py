@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Problems(Struct):
     """The problems of one object; `what` is its name in messages.
 
-    `ignores_unknown` skips unknown keys, which a later version may have written.
+    With `ignores_unknown`, unknown keys are not problems, as a later version may have written them.
     """
 
     what: str
@@ -49,7 +49,7 @@ class Fields:
             problems.add(at, f"must be an object, got {type(raw).__name__}")
 
     def value(self, name: str, *others: str) -> JsonValue:
-        """Return the value of a key, also in camelCase or under other names; None when it is absent."""
+        """Return the value of a key, also in camelCase or under one of `others`; None when it is absent."""
         self._known += (name, *others)
         for spelling in (name, camel_case(name), *others):
             if self._raw.get(spelling) is not None:
@@ -57,7 +57,7 @@ class Fields:
         return None
 
     def text(self, name: str, *others: str) -> str | None:
-        """Return the string of a key."""
+        """Return the string of a key; None when it is absent."""
         return self._of_type(str, "a string", name, *others)
 
     def required_text(self, name: str, *others: str) -> str:
@@ -68,7 +68,7 @@ class Fields:
         return value or ""
 
     def number(self, name: str) -> float | None:
-        """Return the number of a key; a bool is not accepted."""
+        """Return the number of a key, which must not be a bool; None when it is absent."""
         value = self.value(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
@@ -85,7 +85,7 @@ class Fields:
         return int(value)
 
     def mapping(self, name: str) -> JsonObject | None:
-        """Return the object of a key."""
+        """Return the object of a key; None when it is absent."""
         value = self.value(name)
         if value is not None and not isinstance(value, Mapping):
             self._wrong(name, "an object", value)
@@ -93,7 +93,7 @@ class Fields:
         return value
 
     def items(self, name: str, *others: str) -> Iterator[tuple[str, JsonValue]]:
-        """Yield the items of the list of a key, each with its path."""
+        """Yield each item of the list of a key, with its path."""
         value = self.value(name, *others)
         if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
             self._wrong(name, "a list", value)
@@ -111,7 +111,7 @@ class Fields:
             return None
 
     def check_unknown_keys(self, *, other_names: Mapping[str, str] | None = None) -> None:
-        """Record every unread key as a problem; the first lists the known keys.
+        """Record every unread key as a problem; the first problem lists the known keys.
 
         `other_names` maps names that other tools use to ours.
         """

@@ -59,7 +59,7 @@ class ToolCall(Struct, frozen=True, gc=False):
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One turn of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""
+    """One message of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""
 
     role: Role
     content: Content | None = None
@@ -73,7 +73,7 @@ class Message(Struct, frozen=True, gc=False):
 if TYPE_CHECKING:
     StoredMessages: TypeAlias = tuple[Message, ...]
 else:
-    # Messages come in many shapes: messages_from_json reads them, not msgspec.
+    # Not read by msgspec but by messages_from_json, because messages have many shapes.
     StoredMessages = Any
 
 

@@ -47,9 +47,9 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 
 
 def content_text(content: Content | None) -> str:
-    """Return the text of a message's content: its text parts joined as they are, an object as two-space JSON.
+    """Return the text of a message's content: its text parts joined without separators, an object as indented JSON.
 
-    Attached files stand on lines of their own.
+    The text of an attached file is on lines of its own.
     """
     if content is None:
         return ""
@@ -204,7 +204,7 @@ def _part_from_json(value: JsonValue) -> Part:
 
 
 def trace_from_json(value: JsonValue, at: str = "trace") -> tuple[TraceEvent, ...] | None:
-    """Read a trace; None stays None. Raises MessageError with the place of what is not a trace event."""
+    """Read a trace; None stays None. Raises MessageError with the place of the first item that is not a trace event."""
     if value is None:
         return None
     if not isinstance(value, list | tuple):
@@ -231,9 +231,9 @@ def _trace_event(value: object, at: str) -> TraceEvent:
 
 
 def reference_answer(messages: Sequence[Message]) -> str | None:
-    """Return the content of the last expected message as text; its tool calls as JSON when there is nothing else.
+    """Return the content of the last expected message as text, its tool calls as JSON if it has no content.
 
-    None without expected messages.
+    None if there are no expected messages.
     """
     if not messages:
         return None

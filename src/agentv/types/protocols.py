@@ -1,8 +1,8 @@
 """Protocols between packages: the store, the tools of plug-ins, the clock, and a quota that several processes share.
 
-An account is limited in the requests and tokens of every 60 seconds, a budget in its dollars altogether. A process
-leases a part of that, uses it before it expires, and reports what it used; the rest is free again. What a process never
-reported counts as used.
+An account has limits on requests and tokens in every 60 seconds, a budget has a limit on its total dollars. A process
+leases a part of these, uses it before the lease expires, and reports the use; the rest becomes free again. A lease
+without a report counts as used.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -118,7 +118,7 @@ class ResultStore(Protocol):
 
 @runtime_checkable
 class EncodedCaseStore(Protocol):
-    """A store that takes a case as another process of the run encoded it, without reading all of it."""
+    """A store that accepts a case encoded by another process of the run, without decoding it."""
 
     def append_encoded_case(self, line: bytes) -> None:
         """Write the line of a case whose attachments are stored; a repeated write of the same case is ignored."""
@@ -126,34 +126,34 @@ class EncodedCaseStore(Protocol):
 
 @runtime_checkable
 class SegmentStore(Protocol):
-    """A store whose lines other processes of the run may write as segments beside its own; it lists them."""
+    """A store that lists segments: lines that other processes of the run wrote into a common folder."""
 
     @property
     def segments_place(self) -> str | None:
         """The folder of the segments, an absolute path or a URL; None for a run without segments."""
 
     async def list_segment(self, uploaded: UploadedSegment) -> int | None:
-        """List a segment, whose lines count from then on; return the number of its first line.
+        """List a segment, so that its lines count; return the number of its first line.
 
-        Lines that were written here before are moved first; if they cannot be, nothing is listed, and None is returned.
+        This store's own earlier lines become a segment first. If that fails, nothing is listed and None is returned.
         Raises StorageError if the list cannot be written.
         """
 
 
 @runtime_checkable
 class ReportingStore(Protocol):
-    """A store that reports messages while it works: a remote copy fell behind, or caught up."""
+    """A store that reports messages during a run, such as that a remote copy fell behind or caught up."""
 
     def report_to(self, report: Callable[[str], None]) -> None:
-        """Pass each message to `report`, in the thread that writes the run."""
+        """Call `report` with each message, in the thread that writes the run."""
 
 
 LEASE_S = 2.0
-"""Seconds for which a lease may be used. A call needs its permit only when it is sent."""
+"""How long a lease may be used, in seconds. A call needs its permit only at the moment it is sent."""
 NODE_LEASE_S = 5.0
-"""Seconds for which the driver of a run on several machines leases rows, permits and money to a node."""
+"""How long the driver of a run on several machines leases rows, permits and money to a node, in seconds."""
 WINDOW_S = 60.0
-"""Requests and tokens count from their grant until so many seconds after their lease ended."""
+"""How long requests and tokens count against the limits after their lease ended, in seconds."""
 BLOCKS_PER_WINDOW = 30
 LARGEST_BLOCK = 100
 
@@ -167,7 +167,7 @@ class Amounts(Struct, frozen=True):
 
 
 class QuotaLimits(Struct, frozen=True):
-    """The limits of an account: requests and tokens in every 60 seconds, dollars in all. None means no limit."""
+    """The limits of an account: requests and tokens in every 60 seconds, dollars in total. None means no limit."""
 
     requests: int | None = None
     tokens: float | None = None
@@ -175,10 +175,10 @@ class QuotaLimits(Struct, frozen=True):
 
 
 class LeaseUse(Struct, frozen=True):
-    """What was used of a lease so far, as totals: reporting it again changes nothing.
+    """The use of a lease so far, in totals, so a repeated report changes nothing.
 
-    `is_over` ends the lease, and the rest of it is free; otherwise it is renewed with exactly these amounts. More than
-    was granted is a debt, which counts like a grant. So does a use of an unknown lease.
+    With `is_over` the lease ends and the rest of it becomes free; otherwise it is renewed with exactly these amounts.
+    Use beyond the grant, or of an unknown lease, counts like a grant.
     """
 
     lease: str
@@ -189,9 +189,9 @@ class LeaseUse(Struct, frozen=True):
 class QuotaRequest(Struct, frozen=True, kw_only=True):
     """A request for a lease, or only a report when `least` is empty.
 
-    `least` is granted or nothing is; up to `wanted` is granted if it is free. `lease` is the id of the new lease, which
-    the process chooses, or of one that it has, to which the grant is added. `uses` are recorded before anything is
-    granted. With `hold_s` no process gets anything of the account for so many seconds: the server refused a call.
+    At least `least` is granted, or nothing; up to `wanted` if that is free. `lease` is the id of a new lease, chosen by
+    the process, or of its existing lease, which the grant extends. `uses` are recorded before anything is granted.
+    With `hold_s`, the account grants nothing to any process for that many seconds, because the server refused a call.
     """
 
     account: str
@@ -205,10 +205,11 @@ class QuotaRequest(Struct, frozen=True, kw_only=True):
 
 
 class QuotaGrant(Struct, frozen=True):
-    """The answer to a request. `granted` is empty if not even the least was free.
+    """The response to a QuotaRequest. `granted` is empty if `least` was not free.
 
-    The lease expires `expires_in_s` after the request was sent. `wait_s` is when to request again, in seconds; None if
-    no process has anything that it could give back. `spent_usd` is what all processes have spent or leased.
+    The lease expires `expires_in_s` after the request was sent. `wait_s` is the time until the next request, in
+    seconds; None if waiting is useless, because no lease can be returned. `spent_usd` is the total that all processes
+    have spent or leased.
     """
 
     granted: Amounts
@@ -218,10 +219,10 @@ class QuotaGrant(Struct, frozen=True):
 
 
 class QuotaLease(Protocol):
-    """The holder of an account's leases. One object may serve many accounts, and concurrent requests."""
+    """A connection to the holder of an account's leases. One object may serve many accounts and concurrent requests."""
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
-        """Record what was used, and grant a lease. Raises QuotaError when the holder cannot be reached."""
+        """Report the use of leases and get a lease. Raises QuotaError when the holder cannot be reached."""
 
     async def aclose(self) -> None:
         """Close connections."""
@@ -229,18 +230,18 @@ class QuotaLease(Protocol):
 
 @runtime_checkable
 class StartedQuota(Protocol):
-    """A quota that starts a holder of leases for each account. One that is started early delays no first call."""
+    """A quota that starts a holder of leases for each account; an early start saves the first call the wait."""
 
     def start(self, account: str) -> None:
         """Start the holder of an account's leases. Raises QuotaError."""
 
 
 BUDGET_ACCOUNT = "budget "
-"""The account of a budget is this and its name; those of permits are digests."""
+"""The start of a budget's account, before its name; the accounts of permits are digests."""
 
 
 def block_of(requests_per_window: int | None) -> int:
-    """Return the number of requests that a process leases at once: those of two seconds, at least 1, at most 100."""
+    """Return the number of requests that a process leases at once: two seconds' worth, at least 1, at most 100."""
     if requests_per_window is None:
         return LARGEST_BLOCK
     return max(1, min(LARGEST_BLOCK, requests_per_window // BLOCKS_PER_WINDOW))

@@ -14,7 +14,7 @@ from agentv.types.records.fields import always
 from agentv.types.usage import Usage
 
 TRACE_NOTE = "its responses have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
-"""The note on an answer whose program or function gave the older form of its steps."""
+"""The note on an answer of a program or function that returned `trace`."""
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
 """The heading of the guidelines in a system message."""
@@ -25,11 +25,11 @@ class ProviderRequest(Struct, frozen=True):
 
     `question` is the whole prompt as text, `chat_prompt` the same as chat messages when role markers are used.
     `guidelines` is the text of all guideline files; `guideline_files` and `input_files` are absolute paths.
-    `attempt` starts at 0 and counts repeats of the whole call. `response_schema` requests structured output if the API
+    `attempt` is the number of repeats of the whole call so far. `response_schema` requests structured output if the API
     supports it. `eval_dir` is the folder of the eval file, where commands run. `timeout_s` is the deadline of this
-    attempt. `prompt` is the id of the suite's prompt that the messages are made with, None without one. `turn` is the
-    number, from 1, of the turn of a conversation that is held; None for a case without turns.
-    `on_log_line` shows a line of the call's log on the screen, with secrets redacted; None if none is to be shown.
+    attempt. `prompt` is the id of the suite's prompt in the messages, None without one. `turn` is the number, from 1,
+    of the turn of a conversation; None for a case without turns. `on_log_line` displays a line of the call's log, with
+    secrets redacted; None if logs are not displayed.
     """
 
     question: str
@@ -57,8 +57,8 @@ class ProviderRequest(Struct, frozen=True):
 class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One attempt of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it.
 
-    `cost_usd` is that of a failed attempt, None when it is not known; the cost of the last one is that of the answer.
-    `estimated` says that its tokens were estimated from its texts.
+    `cost_usd` is the cost of a failed attempt, None if not known; the cost of a successful one is in the answer.
+    `estimated` is True if its tokens were estimated from its texts.
     """
 
     kind: str
@@ -74,7 +74,7 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
 
 class Quota(Struct, frozen=True):
-    """The remaining quota that a server reports: requests and tokens, each per minute."""
+    """The quota that a server reports, and what remains of it: requests and tokens, each per minute."""
 
     limit_requests: float | None = None
     remaining_requests: float | None = None
@@ -85,8 +85,7 @@ class Quota(Struct, frozen=True):
 class CachedFrom(Struct, frozen=True):
     """The origin of a cached answer: its key, and the time and the run of the original call.
 
-    `duration_ms` is the duration of that call. `nonce` is the nonce in the original request of a judge, and so in its
-    reply.
+    `duration_ms` is the duration of that call. `nonce` is that of a judge's original request, which the reply repeats.
     """
 
     key: str
@@ -97,10 +96,10 @@ class CachedFrom(Struct, frozen=True):
 
 
 class ProviderResponse(Struct, frozen=True, gc=False):
-    """A provider's answer. `trace` is given only by providers that have one; `request` is stored with the row.
+    """A provider's response. `trace` is the older form of an agent's steps; `request` is stored with the row.
 
-    `reasoning` is what the model thought before it answered, where the API gives it apart from the answer.
-    `estimated` says that a part of `usage` was estimated from texts, because the vendor did not report it.
+    `reasoning` is the model's reasoning, if the API returns it apart from the answer. `estimated` is True if a part of
+    `usage` was estimated from texts, because the vendor did not report it.
     """
 
     text: str
@@ -144,7 +143,7 @@ class Provider(Protocol):
 class BatchProvider(Provider, Protocol):
     """A provider that can answer many requests with one call.
 
-    Where an attribute `only_batches` is True, its requests are never made one by one.
+    A provider whose attribute `only_batches` is True never gets single requests.
     """
 
     @property
@@ -183,13 +182,13 @@ class BatchApiProvider(Provider, Protocol):
         """True if this target's settings select the batch endpoint."""
 
     async def submit_batch(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
-        """Submit requests, each under a key of ours, without waiting; raise ProviderError when they are rejected."""
+        """Submit requests by our keys, without waiting; raise ProviderError when they are rejected."""
 
     async def poll_batch(self, ticket: BatchTicket) -> BatchState:
         """Return the progress of a batch; raise ProviderError when it failed as a whole or no longer exists."""
 
     async def fetch_batch(self, ticket: BatchTicket) -> "Mapping[str, ProviderResponse | Failure]":
-        """Return the outcome of every request of a finished batch, by key; none is missing."""
+        """Return the outcome of every request of a finished batch, by key."""
 
 
 @runtime_checkable
@@ -275,7 +274,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The target that makes the vectors."""
+        """The name of the target that makes the vectors."""
 
     async def embed(self, texts: Sequence[str]) -> tuple[Embedding, ...]:
         """Return one embedding per text. Raises ProviderError if one of them fails."""

@@ -27,8 +27,8 @@ RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 class GateResult(Struct, frozen=True):
     """One gate expression with its result.
 
-    `value` was compared with the bound: the metric, or for `with 95%` an end of its interval; None if nothing was
-    measured.
+    `value` is the number that was compared with the bound: the metric, or for `with 95%` an end of its interval; None
+    if nothing was measured.
     """
 
     expression: str
@@ -46,7 +46,7 @@ class RunVerdict(Struct, frozen=True):
 
 
 class ReportOutputs(Protocol):
-    """Writes reports to files and makes data frames of them, for methods of RunReport."""
+    """A writer of report files and data frames, for the methods of RunReport."""
 
     def save(self, report: "RunReport", path: str) -> None:
         """Write a report to a file in the format of its suffix."""
@@ -70,10 +70,10 @@ class RunReport(Struct, frozen=True):
 
     `failing` holds the first rows that did not pass, up to a limit, in the order they finished; `failing_total` counts
     all. Of these, `worst` holds the lowest scores and `errors` the first errors. `needs` lists what is required to
-    resume the run. `corrected` are the pass rates of judges with a calibration. `results` holds every row when the run
-    was only in memory, else it is empty. Only a stream of given answers has `read`, the number of lines that were
-    read, and the percentiles of the time to judge one. `is_imported` is True for a run that was made from the log of
-    another program, which cannot be resumed. `by` are the kinds of the `groups` to show as tables.
+    resume the run. `corrected` are the pass rates of judges with a calibration. `results` holds every row of a run in
+    memory, else it is empty. `read`, the number of lines read, and the percentiles of the time to judge an answer are
+    set for a stream of given answers only. `is_imported` is True for a run made from another program's log, which
+    cannot be resumed. `by` are the kinds of `groups` to show as tables.
     """
 
     run_id: str
@@ -110,13 +110,13 @@ class RunReport(Struct, frozen=True):
 
     @property
     def passed(self) -> bool | None:
-        """True if the run's verdict is 0 (gates met, nothing missing); None if nothing was judged."""
+        """True if the exit code is 0 (gates met, nothing missing); None if nothing was judged."""
         judged = sum(self.counts.get(state, 0) for state in ("pass", "borderline", "fail"))
         return self.exit_code == 0 if judged else None
 
     @property
     def failures(self) -> tuple[CaseResult, ...]:
-        """The results that did not pass or could not be judged; of a run without `results` the first ones."""
+        """The results that did not pass or could not be judged; `failing` if the report has no `results`."""
         if not self.results:
             return self.failing
         return tuple(row for row in self.results if row.passed is not True and row.status != "skipped")
@@ -139,7 +139,7 @@ class RunReport(Struct, frozen=True):
 
     def _outputs(self) -> ReportOutputs:
         if self.outputs is None:
-            raise ConfigError("only a report that evaluate() returned can be saved or made a data frame")
+            raise ConfigError("only a report that evaluate() returned can be saved or converted to a data frame")
         return self.outputs
 
     def _view(self) -> View:

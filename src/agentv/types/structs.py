@@ -66,7 +66,7 @@ def replace_fields(value: Any, changes: Mapping[str, object]) -> Any:
 
 
 def repr_without(value: Struct, *hidden: str) -> str:
-    """Return the usual repr of a Struct without some fields: secrets, or what is too long to print."""
+    """Return the usual repr of a Struct without some fields, such as secrets or long values."""
     shown = [f"{name}={getattr(value, name)!r}" for name in value.__struct_fields__ if name not in hidden]
     return f"{type(value).__qualname__}({', '.join(shown)})"
 
@@ -129,9 +129,9 @@ class CamelKeywords(StructMeta):
 
 
 def blank(kind: type[S]) -> S:
-    """Return an instance whose required fields are None, from which `replace` makes others.
+    """Return an instance whose required fields are None, to be filled by `replace`.
 
-    That is faster than a call of a class with camelCase keywords, which collects them in a dict (bench/echo_cases.py).
+    That is faster than a call of a CamelKeywords class, which collects its keywords in a dict (bench/echo_cases.py).
     """
     required = len(kind.__struct_fields__) - len(kind.__struct_defaults__)
     return kind(*[None] * required)
@@ -140,7 +140,7 @@ def blank(kind: type[S]) -> S:
 def snake_keywords(
     keywords: Mapping[str, Any], known: tuple[str, ...], others: Mapping[str, str] = _NO_NAMES
 ) -> dict[str, Any]:
-    """Return keywords with those in camelCase renamed to the known names that they spell; `others` are further names.
+    """Return keywords with camelCase names renamed to the `known` ones; `others` maps further names to known ones.
 
     Raises TypeError for a name that is given in both spellings.
     """
@@ -158,10 +158,10 @@ def snake_keywords(
 def make_options(
     kind: type[Options], given: Options | Mapping[str, Any] | None, keywords: Mapping[str, Any]
 ) -> Options:
-    """Return options of a class from an object or a dict, and keywords that win over it; also in camelCase.
+    """Return options of a class from an object or a dict, overridden by keywords; names may be in camelCase.
 
-    Lists become tuples, paths strings and whole numbers floats, where the fields are such. Raises UnknownNameError for
-    an unknown option or word, ConfigError for values of the wrong type or spelled twice.
+    Lists become tuples, paths strings and whole numbers floats where the field requires it. Raises UnknownNameError for
+    an unknown option or an unknown word as value, ConfigError for a wrong type or an option in two spellings.
     """
     known = kind.__struct_fields__
     try:
@@ -182,13 +182,13 @@ def make_options(
 
 
 def _checked(kind: type[Struct], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of fields as their types. Raises UnknownNameError or ConfigError for one of another type."""
+    """Return the values converted to the types of their fields. Raises UnknownNameError or ConfigError."""
     types = _alternatives(kind)
     return {name: _converted(name, value, types[name]) for name, value in named.items()}
 
 
 def _converted(name: str, value: object, types: Sequence[Any]) -> object:
-    """Return a value as the first of the types that fits."""
+    """Return a value converted to the first of the types that accepts it."""
     if value is None and NoneType in types:
         return None
     if isinstance(value, os.PathLike):
@@ -214,9 +214,9 @@ def _defaults(kind: type[Struct]) -> Mapping[str, Any]:
 
 @cache
 def _alternatives(kind: type[Struct]) -> Mapping[str, Sequence[Any]]:
-    """Return the types of each field that are to be tried one after the other.
+    """Return the types of each field, to be tried one after the other.
 
-    Value classes inside a field may be given as dicts or in short forms, which the owner of the options reads.
+    Struct types are replaced by Any: their values may be dicts or short forms, which the caller of make_options reads.
     """
     found = {}
     for field in struct_fields(kind):

@@ -37,14 +37,14 @@ class Interval(Struct, frozen=True):
 
 
 class CountsByState:
-    """The numbers of the rows of a summary, from its `counts` by state."""
+    """Numbers of rows, computed from the `counts` by state of a summary."""
 
     __slots__ = ()
     counts: Mapping[str, int]
 
     @property
     def rows(self) -> int:
-        """All rows."""
+        """The number of all rows."""
         return sum(self.counts.values())
 
     @property
@@ -56,8 +56,8 @@ class CountsByState:
 class GroupSummary(CountsByState, Struct, frozen=True):
     """Counts, rate and mean of the rows of one group. `by` is its kind: `tag`, `dataset`, `criterion` and others.
 
-    For evaluators and criteria, results are counted instead of rows. Rate and mean are over the judged ones. `target`
-    and `prompt` are set if only the rows of that target and prompt are counted.
+    Groups of evaluators and criteria count results instead of rows. Rate and mean are over the judged rows or results.
+    `target` and `prompt` are set if only the rows of that target and prompt are counted.
     """
 
     by: str
@@ -89,9 +89,9 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     """Counts and means over one target's rows. Rates and means are over the judged rows; None without any.
 
     Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
-    from the cache. `is_target_estimated` and `is_judge_estimated` say that a part of their usage, and so of their cost,
-    was estimated from texts. `unverified` rows have a judge's verdict without the nonce of its call, which was
-    accepted. Latencies are of the target's answers, in seconds. `trials` is empty where no case is repeated.
+    from the cache. `is_target_estimated` and `is_judge_estimated` are True if a part of that usage and cost was
+    estimated from texts. `unverified` counts the rows with an accepted judge's verdict that lacks the nonce of its
+    call. Latencies are of the target's answers, in seconds. `trials` is empty if no case is repeated.
     """
 
     target: str
@@ -128,11 +128,11 @@ class CellSummary(CountsByState, Struct, frozen=True):
 
 
 class BestCell(Struct, frozen=True):
-    """The cell with the highest mean score, compared with the next one over the `cases` that were judged in both.
+    """The cell with the highest mean score, compared with the second-highest over the `cases` judged in both.
 
-    `difference` is that of the mean scores, None without common cases. `p` is two-sided, of a paired permutation test,
-    corrected by Holm's method for the comparisons with all other cells. `is_significant` is True if every other cell
-    is significantly lower.
+    `difference` is that of the mean scores, None without common cases. `p` is the two-sided p-value of a paired
+    permutation test, corrected by Holm's method for the comparisons with all other cells. `is_significant` is True if
+    every other cell is significantly lower.
     """
 
     prompt: str | None
@@ -220,8 +220,8 @@ class Confusion(Struct, frozen=True):
 class Calibration(Struct, frozen=True):
     """The accuracy of a judge, measured on answers that people judged too.
 
-    `setups` are the digests of the evaluator's settings, prompts and judges, which are part of score keys: the
-    calibration is valid for these only. `labelled_at` is the time of the newest label.
+    `setups` are the digests of the evaluator's settings, prompts and judges, as in score keys; the calibration is valid
+    for these setups only. `labelled_at` is the time of the newest label.
     """
 
     evaluator: str
@@ -240,7 +240,7 @@ class Calibration(Struct, frozen=True):
 class CorrectedRate(Struct, frozen=True):
     """A judge's pass rate of one target's answers, raw and corrected for the judge's errors.
 
-    `rate` is None if the calibration does not allow it, with the `reason`. `labels` is the number of labelled
+    `rate` is None if the calibration does not allow a correction; `reason` says why. `labels` is the number of labelled
     answers of the calibration.
     """
 
@@ -259,9 +259,9 @@ class CorrectedRate(Struct, frozen=True):
 class BaselineSummary(Struct, frozen=True):
     """A run compared with its baseline, over the `cases` that were judged in both.
 
-    `difference` is that of the mean scores, this run minus the baseline, None if no case is in both; `evaluators`
-    holds the same for each evaluator by name. `finding` says better, worse, or no evidence of a difference. `lost` is
-    the number of the baseline's cases that this run does not have.
+    `difference` is the mean score of this run minus that of the baseline, None if no case is in both; `evaluators`
+    holds the same difference for each evaluator by name. `finding` is a phrase: better, worse, or no evidence of a
+    difference. `lost` is the number of the baseline's cases that this run does not have.
     """
 
     baseline: str
@@ -294,7 +294,7 @@ def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
 
 
 def baseline_from_json(record: JsonValue) -> BaselineSummary | None:
-    """Return a stored baseline comparison, None when there is none; missing values count as unknown."""
+    """Return a stored baseline comparison, None when there is none; missing counts are 0, missing numbers None."""
     if not isinstance(record, Mapping):
         return None
     cases, improved, regressed, lost = (_integer(record.get(key)) for key in ("cases", "improved", "regressed", "lost"))

@@ -13,13 +13,13 @@ DEFAULT_RETRY_STATUSES = (408, 429, 500, 502, 503, 504, 529)
 
 
 Unsigned: TypeAlias = Literal["error", "accept"]
-"""What a judge's verdict without the one-time text of its call is: an error, or accepted as `unverified`."""
+"""How to treat a judge's verdict without the nonce of its call: as an error, or as `unverified`."""
 
 
 class RetryPolicy(Struct, frozen=True):
     """The number and the delays of retries; delays in seconds, grown by `backoff_factor`, jittered.
 
-    `retry_timeouts` says whether a program that took too long is started again: it may have worked, and cost, for long.
+    `retry_timeouts` starts a program again that took too long; False by default, as a long run may have cost much.
     """
 
     max_retries: int = 3
@@ -45,7 +45,7 @@ class TargetConfig(Struct, frozen=True):
 
 
 def name_of_target(given: str | JsonObject) -> str:
-    """Return the name under which a target is found: for one written in place of a name, its JSON."""
+    """Return the name of a target; one that is defined in place of a name is found by its JSON."""
     return given if isinstance(given, str) else compact_json(given)
 
 
@@ -57,8 +57,8 @@ class ResolvedTarget(Struct, frozen=True):
 
     `settings` is an object of the provider's own settings class. `public_settings` is what may be stored and hashed:
     every setting as written, secrets redacted. `secrets` are the values to redact from all output, and `public_env` the
-    variables that hold none. `resources` is what each concurrent row occupies on a node of a cluster, by name, and
-    `node_label` what the labels of the node must be.
+    environment variables that hold no secret. `resources` are the amounts that each concurrent row needs on a node of a
+    cluster, by resource, and `node_label` are the labels that the node must have.
     """
 
     name: str

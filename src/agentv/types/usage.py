@@ -28,7 +28,7 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
-    """Return the sum of the known usages; None when none is known."""
+    """Return the sum of the usages that are not None; None if there are none."""
     known = [usage for usage in usages if usage is not None]
     return sum(known[1:], start=known[0]) if known else None
 

@@ -19,7 +19,7 @@ class Line(Struct, frozen=True):
     score: float | None = None
     reason: str = ""
     note: str = ""
-    """What stands after the score, such as the score on the criterion's own scale."""
+    """A text after the score, such as the score on the criterion's own scale."""
 
 
 class View(Struct, frozen=True):
@@ -32,13 +32,13 @@ class View(Struct, frozen=True):
 
 
 def view_of(state: str, heading: str, lines: Iterable[Line], *, total: int | None = None) -> View:
-    """Return a view with the first lines, out of `total` (None: as many as there are)."""
+    """Return a view with the first MAX_LINES lines; `total` is the number of all, None if `lines` has all."""
     listed = tuple(lines)
     return View(state, heading, listed[:MAX_LINES], (len(listed) if total is None else total) - len(listed[:MAX_LINES]))
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, cut if it is long; control characters are written as escapes."""
+    """Return a text on one line, truncated if it is long; control characters are written as escapes."""
     joined = "".join(each if each.isprintable() else repr(each)[1:-1] for each in " ".join(text.split()))
     return joined if len(joined) <= _WIDTH else f"{joined[: _WIDTH - 1]}…"
 
@@ -86,7 +86,7 @@ def table_html(heading: str, head: Sequence[str], rows: Iterable[Sequence[str]])
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of a head and cells that are HTML already."""
+    """Return a table whose heads are texts and whose cells are HTML."""
     titles = "".join(f"<th style='text-align:left'>{escape(title)}</th>" for title in head)
     body = "".join(f"<tr>{''.join(f'<td style={_LEFT}>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"

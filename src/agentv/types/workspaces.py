@@ -36,7 +36,7 @@ def written_path(written: str, base_dir: Path) -> Path:
 
 
 class WorkspaceRepo(Struct, frozen=True):
-    """A repository in a workspace, in the folder `path`; with `sparse` only these folders of it are checked out."""
+    """A repository in the folder `path` of a workspace; with `sparse` only these of its folders are checked out."""
 
     path: str
     git: str
@@ -62,9 +62,9 @@ def _check_repository(name: str, repository: str | None) -> None:
 class WorkspaceConfig(Struct, frozen=True):
     """The source of a workspace: the folder `template`, or the repository `git` at `ref` (default: its HEAD).
 
-    `repos` are added to it; with `setup` and no source, it starts empty. `setup` and `teardown` are commands for sh,
-    run in the workspace before the first call and after the judging. Raises ValueError for an invalid combination; the
-    message starts with a key.
+    `repos` are added to it. A workspace with `setup` but no source starts empty. `setup` and `teardown` are commands
+    for sh, run in the workspace before the first call and after the judging. Raises ValueError for an invalid
+    combination; the message starts with a key.
     """
 
     template: str | None = None
@@ -131,7 +131,7 @@ class ChangedFile(Struct, frozen=True):
 class Captured(Struct, frozen=True):
     """The changes of an agent: the files ordered by path, and a unified diff as git writes it.
 
-    Both are limited in size; `notes` say what was left out.
+    Both are limited in size; `notes` list what was left out.
     """
 
     diff: str = ""

@@ -31,7 +31,8 @@ class CodeEvaluatorOptions(Struct, frozen=True):
     """Options of CodeEvaluator, made in Python (seed REQ-EVAL-003).
 
     `script` is a command for the shell, or an argument list run without one. `cwd` is where it runs (default: the
-    working directory). `agent_timeout_ms` is its time limit in milliseconds. `config` is passed on unchanged.
+    working directory). `agent_timeout_ms` is its time limit in milliseconds. `config` is passed to the script as it is.
+    `source` is the path of the judged text, and `contract` selects the keys of the JSON.
     """
 
     script: str | tuple[str, ...] | list[str]
@@ -99,7 +100,7 @@ class PythonEvaluator(Struct, frozen=True):
     kind: str = "code"
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Judge an answer. A function that raises, hangs or returns nothing usable scores 0, its error in `misses`."""
+        """Judge an answer. A function that raises, hangs or returns no usable value scores 0, its error in `misses`."""
         try:
             answer = await self._call(context)
             return parse_answer(answer, context.criteria)
@@ -131,7 +132,7 @@ async def run_script(
     return answer
 
 
-async def print_text(
+async def text_of_script(
     script: str | tuple[str, ...], payload: JsonObject, *, cwd: str | None, timeout_s: float | None = None
 ) -> str:
     """Run a script with `payload` on its standard input and return the text it printed.
@@ -171,7 +172,7 @@ async def start_script(
 
 
 def _plain(value: object) -> object:
-    """Return a mapping as dict, another sequence as list."""
+    """Return a mapping as dict, a sequence as list."""
     return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]  # json itself encodes all else
 
 

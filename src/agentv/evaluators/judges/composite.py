@@ -63,7 +63,7 @@ def member_name(member: EvaluatorLike) -> str:
 
 
 async def score_objects(context: EvaluationContext, evaluators: Sequence[EvaluatorLike]) -> tuple[EvaluatorResult, ...]:
-    """Score with evaluators given as objects. A config gets an error, as only a run can make its evaluator."""
+    """Score a context with evaluator objects. A config gets an error: only a run can make an evaluator from it."""
     return tuple([await _score_one(context, evaluator) for evaluator in evaluators])
 
 
@@ -118,7 +118,7 @@ class Threshold(Struct, frozen=True):
     type: Literal["threshold"] = "threshold"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a number that is always reached."""
+        """Raise ValueError for a number below 1, which is always reached."""
         if self.at_least < 1:
             raise ValueError("`at_least` must be at least 1")
 
@@ -130,7 +130,7 @@ class PassShare(Struct, frozen=True):
     type: Literal["pass_share"] = "pass_share"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a number that is no share."""
+        """Raise ValueError for a threshold outside 0..1."""
         if not 0 <= self.threshold <= 1:
             raise ValueError("`threshold` must be a number from 0 to 1")
 
@@ -153,7 +153,7 @@ class CodeAggregator(Struct, frozen=True):
             raise ValueError("the aggregator code_judge needs either `script` or `path`")
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist: the script's."""
+        """Return the script's files, which must exist."""
         if self.path:
             return (real_path(Path(base_dir, self.path)),)
         return script_files(self.script or (), working_folder(self.cwd, base_dir))
@@ -178,11 +178,11 @@ class JudgeAggregator(Struct, frozen=True):
     ] = {}
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist: that of the prompt, if it names one."""
+        """Return the prompt's file, which must exist; () if the prompt names none."""
         return prompt_files(self.prompt, base_dir)
 
     def template_problems(self, template: str) -> tuple[str, ...]:
-        """Return the problems of a custom prompt's text, which may show the results of the members instead."""
+        """Return the problems of a custom prompt's text; it must show the answer or the members' results."""
         needed = (*ANSWER_NAMES, "evaluator_results")
         return template_problems(template, needed=needed, allow_unknown=self.allow_unknown, variables=self.vars)
 
@@ -209,7 +209,7 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def judge_targets(self) -> tuple[str, ...]:
-        """The named targets that judge for the aggregator, without those of the members."""
+        """The target that the aggregator names as judge; the targets of the members are not included."""
         target = self.aggregator.target if isinstance(self.aggregator, JudgeAggregator) else None
         return () if target is None else (target,)
 
@@ -219,17 +219,17 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
         return isinstance(self.aggregator, JudgeAggregator) and self.aggregator.target is None
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that the aggregator reads; the members name their own."""
+        """Return the files that the aggregator reads; those of the members are not included."""
         return self.aggregator.files(base_dir) if isinstance(self.aggregator, JudgeAggregator) else ()
 
     def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
-        """Return the aggregator's custom prompt, if there is one that can be read."""
+        """Return the aggregator's custom prompt, () if there is none or it cannot be read."""
         if not isinstance(self.aggregator, JudgeAggregator):
             return ()
         return written_prompts(("aggregator",), self.aggregator.prompt, base_dir)
 
     def compares_outcome(self, base_dir: str) -> Compares:
-        """Return when the expected outcome of a case is needed by the aggregator; the members say it themselves."""
+        """Return which cases need an expected outcome for the aggregator, regardless of the members."""
         return compares_outcome(self.prompts(base_dir), otherwise="never")
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
@@ -237,7 +237,7 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
         return self.aggregator.code_files(base_dir) if isinstance(self.aggregator, CodeAggregator) else ()
 
     def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-        """Return the problems of single settings, each with the path of its setting: those of the prompt."""
+        """Return the problems of the aggregator's prompt, each with the path of the setting."""
         if not isinstance(self.aggregator, JudgeAggregator):
             return ()
         found = prompt_problems(self.aggregator.prompt, base_dir, self.aggregator.template_problems)
@@ -260,8 +260,8 @@ def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> N
 def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggregator:
     """Return an aggregator from its type, or from a dict with `type` and its settings, as in a file.
 
-    None is the weighted average. Raises UnknownNameError for an unknown type, ConfigError for wrong settings, or for
-    anything else.
+    None is the weighted average. Raises UnknownNameError for an unknown type, ConfigError for wrong settings or a
+    value of another kind.
     """
     if given is None:
         return WeightedAverage()
@@ -291,9 +291,9 @@ def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggrega
 class CompositeEvaluator:
     """An evaluator that combines the scores of several others, its members. They get the composite's own context.
 
-    `evaluators` are evaluator objects, or also configs when `score` is that of a run (`EvaluatorTools.score`). `judge`
-    is the model of a JudgeAggregator; default: the context's own judge. The aggregator may be its
-    type (`"min"`), or a dict as in a file. Relative paths start from `base_dir`.
+    `evaluators` are evaluator objects; configs are allowed if `score` is `EvaluatorTools.score`. `judge` is the model
+    of a JudgeAggregator; default: the context's own judge. The aggregator may be given by its type (`"min"`) or as a
+    dict as in a file. Relative paths start from `base_dir`.
 
     >>> from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
     >>> CompositeEvaluator([ToolTrajectoryEvaluator(forbidden=("delete",))], Minimum()).kind
@@ -320,7 +320,7 @@ class CompositeEvaluator:
         self._judge = _judge_of(self.aggregator, judge, base_dir)
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Score an answer. A failed member affects that member only; a failed aggregator, the composite."""
+        """Score an answer. The other members are scored if one fails; the composite fails only with its aggregator."""
         results = await self._score(context, self.evaluators)
         if isinstance(self.aggregator, WeightedAverage):
             results = weigh(results, self.aggregator.weights)

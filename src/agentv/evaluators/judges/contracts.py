@@ -1,4 +1,4 @@
-"""What a code judge reads and prints, by the generation of AgentV that it was written for."""
+"""The JSON that a code judge reads and prints, for each version of AgentV that it may be written for."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -15,22 +15,23 @@ if TYPE_CHECKING:  # importing child processes takes 10 ms, and settings are rea
     from agentv.execution.processes.process import Outcome
 
 Contract: TypeAlias = Literal["agentv", "agentv-2", "agentv-3", "agentv-4"]
-"""`agentv` is ours. `agentv-2` adds `trace_summary`. `agentv-3` (2.9 to 4.41) and `agentv-4` (4.42) add the later keys,
-with `output` as messages or as the answer's text, and read `assertions` and exit codes."""
+"""The keys of a code judge. `agentv` is our own contract; `agentv-2` adds `trace_summary`. `agentv-3` (AgentV 2.9 to
+4.41) and `agentv-4` (4.42) add further keys, and accept `assertions`, or plain text with an exit code. `output` is a
+list of messages in `agentv-3`, the answer's text in `agentv-4`."""
 
 CONTRACT_HELP = "the keys that the script reads and prints: ours, or also those of an earlier AgentV"
-_LATER = ("agentv-3", "agentv-4")
+_WITH_ASSERTIONS = ("agentv-3", "agentv-4")
 
 
 def reads_assertions(contract: Contract) -> bool:
     """Return True if a script may print `assertions`, or plain text with an exit code."""
-    return contract in _LATER
+    return contract in _WITH_ASSERTIONS
 
 
 def payload_for(
     contract: Contract, payload: Mapping[str, JsonValue], context: EvaluationContext
 ) -> dict[str, JsonValue]:
-    """Return the payload with the keys of a contract; a key that both have takes the contract's meaning."""
+    """Return our payload with the keys of a contract added; the contract's value replaces ours."""
     if contract == "agentv":
         return dict(payload)
     if contract == "agentv-2":
@@ -76,9 +77,9 @@ def _tokens(usage: Usage | None) -> JsonObject | None:
 
 
 def read_outcome(outcome: "Outcome") -> EvaluationScore:
-    """Return the score of a script that prints AgentV 4's JSON, or plain text with an exit code that says if it passes.
+    """Return the score of a script that printed AgentV 4's JSON, or plain text: exit code 0 passes, any other fails.
 
-    Raises EvaluatorError for a script that failed: an exit code other than 0 with JSON or with errors printed.
+    Raises EvaluatorError for an exit code other than 0 with JSON, or with text on standard error.
     """
     text = outcome.stdout.decode("utf-8", "replace").strip()
     answer = whole_object(text)
@@ -101,7 +102,7 @@ def read_answer(answer: JsonObject) -> EvaluationScore:
     misses = tuple(_line(each) for each in entries if not each.get("passed"))
     score = finite_number(answer.get("score"))
     if score is None and not entries:
-        raise EvaluatorError("the answer has neither a number in `score` nor an entry in `assertions`")
+        raise EvaluatorError("the script's JSON has neither a number in `score` nor an entry in `assertions`")
     share = len(hits) / len(entries) if entries else 0.0
     own = parse_answer({**answer, "score": share if score is None else score})
     return EvaluationScore(

@@ -1,4 +1,4 @@
-"""One opinion of one judge: call it, parse the reply, and call it once more when the reply cannot be parsed."""
+"""One opinion of one judge: call the judge, parse its reply, and call again once if that fails."""
 
 import asyncio
 import secrets
@@ -43,7 +43,7 @@ class Judged(Protocol):
         """Return the texts that may contain a JSON object which is not the judge's own verdict."""
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return a function that gives the value of a prompt variable, fenced if it is evidence."""
+        """Return a function from a variable's name to its value, fenced if it is evidence."""
 
 
 class JudgeMode(Protocol[Opinion]):
@@ -55,7 +55,7 @@ class JudgeMode(Protocol[Opinion]):
 
     @property
     def section(self) -> str:
-        """The text that follows the user prompt; "" for none."""
+        """The text appended to the user prompt."""
 
     @property
     def schema(self) -> JsonObject:
@@ -71,7 +71,7 @@ class JudgeMode(Protocol[Opinion]):
         """Return the score of one opinion, or the common score of several."""
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
-        """Return the results of the criteria left without an opinion; none if the evaluator itself is the criterion."""
+        """Return a result with an error for each criterion; () if the evaluator itself is the criterion."""
 
 
 class PromptPair(Struct, frozen=True):
@@ -89,9 +89,9 @@ class PromptPair(Struct, frozen=True):
 class JudgeOptions(Struct, frozen=True):
     """Options of judge calls: `template` is the user prompt, `custom` is True if the user wrote it.
 
-    `unsigned` says what a verdict without the call's nonce is, unless the judge's target says it. `nonce` makes a
-    one-time text for each call; `timer` returns the time in seconds. `variables` are further values for a custom
-    template; one that is `literal` is not filled.
+    `unsigned="accept"`, here or in the judge's target, accepts a verdict without the nonce of its call. `nonce` makes
+    a one-time text for each call; `timer` returns the time in seconds. `variables` are further values for a custom
+    template. `literal` is True if the template has no variables to fill.
     """
 
     template: str
@@ -107,7 +107,10 @@ class JudgeOptions(Struct, frozen=True):
 
 
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
-    """The outcome of calling one judge: its opinion and the score of that opinion alone, or a failure."""
+    """The outcome of calling one judge: its opinion and the score of that opinion alone, or a failure.
+
+    `unread` is the last reply if it could not be parsed.
+    """
 
     prompts: PromptPair
     calls: tuple[JudgeCall, ...]
@@ -120,8 +123,8 @@ class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
 def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
     """Return the score of a failed judge call. `unread` is the reply that could not be parsed, if there was one.
 
-    An unreadable reply leaves empty lists and its first 2,000 characters as reasoning (seed: Parse JSON evaluator
-    response).
+    For a reply that could not be parsed, `hits` and `misses` are empty, and `reasoning` holds its first 2,000
+    characters (seed: Parse JSON evaluator response).
     """
     score = score_of_failure(failure)
     return score if unread is None else replace(score, misses=(), reasoning=unread[:MAX_STORED_REPLY_CHARS] or None)
@@ -130,7 +133,7 @@ def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
 async def call_judge(
     provider: Provider, mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, role: JudgeRole
 ) -> JudgeOutcome[Opinion]:
-    """Call one judge, and once more when its reply contains no verdict. Never raises for a failure of the judge."""
+    """Call one judge, and once more if its reply contains no verdict. A failure of the judge is an outcome too."""
     calls: list[JudgeCall] = []
     first = prompts = _make_prompts(mode, judged, options)
     reason = ""
@@ -170,7 +173,7 @@ _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "incomplete"})
 
 
 def _why_cut(response: ProviderResponse, options: JudgeOptions) -> str | None:
-    """Return that a reply ended at its token limit, None if it did not."""
+    """Return a clause for the error message if a reply was cut at its token limit, else None."""
     if (response.finish_reason or "").lower() not in _CUT:
         return None
     limit = "" if options.max_output_tokens is None else f" of {options.max_output_tokens}"
@@ -180,10 +183,10 @@ def _why_cut(response: ProviderResponse, options: JudgeOptions) -> str | None:
 def _reply_rules(
     provider: Provider, response: ProviderResponse, prompts: PromptPair, judged: Judged, options: JudgeOptions
 ) -> ReplyRules:
-    # A cached reply has the nonce of the request that it was a response to.
+    # A cached reply repeats the nonce of the original request.
     nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
     accepts = "accept" in (options.unsigned, getattr(getattr(provider, "target", None), "unsigned", "error"))
-    # A provider object given from Python is code as well, unless its class says otherwise.
+    # A provider object given from Python counts as code, unless its class has `is_code = False`.
     is_code = bool(getattr(provider, "is_code", True))
     return ReplyRules(nonce, judged.shown(), is_code=is_code, accepts_unsigned=accepts)
 

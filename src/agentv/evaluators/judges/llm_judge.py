@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from agentv.evaluators.judges.code_judge import judge_payload, print_text
+from agentv.evaluators.judges.code_judge import judge_payload, text_of_script
 from agentv.evaluators.judges.contracts import Contract, payload_for
 from agentv.evaluators.judges.judging import (
     JudgeMode,
@@ -89,7 +89,7 @@ from agentv.types.targets import Unsigned
 
 
 class FreeformMode(Struct, frozen=True):
-    """One score from 0 to 1 with hits, misses and a reason. `criterion` names it."""
+    """One score from 0 to 1 with hits, misses and a reason, stored under the name `criterion`."""
 
     criterion: str
     vote: Vote = "mean"
@@ -102,7 +102,7 @@ class FreeformMode(Struct, frozen=True):
 
     @property
     def section(self) -> str:
-        """Nothing follows the user prompt."""
+        """Empty: nothing is appended to the user prompt."""
         return ""
 
     @property
@@ -158,7 +158,7 @@ class ScaledMode(Struct, frozen=True):
 
     @property
     def section(self) -> str:
-        """Nothing follows the user prompt."""
+        """Empty: nothing is appended to the user prompt."""
         return ""
 
     @property
@@ -168,7 +168,7 @@ class ScaledMode(Struct, frozen=True):
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
-        return freeform_contract(nonce, _allowed(self.criterion))
+        return freeform_contract(nonce, _allowed_scores(self.criterion))
 
     def parse(self, reply: str, rules: ReplyRules) -> ScaledReply:
         """Return the verdict in a reply."""
@@ -205,10 +205,10 @@ def _freeform_score(
     )
 
 
-def _with_sources(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...], reference: str | None) -> JudgedText:
-    """Return the subject with its source texts, and the reference answer at a path if one is given.
+def _with_evidence(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...], reference: str | None) -> JudgedText:
+    """Return `judged` with its source texts, and with the reference answer at the path `reference` if that is given.
 
-    Raises EvaluatorError if something that the judge needs is missing.
+    Raises EvaluatorError if a variable in `ready.needs` is empty.
     """
     if reference is not None:
         answer = source_text(judged.context, reference)
@@ -222,16 +222,16 @@ def _with_sources(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...], 
 
 
 _MISSING = {
-    "question": "there is no question to judge the answer by",
+    "question": "there is no question to compare the answer with",
     "reference_answer": "there is no reference answer; give `expected_messages` or a ground truth",
-    "sources": "there are no sources; name where they are in `sources`, such as `sources: metadata.passages`",
-    "tool_calls": "the target records no tool calls, so what the answer claims cannot be held against them",
+    "sources": "there are no sources; give their path in `sources`, such as `sources: metadata.passages`",
+    "tool_calls": "the target records no tool calls, so the claims of the answer cannot be checked",
 }
-"""What to say when a ready-made judge misses a variable that it needs."""
+"""The errors of ready-made judges, by the variable that they need and that is empty."""
 
 
 def _has_scale(criterion: EvaluationCriteria) -> bool:
-    """Return True for a scale whose scores have a value; a text on a custom scale has none."""
+    """Return True if scores of a criterion can be placed on 0..1; those on a custom scale cannot."""
     return bool(criterion.labels) or criterion.scale in NAMED_SCALES
 
 
@@ -248,7 +248,7 @@ class RubricMode(Struct, frozen=True):
 
     @property
     def section(self) -> str:
-        """The requirements, after the user prompt."""
+        """The requirements, appended to the user prompt."""
         return rubric_section(self.items)
 
     @property
@@ -273,7 +273,7 @@ class RubricMode(Struct, frozen=True):
         return ()
 
 
-INSTRUCTIONS = """\
+CRITERIA_INSTRUCTIONS = """\
 You judge the answer of an AI system by several criteria. Take each criterion by itself and score it on its own scale: \
 a weakness in one is no weakness in another. Be strict about facts and about what is missing."""
 
@@ -287,12 +287,12 @@ class CriteriaMode(Struct, frozen=True):
     @property
     def instructions(self) -> str:
         """The opening of the system prompt."""
-        return INSTRUCTIONS
+        return CRITERIA_INSTRUCTIONS
 
     @property
     def section(self) -> str:
-        """The criteria with the scores they allow, after the user prompt."""
-        return "\n\n[[ ## criteria ## ]]\n" + "\n".join(map(_line, self.criteria))
+        """The criteria with the scores they allow, appended to the user prompt."""
+        return "\n\n[[ ## criteria ## ]]\n" + "\n".join(map(_criterion_line, self.criteria))
 
     @property
     def schema(self) -> JsonObject:
@@ -339,13 +339,13 @@ def named_criteria(context: EvaluationContext, names: Iterable[str]) -> tuple[Ev
     return tuple(known[name] for name in requested)
 
 
-def _line(criterion: EvaluationCriteria) -> str:
+def _criterion_line(criterion: EvaluationCriteria) -> str:
     described = f": {criterion.description}" if criterion.description else ""
-    return f"- {json.dumps(criterion.name, ensure_ascii=False)}{described} Score: {_allowed(criterion)}"
+    return f"- {json.dumps(criterion.name, ensure_ascii=False)}{described} Score: {_allowed_scores(criterion)}"
 
 
-def _allowed(criterion: EvaluationCriteria) -> str:
-    """Return the description of the scores that a criterion's scale allows, for a judge."""
+def _allowed_scores(criterion: EvaluationCriteria) -> str:
+    """Return a description of the scores that a criterion allows, for a judge."""
     if criterion.labels:
         labels = ", ".join(json.dumps(label, ensure_ascii=False) for label in criterion.labels)
         return f"one of {labels} (from worst to best)"
@@ -383,13 +383,13 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     `resolve_judge_provider` returns the judge for a context; without it the context's own judge is called. `prompt` is
     the user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on
     its own scale; with `rubrics` (items or plain texts) the judge checks requirements. `judges` replace the one judge;
-    each is called `samples` times, and `vote` combines the opinions. `unsigned="accept"` takes a verdict without the
-    nonce of its call as unverified. `plain_prompt="outcome"` takes a prompt without variables as the expected outcome;
-    `prompt_script` prints the prompt. `allow_unknown` leaves unknown names in a prompt as text; the prompt of an
-    aggregator may show the results of evaluators instead of the answer. `vars` are values of further names in the
-    prompt. `ready_made` replaces prompt, criteria and rubrics; `sources` are the paths of its source texts, `reference`
-    that of its reference answer. `config` is set if the judge depends on nothing else and can be reused. `nonce` and
-    `timer` are the sources of randomness and time, replaceable in tests.
+    each is called `samples` times, and `vote` combines the opinions. `unsigned="accept"` accepts a verdict without the
+    nonce of its call as unverified. `plain_prompt="outcome"` uses a prompt without variables as the expected outcome.
+    `prompt_script` is a command that prints the prompt. `allow_unknown` leaves unknown names in a prompt as text;
+    `vars` are values of further names in it. `is_aggregator` is True for the judge of a composite, whose prompt may
+    show the members' results instead of the answer. `ready_made` replaces prompt, criteria and rubrics; `sources` are
+    the paths of its source texts, `reference` is that of its reference answer. `config` is set if the judge depends on
+    nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
     """
 
     resolve_judge_provider: ResolveJudge | None = None
@@ -507,7 +507,10 @@ class LlmJudgeEvaluator:
     def configured(
         self, config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
     ) -> "LlmJudgeEvaluator":
-        """Return this judge with an evaluator's own settings, and the same model unless they name another judge."""
+        """Return a judge with an evaluator's settings, completed by the options of this judge.
+
+        Settings that name another judge are used alone.
+        """
         own = make_llm_judge(config, settings, tools)
         if settings.judge_targets:
             return own
@@ -529,7 +532,7 @@ class LlmJudgeEvaluator:
 
     @property
     def reusable(self) -> bool:
-        """True if the evaluator depends on nothing but its config, and the judge comes from each context."""
+        """True if the evaluator depends on its config alone, and the model comes from each context."""
         return self.options.config is not None
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
@@ -537,7 +540,7 @@ class LlmJudgeEvaluator:
         return await self.judge(context)
 
     async def judge(self, context: EvaluationContext, *, evaluator_results: JsonValue = None) -> EvaluationScore:
-        """Score an answer as `evaluate` does, with the results of a composite's members for the prompt."""
+        """Score an answer as `evaluate` does; `evaluator_results` are those of a composite's members, for a prompt."""
         providers = self.options.judges or (await self._own_judge(context),)
         source = self.options.source
         if self._outcome is not None:
@@ -561,7 +564,7 @@ class LlmJudgeEvaluator:
         config, criterion, vote = judged.config, judged.basis.criterion, self.options.vote
         ready, task = self.options.ready_made, self.options.ready_made or judged.basis
         if ready is not None:
-            judged = _with_sources(judged, ready, self.options.sources, self.options.reference)
+            judged = _with_evidence(judged, ready, self.options.sources, self.options.reference)
         opening = "" if criterion is None or ready is not None else criterion_section(criterion)
         if criterion is not None and _has_scale(criterion):
             return await self._call_judges(providers, ScaledMode(criterion, vote, task), judged, opening=opening)
@@ -577,7 +580,7 @@ class LlmJudgeEvaluator:
     async def _call_judges(
         self, providers: tuple[Provider, ...], mode: JudgeMode[Opinion], judged: JudgedText, *, opening: str = ""
     ) -> EvaluationScore:
-        """Call every judge `samples` times, concurrently. If one fails, the whole panel fails."""
+        """Call every judge `samples` times, concurrently. If one call fails, the evaluator fails."""
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
         options = self._options_for(judged, opening)
         if self.options.prompt_script is not None:
@@ -597,7 +600,7 @@ class LlmJudgeEvaluator:
         given = self.options
         payload = judge_payload(context, config=given.prompt_config, source=given.source)
         payload = payload_for(given.prompt_contract, payload, context)
-        return await print_text(given.prompt_script or (), payload, cwd=given.base_dir)
+        return await text_of_script(given.prompt_script or (), payload, cwd=given.base_dir)
 
     def _options_for(self, judged: JudgedText, opening: str) -> JudgeOptions:
         """Return the options for this answer: the default prompt has a section for each value that is not empty."""
@@ -615,7 +618,7 @@ class LlmJudgeEvaluator:
         return self._options_with(opening + user_template(tuple(sections)))
 
     def _options_with(self, template: str) -> JudgeOptions:
-        """Return the options with a default prompt, reused for the next answer: most cases have the same sections."""
+        """Return the options with a default prompt. Most cases have the same sections, so the options are reused."""
         if self._call_options.template != template:
             self._call_options = replace(self._call_options, template=template)
         return self._call_options
@@ -651,13 +654,13 @@ def make_llm_judge(
     config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
 ) -> LlmJudgeEvaluator:
     """Make the evaluator of `llm_judge` or `rubric`, which share a class."""
-    own = {**structs.asdict(settings), **_judges_of(config, settings, tools)}
+    own = {**structs.asdict(settings), **_common_options(config, settings, tools)}
     del own["target"]
     return LlmJudgeEvaluator(**own)
 
 
-def _judges_of(config: EvaluatorConfig, settings: JudgeCallSettings, tools: EvaluatorTools) -> dict[str, Any]:
-    """Return the options that follow from the config and the judges it names."""
+def _common_options(config: EvaluatorConfig, settings: JudgeCallSettings, tools: EvaluatorTools) -> dict[str, Any]:
+    """Return the options that follow from the config and the judges named in the settings."""
     judges = tuple(map(tools.judge, settings.judge_targets))
     return {
         "resolve_judge_provider": partial(_named_judge, judges[0]) if judges and not settings.judges else None,
@@ -674,19 +677,19 @@ make_rubric = make_llm_judge
 def make_ready_made(
     config: EvaluatorConfig, settings: JudgeCallSettings | SourcedJudgeSettings, tools: EvaluatorTools
 ) -> LlmJudgeEvaluator:
-    """Make the evaluator of a ready-made judge, which its type names."""
-    own = {name: getattr(settings, name) for name in _SHARED}
+    """Make the ready-made judge of the type in `config`."""
+    own = {name: getattr(settings, name) for name in _COPIED_SETTINGS}
     paths = settings.source_paths if isinstance(settings, SourcedJudgeSettings) else ()
     return LlmJudgeEvaluator(
         **own,
         ready_made=READY_MADE[config.type],
         sources=paths,
         reference=settings.reference if isinstance(settings, RecallJudgeSettings) else None,
-        **_judges_of(config, settings, tools),
+        **_common_options(config, settings, tools),
     )
 
 
-_SHARED = ("model", "max_output_tokens", "temperature", "vote", "samples", "unsigned")
+_COPIED_SETTINGS = ("model", "max_output_tokens", "temperature", "vote", "samples", "unsigned")
 
 
 def _named_judge(provider: Provider, _context: EvaluationContext) -> Provider:

@@ -65,7 +65,7 @@ PAIR_VARIABLES = (
     "criterion_description",
     "criterion_scale",
 )
-"""The names that a pairwise prompt may use, besides `context.PATH`; none reveals the candidate."""
+"""The variables of a pairwise prompt, besides `context.PATH`; none reveals which answer is the candidate."""
 
 SCHEMA = strict_object({"nonce": TEXT, "reasoning": TEXT, "better": {"type": "string", "enum": ["A", "B", "tie"]}})
 
@@ -98,7 +98,7 @@ class PairText(Struct, frozen=True):
         yield from self.judged.shown()
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return a function that gives the value of a prompt variable, None if it would reveal the candidate."""
+        """Return a function from a variable's name to its value; None if it would reveal which answer is whose."""
         other = self.judged.fenced(nonce)
         answers = {"answer_a": self.answer_a, "answer_b": self.answer_b}
 
@@ -112,7 +112,7 @@ class PairText(Struct, frozen=True):
 
 
 class PairMode(Struct, frozen=True):
-    """The choice of the better of two answers by `goal`. `swapped` is True if the candidate is B."""
+    """Which of two answers is better: `goal` tells the judge what counts. `swapped` is True if the candidate is B."""
 
     goal: str
     swapped: bool = False
@@ -186,9 +186,9 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
         except ValueError as error:
             raise ValueError(f"`against`: {error}") from None
         if self.against_run is not None and self.against != DEFAULT_AGAINST:
-            raise ValueError("`against_run` and `against` exclude each other")
+            raise ValueError("`against_run` cannot be combined with `against`")
         if self.prefer is not None and self.prompt is not None:
-            raise ValueError("`prefer` and `prompt` exclude each other: describe in the prompt what is better")
+            raise ValueError("`prefer` cannot be combined with `prompt`; describe in the prompt what is better")
 
     def template_problems(self, template: str) -> tuple[str, ...]:
         """Return the problems of a custom prompt's text."""
@@ -199,7 +199,7 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
         return written_prompts((), self.prompt, base_dir, PAIR_VARIABLES)
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist: that of the prompt, and the answers of a run that is named by its path."""
+        """Return the files that must exist: the prompt's, and the answers of a run given by its folder."""
         return (*JudgeSettings.files(self, base_dir), *_answers_at(self.against_run, base_dir))
 
     @property
@@ -209,7 +209,7 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
 
 
 def _answers_at(run: str | None, base_dir: str) -> tuple[str, ...]:
-    """Return the file of answers in the folder that a run is named by; none for an id, a name or a missing folder."""
+    """Return the answers.jsonl of a run given by its folder; () for an id, a name or a missing folder."""
     folders = () if run is None else (Path(base_dir, run), *((Path(run),) if "/" in run or run == ".." else ()))
     return tuple(real_path(folder / _ANSWERS) for folder in folders if is_file(folder / _ANSWERS))[:1]
 
@@ -239,7 +239,7 @@ class PairwiseEvaluator:
     ) -> None:
         self._config = config or EvaluatorConfig(KIND, KIND)
         self._settings = given = settings or PairwiseSettings()
-        self._other = other or self._by_path
+        self._other = other or self._text_to_compare
         self._against = against
         self._judges = tuple(judges)
         custom = given.prompt is not None and bool(given.prompt.strip())
@@ -273,7 +273,7 @@ class PairwiseEvaluator:
         calls = tuple(call for each in outcomes for call in each.calls)
         return replace(score, evaluator_raw_request=request, judge_calls=calls)
 
-    async def _by_path(self, context: EvaluationContext) -> str:
+    async def _text_to_compare(self, context: EvaluationContext) -> str:
         return judged_text(context, self._settings.against)
 
     async def _call_judges(

@@ -42,7 +42,7 @@ Your last reply could not be read. Judge again and reply with the one JSON objec
 
 
 class Task(Protocol):
-    """What a judge is told to do: the opening of its system prompt, and the meanings of the scores 0 and 1."""
+    """The instructions to a judge: the opening of its system prompt, and the meanings of the scores 0 and 1."""
 
     @property
     def instructions(self) -> str:
@@ -54,7 +54,7 @@ class Task(Protocol):
 
 
 class Basis(Struct, frozen=True):
-    """The material to compare an answer with; `conversation` is True when the whole conversation is judged."""
+    """What an answer can be compared with; `conversation` is True when the whole conversation is judged."""
 
     expected_outcome: bool = True
     reference: bool = True
@@ -105,7 +105,7 @@ def user_template(sections: tuple[str, ...]) -> str:
 
 
 def criterion_section(criterion: EvaluationCriteria) -> str:
-    """Return the section that names the one criterion, to be put in front of a user prompt."""
+    """Return the section with the name of a criterion, for the start of a user prompt."""
     described = ": {{ criterion_description }}" if criterion.description else ""
     return f"[[ ## criterion ## ]]\n{{{{ criterion_name }}}}{described}\n\n"
 
@@ -118,7 +118,7 @@ USER_TEMPLATE = user_template((*COMPARED, "candidate_answer"))
 
 
 def fence(text: str, *, name: str, nonce: str) -> str:
-    """Put untrusted text between two lines whose nonce its author could not know."""
+    """Put untrusted text between two lines with a nonce that its author could not know."""
     return f"<<<{name} {nonce}>>>\n{text}\n<<<end of {name} {nonce}>>>"
 
 
@@ -198,7 +198,7 @@ TEXT: JsonObject = {"type": "string"}
 _LINES: JsonObject = {"type": "array", "items": TEXT, "maxItems": MAX_LINES}
 
 
-# Keys are in the order in which a model writes them: its reasons come before what they lead to.
+# A model writes the keys in this order, so it gives its reasons before its score.
 def freeform_schema(score_type: str) -> JsonObject:
     """Return the contract as a JSON Schema, for model APIs that can enforce one."""
     score: JsonObject = {"type": score_type}
@@ -256,7 +256,7 @@ def prompt_path(prompt: str, base_dir: str = ".") -> Path | None:
 def prompt_problems(
     prompt: str | None, base_dir: str, problems_of: Callable[[str], Iterable[str]] = template_problems
 ) -> tuple[str, ...]:
-    """Return the problems of a custom prompt; none while its file is missing, which is reported as such."""
+    """Return the problems of a custom prompt; () while its file is missing, which `files` reports."""
     if prompt is None or not prompt.strip():
         return ()
     path = prompt_path(prompt, base_dir)
@@ -270,7 +270,7 @@ def prompt_problems(
 
 
 def usable_prompt(prompt: str, base_dir: str, problems_of: Callable[[str], Iterable[str]] = template_problems) -> str:
-    """Return the text of a custom prompt. Raises ConfigError for one that a judge could not use."""
+    """Return the text of a custom prompt. Raises ConfigError with its problems."""
     problems = prompt_problems(prompt, base_dir, problems_of)
     if problems:
         raise ConfigError(f"`prompt`: {'; '.join(problems)}")
@@ -284,7 +284,7 @@ def prompt_files(prompt: str | None, base_dir: str) -> tuple[str, ...]:
 
 
 class WrittenPrompt(NamedTuple):
-    """A custom prompt: the path of the object that has it, in the settings; its text; the names that it may use."""
+    """A custom prompt: the path of its object in the settings, its text, and the variables that it may use."""
 
     at: tuple[str, ...]
     text: str
@@ -294,7 +294,7 @@ class WrittenPrompt(NamedTuple):
 def written_prompts(
     at: tuple[str, ...], prompt: str | None, base_dir: str, known: tuple[str, ...] = JUDGE_VARIABLES
 ) -> tuple[WrittenPrompt, ...]:
-    """Return a custom prompt with its text, in a tuple; none without one, or while it cannot be read."""
+    """Return a custom prompt as a tuple of one; () if there is none or its file cannot be read."""
     if prompt is None or not prompt.strip():
         return ()
     try:
@@ -304,11 +304,11 @@ def written_prompts(
 
 
 Compares: TypeAlias = Literal["always", "alone", "never"]
-"""When an evaluator needs the expected outcome of a case: `alone` is without a reference answer and a criterion."""
+"""Which cases need an expected outcome; `alone`: those without a reference answer and without a criterion."""
 
 
 def compares_outcome(prompts: Iterable[WrittenPrompt], *, otherwise: Compares) -> Compares:
-    """Return when the expected outcome is needed for custom prompts; `otherwise` without any."""
+    """Return which cases need an expected outcome for custom prompts; `otherwise` if there are none."""
     names = [{canonical_name(name) for name in variable_names(prompt.text)} for prompt in prompts]
     if not names:
         return otherwise
@@ -335,9 +335,9 @@ FENCED = frozenset(
 
 
 class JudgedText(Struct, frozen=True):
-    """The subject of a judge call: the context, the candidate text, its source, and the results of a composite.
+    """The subject of a judge call: the context, the candidate text and its source, and results of composite members.
 
-    `sources` are the source texts for a ready-made judge; None for other judges, whose prompts do not know that name.
+    `sources` are the source texts for a ready-made judge; None for other judges, which have no such variable.
     """
 
     context: EvaluationContext
@@ -354,7 +354,7 @@ class JudgedText(Struct, frozen=True):
 
     @property
     def criterion(self) -> EvaluationCriteria:
-        """The judged criterion: that which the evaluator names, else that of its own name; numeric if undefined."""
+        """The criterion with the evaluator's `criterion` or its own name; a numeric one if none is defined."""
         config = self.config
         name = "" if config is None else config.criterion or config.name
         found = next((each for each in self.context.criteria if each.name == name), None)
@@ -362,7 +362,7 @@ class JudgedText(Struct, frozen=True):
 
     @property
     def basis(self) -> Basis:
-        """The material to compare the text with, and the criterion if the evaluator has one that is defined."""
+        """What the text can be compared with, and the evaluator's criterion if it is defined."""
         criterion = self.criterion if self.context.criteria else None
         return Basis(
             expected_outcome=bool(self.value("expected_outcome")),
@@ -395,7 +395,7 @@ class JudgedText(Struct, frozen=True):
         yield compact_json(self.context.context)
 
     def value(self, name: str) -> str | None:
-        """Return a variable's value as text, "" if this case has none, None if there is no such variable."""
+        """Return a variable's value as text; "" if it is empty for this case, None if there is no such variable."""
         name = canonical_name(name)
         if name.startswith("context."):
             return _context_value(self.context, name)
@@ -403,7 +403,7 @@ class JudgedText(Struct, frozen=True):
         return None if make is None else make(self)
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return a function that gives the value of a prompt variable, fenced if it is evidence."""
+        """Return a function from a variable's name to its value, fenced if it is evidence."""
 
         def value_of(name: str) -> str | None:
             name = canonical_name(name)
@@ -431,7 +431,7 @@ def _text(value: JsonValue) -> str:
 
 
 def _criteria(judged: JudgedText) -> str:
-    """Return the criterion of the evaluator, else what is expected of an answer: AgentDock's and AgentV's meanings."""
+    """Return the evaluator's criterion (AgentDock's meaning of `criteria`), else the expected outcome (AgentV's)."""
     criterion = judged.basis.criterion
     if criterion is None:
         return judged.context.eval_case.expected_outcome

@@ -1,4 +1,4 @@
-"""Settings of evaluators that call a model, and the ready-made judges with the questions that people ask most.
+"""Settings of evaluators that call a model, and the ready-made judges for common questions.
 
 Faithfulness, answer relevance, context recall and context precision follow Es et al., "RAGAS: Automated Evaluation of
 Retrieval Augmented Generation", EACL 2024; the prompts are our own, and one call judges the whole answer.
@@ -36,8 +36,8 @@ from agentv.types.targets import Unsigned, name_of_target
 class ReadyMade(Struct, frozen=True, kw_only=True):
     """A ready-made judge.
 
-    `instructions` open the system prompt; `score_meanings` are those of the scores 0 and 1. `sections` are the
-    variables that the judge is shown; those in `needs` must not be empty.
+    `instructions` open the system prompt; `score_meanings` describe the scores 0 and 1. `sections` are the variables
+    in the user prompt; those in `needs` must not be empty.
     """
 
     instructions: str
@@ -131,11 +131,11 @@ _TEXT_KEYS = ("text", "content", "page_content", "passage")
 def numbered_sources(context: EvaluationContext, paths: tuple[str, ...] = ()) -> str:
     """Return the source texts of an answer, one paragraph each, as `[1] …`; "" if there are none.
 
-    They are what `paths` lead to (as in `source`); without paths the `context` of the input, else the first of the
-    metadata `context`, `sources`, `documents`, `passages` and `retrieved_context`, else the results of the tool calls.
-    Raises EvaluatorError for a path that finds nothing.
+    They are read from `paths` (as in `source`). Without paths they are the `context` of the input, else the first of
+    the metadata `context`, `sources`, `documents`, `passages` and `retrieved_context`, else the results of the tool
+    calls. Raises EvaluatorError for a path without a value.
     """
-    found = [_value_at(context, path) for path in paths] if paths else _usual_sources(context)
+    found = [_value_at(context, path) for path in paths] if paths else _default_sources(context)
     texts = [text for value in found for text in _passages(value) if text.strip()]
     return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
 
@@ -143,11 +143,11 @@ def numbered_sources(context: EvaluationContext, paths: tuple[str, ...] = ()) ->
 def _value_at(context: EvaluationContext, path: str) -> JsonValue:
     value = source_value(context, path)
     if value is None:
-        raise EvaluatorError(f"`sources`: {path!r} finds nothing in this answer")
+        raise EvaluatorError(f"`sources`: {path!r} has no value in this answer")
     return value
 
 
-def _usual_sources(context: EvaluationContext) -> list[JsonValue]:
+def _default_sources(context: EvaluationContext) -> list[JsonValue]:
     if context.context:
         return [dict(context.context)]
     metadata = {**context.eval_case.metadata, **context.metadata}
@@ -158,7 +158,7 @@ def _usual_sources(context: EvaluationContext) -> list[JsonValue]:
 
 
 def _passages(value: JsonValue) -> list[str]:
-    """Return the texts of a value: a list has one each; an object is its text, its only list, or its JSON."""
+    """Return the texts of a value: one per item of a list; for an object its text, its only list, or its JSON."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, list | tuple):
@@ -177,7 +177,7 @@ _INCLUDE_TRACE = Meta(description="show the judge the tool calls of the answer")
 
 
 class JudgeCallSettings(Struct, frozen=True, kw_only=True):
-    """The judges, and how they are called."""
+    """Settings of every judge: which targets judge, and how they are called."""
 
     model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
     target: Annotated[
@@ -210,7 +210,7 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
         """Raise ValueError for settings that cannot be used."""
         check_numbers(self.samples, self.max_output_tokens, self.temperature)
         if self.target is not None and self.judges:
-            raise ValueError("`target` and `judges` exclude each other")
+            raise ValueError("`target` cannot be combined with `judges`")
 
     @property
     def judge_targets(self) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
 
 
 def check_numbers(samples: int, max_output_tokens: int | None, temperature: float | None) -> None:
-    """Raise ValueError for numbers of a judge that are too small."""
+    """Raise ValueError for a setting of a judge below its minimum."""
     if samples < 1:
         raise ValueError("`samples` must be at least 1")
     if max_output_tokens is not None and max_output_tokens < 1:
@@ -235,7 +235,7 @@ def check_numbers(samples: int, max_output_tokens: int | None, temperature: floa
 
 
 class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
-    """The judges with a prompt of the user's."""
+    """Settings of judges that may have a custom prompt."""
 
     prompt: Annotated[
         str | None,
@@ -248,25 +248,25 @@ class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
         Literal["prompt", "outcome"],
         Meta(
             description=(
-                "what a `prompt` without variables is: the whole prompt, or the expected `outcome` for this judge, "
-                "instead of the case's"
+                "how a `prompt` without variables is used: as the whole prompt, or as the expected `outcome` for this "
+                "judge, instead of the case's"
             )
         ),
     ] = "prompt"
     prompt_script: Annotated[
         str | tuple[str, ...] | None,
         Meta(
-            description="a command that reads what a code judge reads and prints the user prompt, instead of `prompt`"
+            description="a command that prints the user prompt, from the same input as a code judge; replaces `prompt`"
         ),
     ] = None
     prompt_config: Annotated[
         Mapping[str, JsonValue], Meta(description="any values for `prompt_script`, passed on as `config`")
     ] = field(default_factory=dict)
-    prompt_contract: Annotated[Contract, Meta(description="as `contract` of a code judge, for `prompt_script`")] = (
-        "agentv"
-    )
+    prompt_contract: Annotated[
+        Contract, Meta(description="the keys that `prompt_script` reads, as in `code_judge`")
+    ] = "agentv"
     allow_unknown: Annotated[
-        bool, Meta(description="leave unknown {{ names }} in `prompt` as text, instead of refusing them")
+        bool, Meta(description="leave unknown {{ names }} in `prompt` as text; false: they are an error")
     ] = False
 
     vars: Annotated[
@@ -277,16 +277,16 @@ class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
         """Raise ValueError for settings that cannot be used."""
         JudgeCallSettings.__post_init__(self)
         if self.prompt is not None and self.prompt_script is not None:
-            raise ValueError("`prompt` and `prompt_script` exclude each other")
+            raise ValueError("`prompt` cannot be combined with `prompt_script`")
         if self.prompt_script is not None and not self.prompt_script:
             raise ValueError("`prompt_script` must not be empty")
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist: that of the prompt, if it names one."""
+        """Return the prompt's file, which must exist; () if the prompt names none."""
         return prompt_files(self.prompt, base_dir)
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist and are run: that of the prompt script."""
+        """Return the files of the prompt script, which must exist."""
         return () if self.prompt_script is None else script_files(self.prompt_script, Path(base_dir))
 
     def template_problems(self, template: str) -> tuple[str, ...]:
@@ -296,15 +296,15 @@ class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
         return template_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
 
     def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
-        """Return the custom prompt, if there is one that can be read."""
+        """Return the custom prompt, () if there is none or it cannot be read."""
         return written_prompts((), self.prompt, base_dir)
 
     def compares_outcome(self, base_dir: str) -> Compares:
-        """Return when the expected outcome of a case is needed."""
+        """Return which cases need an expected outcome."""
         return compares_outcome(self.prompts(base_dir), otherwise="never")
 
     def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-        """Return the problems of single settings, each with the path of its setting: those of the prompt."""
+        """Return the problems of the prompt, each with the path of the setting."""
         found = prompt_problems(self.prompt, base_dir, self.template_problems)
         return tuple((("prompt",), problem) for problem in found)
 
@@ -334,7 +334,7 @@ class SourcedJudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
 
     @property
     def source_paths(self) -> tuple[str, ...]:
-        """The paths as a tuple."""
+        """The paths in `sources`."""
         return (self.sources,) if isinstance(self.sources, str) else self.sources
 
 
@@ -372,11 +372,11 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
         """Raise ValueError for settings that cannot be used."""
         JudgeSettings.__post_init__(self)
         if self.criteria and self.rubrics:
-            raise ValueError("`criteria` and `rubrics` exclude each other")
+            raise ValueError("`criteria` cannot be combined with `rubrics`")
         make_items(self.rubrics)
 
     def compares_outcome(self, base_dir: str) -> Compares:
-        """Return when the expected outcome of a case is needed: unless criteria or requirements are given."""
+        """Return which cases need an expected outcome; none if criteria or requirements are given."""
         listed = self.criteria or self.rubrics
         return compares_outcome(self.prompts(base_dir), otherwise="never" if listed else "alone")
 

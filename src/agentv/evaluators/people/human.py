@@ -1,4 +1,4 @@
-"""`human`: labels that people gave an answer, read from files, as results beside those of the judges."""
+"""`human`: human labels of an answer, read from files, as results beside those of the judges."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -75,10 +75,10 @@ def make_human(config: EvaluatorConfig, settings: HumanSettings, _tools: Evaluat
 
 
 class HumanEvaluator:
-    """An evaluator that returns the labels of an answer, averaged for each criterion; skipped when there are none.
+    """An evaluator that averages the labels of an answer for each criterion; `skipped` when there are none.
 
     `files` have the feedback by case. Each criterion in `criteria` gets a result, with value None if it has no label.
-    If `criteria` is empty, every labelled criterion gets one.
+    If `criteria` is empty, every labelled criterion gets a result.
     """
 
     kind = "human"
@@ -90,9 +90,9 @@ class HumanEvaluator:
         self._criteria = tuple(dict.fromkeys(criteria))
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Return the score of the feedback on the case or session of `context`."""
+        """Return the score of the labels for the case or session of `context`."""
         by_criterion: dict[str, list[Feedback]] = {name: [] for name in self._criteria}
-        for label in effective_feedback(self._about(context)):
+        for label in effective_feedback(self._labels_of(context)):
             if not self._criteria or label.criterion in by_criterion:
                 by_criterion.setdefault(label.criterion, []).append(label)
         results = [_result(name, labels, context.criteria) for name, labels in by_criterion.items() if labels]
@@ -103,7 +103,7 @@ class HumanEvaluator:
         reason = "the labels have no numeric scale" if results else f"no label for case {context.eval_case.id!r}"
         return EvaluationScore(0.0, status="skipped", reasoning=reason, results=(*results, *unjudged))
 
-    def _about(self, context: EvaluationContext) -> Iterator[Feedback]:
+    def _labels_of(self, context: EvaluationContext) -> Iterator[Feedback]:
         key = ResultKey(
             context.suite,
             context.eval_case.id,
@@ -148,7 +148,7 @@ def _result(name: str, labels: Sequence[Feedback], criteria: Iterable[Evaluation
 
 
 def _unjudged(name: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
-    """Return the result of a criterion without labels: no value, and no error either."""
+    """Return the result of a criterion without labels, which has neither a value nor an error."""
     scale = criterion_named(name, criteria).scale
     return EvaluationResult(
         criterion_name=name, score=None, value=None, scale=scale, reasoning="no label", evaluator_type="human"

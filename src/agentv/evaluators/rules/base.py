@@ -40,7 +40,7 @@ Check: TypeAlias = Callable[[str], Finding]
 
 
 def reasoning_of(finding: Finding) -> str | None:
-    """Return what a rule found as one line: what was missed, or when it passed what was hit; None without either."""
+    """Return the hits of a rule that passed, else its misses, on one line; None if there are none."""
     lines = finding.hits if finding.passed else finding.misses
     more = len(lines) - _REASONING_LINES
     shown = "; ".join(lines[:_REASONING_LINES]) + (f"; and {more} more" if more > 0 else "")
@@ -83,7 +83,7 @@ def judged_text(context: EvaluationContext, source: str) -> str:
 
 
 def _read_workspace_file(workspace: Path, path: str) -> str:
-    """Read a file in the workspace. A link that leads out of it is refused, since an agent may have made it."""
+    """Read a file in the workspace. A link out of the workspace is refused: an agent may have made it."""
     from agentv.execution.workspaces.folder_trees import open_beneath  # noqa: PLC0415 - few cases have a workspace
 
     try:
@@ -119,7 +119,7 @@ def references_at(context: EvaluationContext, paths: tuple[str, ...]) -> Iterato
     Raises EvaluatorError when a path has no value, or an empty list.
     """
     for path in paths:
-        value = _value(context, path)
+        value = _reference_at(context, path)
         if isinstance(value, str):
             yield path, value
         elif isinstance(value, list | tuple) and value and all(isinstance(item, str | int | float) for item in value):
@@ -131,7 +131,7 @@ def references_at(context: EvaluationContext, paths: tuple[str, ...]) -> Iterato
             yield path, judged_text(context, path)
 
 
-def _value(context: EvaluationContext, path: str) -> JsonValue:
-    if path == "ground_truth":  # by far the most frequent path, with nothing to walk
+def _reference_at(context: EvaluationContext, path: str) -> JsonValue:
+    if path == "ground_truth":  # the default path, which needs no lookup
         return expected_answer(context)
     return None if path.startswith("files.") else source_value(context, path)

@@ -30,13 +30,13 @@ class ExpectedField(Struct, frozen=True, kw_only=True):
 
     path: Annotated[str, Meta(description="the field's path, such as `invoice.lines[0].amount`")]
     match: Annotated[Match, Meta(description="how values are compared: exact, numeric_tolerance or date")] = "exact"
-    tolerance: Annotated[float, Meta(description="the largest difference of two numbers")] = 0.0
+    tolerance: Annotated[float, Meta(description="the allowed difference of two numbers")] = 0.0
     relative: Annotated[bool, Meta(description="the tolerance is a share of the expected number")] = False
     formats: Annotated[
-        tuple[str, ...], Meta(description="date formats such as DD/MM/YYYY, which tell day and month apart")
+        tuple[str, ...], Meta(description="date formats such as DD/MM/YYYY, which decide between day and month")
     ] = ()
     weight: Annotated[float, Meta(description="how much the field counts")] = 1.0
-    required: Annotated[bool, Meta(description="an optional field that the answer leaves out does not count")] = True
+    required: Annotated[bool, Meta(description="false: the field is not counted if the answer leaves it out")] = True
 
     def __post_init__(self) -> None:
         """Raise ValueError for a field that cannot be compared."""
@@ -79,15 +79,15 @@ class FieldAccuracyEvaluator:
         self._source = source
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Compare all fields. An answer that is no JSON, or a case without a reference answer in JSON, scores 0."""
+        """Compare all fields. An answer that is not JSON, or a case without a reference answer in JSON, scores 0."""
         fields = self._settings.fields
         text = judged_text(context, self._source)
         given = read_json(text)
         if given is None:
-            return _nothing(f"expected JSON, got {quoted(text)}", len(fields))
-        expected = _expected(context)
+            return _zero_score(f"expected JSON, got {quoted(text)}", len(fields))
+        expected = _expected_json(context)
         if expected is None:
-            return _nothing("the case has no reference answer in JSON to compare with", len(fields))
+            return _zero_score("the case has no reference answer in JSON to compare with", len(fields))
         scores = [_compare(each, value_at(given, each.path), value_at(expected, each.path)) for each in fields]
         hits = tuple(each.line for each in scores if each.met)
         misses = tuple(each.line for each in scores if not each.met)
@@ -97,7 +97,7 @@ class FieldAccuracyEvaluator:
         return EvaluationScore(score, hits, misses, len(scores))
 
 
-def _nothing(miss: str, aspects: int) -> EvaluationScore:
+def _zero_score(miss: str, aspects: int) -> EvaluationScore:
     return EvaluationScore(0.0, misses=(miss,), expected_aspect_count=aspects)
 
 
@@ -114,10 +114,10 @@ def read_json(text: str) -> JsonObject | Sequence[JsonValue] | None:
     return None
 
 
-def _expected(context: EvaluationContext) -> JsonObject | Sequence[JsonValue] | None:
-    """Return the content of the last expected message that is JSON, else the reference answer if it is."""
+def _expected_json(context: EvaluationContext) -> JsonObject | Sequence[JsonValue] | None:
+    """Return the JSON in the last expected answer that has any, else in the reference answer; None without any."""
     for message in reversed(context.eval_case.expected_messages):
-        found = _content(message)
+        found = _json_of(message)
         if found is not None:
             return found
     reference = expected_answer(context)
@@ -126,7 +126,7 @@ def _expected(context: EvaluationContext) -> JsonObject | Sequence[JsonValue] | 
     return reference if isinstance(reference, Mapping | list | tuple) else None
 
 
-def _content(message: Message) -> JsonObject | Sequence[JsonValue] | None:
+def _json_of(message: Message) -> JsonObject | Sequence[JsonValue] | None:
     if message.role != "assistant" or not message.content:
         return None
     if isinstance(message.content, Mapping):
@@ -135,7 +135,7 @@ def _content(message: Message) -> JsonObject | Sequence[JsonValue] | None:
 
 
 class _Missing:
-    """The value of a field that is not there, which differs from null."""
+    """The value of an absent field, as opposed to null."""
 
 
 MISSING = _Missing()
@@ -165,7 +165,7 @@ def _compare(field: ExpectedField, given: JsonValue | _Missing, expected: JsonVa
 
 
 def _fault(field: ExpectedField, given: JsonValue, expected: JsonValue) -> str | None:
-    """Return the difference of two values in words; None if they match."""
+    """Return a clause on how two values differ; None if they match."""
     differing = f"expected {_shown(expected)}, got {_shown(given)}"
     if field.match == "exact":
         return None if json_equal(given, expected) else differing
@@ -213,8 +213,8 @@ _MONTHS_IN_YEAR = 12
 def read_date(text: str, formats: Sequence[str] = ()) -> date | None:
     """Return the day of an ISO date, `15-JAN-2025`, or three numbers; None for anything else.
 
-    `formats` with only MM/DD or only DD/MM tell which number is the month; otherwise a number above 12 is the day, and
-    the first one is the month if both could be.
+    Of three numbers the first is the month if `formats` name MM/DD alone, the day if they name DD/MM alone. Otherwise a
+    number above 12 is the day, and the first is the month if both are at most 12.
     """
     text = text.strip()
     try:

@@ -44,7 +44,7 @@ _WITHOUT_SCHEMAS = frozenset({"const", "enum", "default", "examples"})
 def _check_patterns(value: JsonValue, at: str, name: str) -> None:
     """Raise ValueError for a pattern in a schema at `at` that cannot be compiled.
 
-    One that only a `$ref` into other data reaches is compiled, under the same bound, when it is used.
+    A pattern in `const`, `enum`, `default` or `examples` that a `$ref` points to is compiled when it is used.
     """
     if isinstance(value, list | tuple):
         for index, item in enumerate(value):
@@ -165,9 +165,9 @@ def json_check(settings: JsonSettings) -> Check:
 
 
 def _check_inside(text: str, fits: SchemaCheck | None) -> Finding:
-    """Check that one of the JSON objects in a text fits; the problems are those of the first.
+    """Check that one of the JSON objects in a text matches; the misses are the problems of the first object.
 
-    Raises EvaluatorError if none of those found fits and others may not have been found.
+    Raises EvaluatorError if no object matches and the search did not cover the whole text.
     """
     search = _objects_in(text)
     found = search.objects
@@ -184,7 +184,7 @@ def _check_inside(text: str, fits: SchemaCheck | None) -> Finding:
 
 
 def _objects_in(text: str) -> FoundObjects:
-    """Return the objects in a text. One that is the whole text may have any length."""
+    """Return the JSON objects in a text. Their length is limited, unless the whole text is one object."""
     try:
         whole = _strict_json(text)
     except (ValueError, RecursionError):
@@ -194,7 +194,7 @@ def _objects_in(text: str) -> FoundObjects:
 
 def _refuse_incomplete(search: FoundObjects) -> None:
     if not search.complete:
-        raise EvaluatorError(f"the search for JSON objects was given up after {MAX_FAILED_TRIES:,} braces without one")
+        raise EvaluatorError(f"the search for JSON objects stopped after {MAX_FAILED_TRIES:,} braces without an object")
     if search.skipped_long:
         raise EvaluatorError(
             f"the text may have a JSON object of over {MAX_OBJECT_CHARS:,} characters, which is only read if it is the "

@@ -1,6 +1,7 @@
-"""JSON Schema keywords that the jsonschema package matches without a time limit, or compares pair by pair.
+"""Replacements of JSON Schema keywords whose check in the jsonschema package has no time limit.
 
-Here a pattern has one second, as in the `regex` rule, and the items of a list are compared by their hashes.
+Here a pattern has one second, as in the `regex` rule, and the items of a list are compared by their hashes instead of
+pair by pair.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -80,7 +81,7 @@ def _evaluated(validator: Any, instance: JsonObject, schema: JsonValue) -> Itera
     if not isinstance(schema, Mapping):
         return
     yield from _named(instance, schema)
-    # For the remaining keys the values decide; the schema's own `unevaluatedProperties` is applied last.
+    # The other keys are evaluated if their values match; the schema's own `unevaluatedProperties` is applied last.
     others = schema.get("additionalProperties", schema.get("unevaluatedProperties", False))
     yield from (key for key, value in instance.items() if _fits(validator, value, others))
     for keyword in ("$ref", "$dynamicRef"):
@@ -98,9 +99,9 @@ def _applying(validator: Any, instance: JsonObject, schema: Schema) -> Iterator[
         yield from (each for each in schema.get(keyword, ()) if _fits(validator, instance, each))
     yield from (each for key, each in schema.get("dependentSchemas", {}).items() if key in instance)
     if "if" in schema:
-        is_so = _fits(validator, instance, schema["if"])
-        yield schema["if"] if is_so else schema.get("else")
-        yield schema.get("then") if is_so else None
+        is_met = _fits(validator, instance, schema["if"])
+        yield schema["if"] if is_met else schema.get("else")
+        yield schema.get("then") if is_met else None
 
 
 def _fits(validator: Any, instance: JsonValue, schema: JsonValue) -> bool:

@@ -37,23 +37,23 @@ from agentv.types.json_value import JsonObject
 from agentv.types.protocols import EvaluatorTools
 
 Criterion: TypeAlias = Annotated[
-    str | None, Meta(description="which of the criteria it judges", extra={"aliases": ("criterion_name",)})
+    str | None, Meta(description="the criterion that the rule scores", extra={"aliases": ("criterion_name",)})
 ]
 Source: TypeAlias = Annotated[
     str | None,
-    Meta(description="where its text comes from", extra={"aliases": ("source_field", "source_text_field")}),
+    Meta(description="the path of the text to check", extra={"aliases": ("source_field", "source_text_field")}),
 ]
 
 
-class _Placed:
-    """What every rule has: the criterion it judges and the text it looks at; None means as its evaluator says."""
+class _RuleBase:
+    """The fields of every rule: the criterion to score and the path of the text; None means the evaluator's own."""
 
     __slots__ = ()
     criterion: str | None
     source: str | None
 
     def __post_init__(self) -> None:
-        """Refuse a source that is none, then what the rule itself refuses."""
+        """Raise ValueError for an invalid source, then run the checks of the rule's settings class."""
         if self.source is not None:
             try:
                 parse_source(self.source)
@@ -64,47 +64,47 @@ class _Placed:
             check_own()
 
 
-class RegexRule(_Placed, RegexSettings, frozen=True, kw_only=True):
-    """A regular expression matches, or does not."""
+class RegexRule(_RuleBase, RegexSettings, frozen=True, kw_only=True):
+    """A regular expression matches the text, or must not match it."""
 
     type: Literal["regex"] = "regex"
     criterion: Criterion = None
     source: Source = None
 
 
-class LengthRule(_Placed, LengthSettings, frozen=True, kw_only=True):
-    """The text has so many characters, words or tokens."""
+class LengthRule(_RuleBase, LengthSettings, frozen=True, kw_only=True):
+    """The number of characters, words or tokens in the text is within limits."""
 
     type: Literal["length"] = "length"
     criterion: Criterion = None
     source: Source = None
 
 
-class IncludesRule(_Placed, IncludesSettings, frozen=True, kw_only=True):
-    """The text has all, any or none of some keywords."""
+class IncludesRule(_RuleBase, IncludesSettings, frozen=True, kw_only=True):
+    """The text includes all, any or none of the keywords."""
 
     type: Literal["includes"] = "includes"
     criterion: Criterion = None
     source: Source = None
 
 
-class KeywordCountRule(_Placed, KeywordCountSettings, frozen=True, kw_only=True):
-    """The text has a keyword so many times."""
+class KeywordCountRule(_RuleBase, KeywordCountSettings, frozen=True, kw_only=True):
+    """The number of times that the text has a keyword is within limits."""
 
     type: Literal["keyword_count"] = "keyword_count"
     criterion: Criterion = None
     source: Source = None
 
 
-class JsonRule(_Placed, JsonSettings, frozen=True, kw_only=True):
-    """The text is JSON, of a given schema if there is one."""
+class JsonRule(_RuleBase, JsonSettings, frozen=True, kw_only=True):
+    """The text is JSON and matches the schema, if one is given."""
 
     type: Literal["json_parse", "is_json"] = "json_parse"
     criterion: Criterion = None
     source: Source = None
 
 
-class ContainsRule(_Placed, ContainsSettings, frozen=True, kw_only=True):
+class ContainsRule(_RuleBase, ContainsSettings, frozen=True, kw_only=True):
     """The text contains a text, any of several, or all of them."""
 
     type: Literal["contains"] = "contains"
@@ -112,15 +112,15 @@ class ContainsRule(_Placed, ContainsSettings, frozen=True, kw_only=True):
     source: Source = None
 
 
-class EqualsRule(_Placed, EqualsSettings, frozen=True, kw_only=True):
-    """The text is exactly this, white space around it aside."""
+class EqualsRule(_RuleBase, EqualsSettings, frozen=True, kw_only=True):
+    """The text equals `value`, ignoring white space around both."""
 
     type: Literal["equals"] = "equals"
     criterion: Criterion = None
     source: Source = None
 
 
-class OneOfRule(_Placed, OneOfSettings, frozen=True, kw_only=True):
+class OneOfRule(_RuleBase, OneOfSettings, frozen=True, kw_only=True):
     """The text is one of a list."""
 
     type: Literal["one_of"] = "one_of"
@@ -128,24 +128,24 @@ class OneOfRule(_Placed, OneOfSettings, frozen=True, kw_only=True):
     source: Source = None
 
 
-class StartsWithRule(_Placed, EdgeSettings, frozen=True, kw_only=True):
-    """The text starts with this."""
+class StartsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
+    """The text starts with `value`."""
 
     type: Literal["starts_with"] = "starts_with"
     criterion: Criterion = None
     source: Source = None
 
 
-class EndsWithRule(_Placed, EdgeSettings, frozen=True, kw_only=True):
-    """The text ends with this."""
+class EndsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
+    """The text ends with `value`."""
 
     type: Literal["ends_with"] = "ends_with"
     criterion: Criterion = None
     source: Source = None
 
 
-class NumericRule(_Placed, NumericSettings, frozen=True, kw_only=True):
-    """The last number in the text is this one, within a tolerance."""
+class NumericRule(_RuleBase, NumericSettings, frozen=True, kw_only=True):
+    """The last number in the text equals `value`, within a tolerance."""
 
     type: Literal["numeric"] = "numeric"
     criterion: Criterion = None
@@ -168,7 +168,7 @@ Rule: TypeAlias = (
 
 
 class RuleKind(Struct, frozen=True):
-    """How one sort of rule is checked; `is_quick` says that any text is checked at once, without a thread."""
+    """How one type of rule is checked. `is_quick` is True if the check is fast on any text and needs no thread."""
 
     prepare: Callable[[Any], Check]
     is_quick: bool = True
@@ -187,7 +187,8 @@ RULES: Mapping[type[Rule], RuleKind] = {
     EndsWithRule: RuleKind(ends_with_check),
     NumericRule: RuleKind(numeric_check),
 }
-"""Every rule by its class; another one is a settings class in this room, its rule above, and a line here."""
+"""How each rule is checked, by its class. A new rule needs a settings class in this room, its class above, and a line
+here."""
 
 
 KIND = "rule_based"
@@ -205,7 +206,7 @@ class RuleBasedSettings(Struct, frozen=True, kw_only=True):
     ]
 
     def __post_init__(self) -> None:
-        """Refuse an empty list, which judges nothing."""
+        """Raise ValueError for an empty list, which checks nothing."""
         if not self.rules:
             raise ValueError("`rules` must have at least one rule")
 
@@ -215,7 +216,7 @@ class RuleBasedSettings(Struct, frozen=True, kw_only=True):
 
 
 class _Prepared(Struct, frozen=True):
-    """A rule ready to judge: its check, and where its text and its result belong."""
+    """A rule with its check prepared, the names of its criterion and source, and the metadata of its result."""
 
     check: Check
     criterion: str
@@ -224,9 +225,9 @@ class _Prepared(Struct, frozen=True):
 
 
 class RuleBasedEvaluator:
-    """Checks a text by rules, and gives one result per rule on its criterion's scale.
+    """An evaluator that checks a text by rules and returns one result per rule, on the scale of its criterion.
 
-    A rule without a criterion judges `criterion`, one without a source looks at `source`.
+    `criterion` and `source` apply to rules without their own.
 
     >>> from agentv.evaluators.rules.rule_based import LengthRule
     >>> RuleBasedEvaluator([LengthRule(max=100)], criterion="short").kind
@@ -249,7 +250,7 @@ class RuleBasedEvaluator:
         )
 
     def evaluate(self, context: EvaluationContext) -> list[EvaluationResult]:
-        """Return one result per rule, in order. What a rule cannot judge is that rule's error."""
+        """Return one result per rule, in order. A rule that cannot be applied gets an error of its own."""
         return [_judged(rule, context) for rule in self._rules]
 
 
@@ -264,5 +265,5 @@ def _judged(rule: _Prepared, context: EvaluationContext) -> EvaluationResult:
 
 
 def make_rule_based(config: EvaluatorConfig, settings: RuleBasedSettings, _tools: EvaluatorTools) -> RuleBasedEvaluator:
-    """Return a `rule_based` evaluator; rules that name no criterion judge the evaluator's own, or one of its name."""
+    """Return a `rule_based` evaluator; rules without a criterion score the evaluator's, or the one with its name."""
     return RuleBasedEvaluator(settings.rules, criterion=config.criterion or config.name, source=config.source)

@@ -1,6 +1,7 @@
 """Rules on a text: contains, equals, one_of, starts_with, ends_with and the like; `numeric` and `length`.
 
-Surrounding white space is ignored, and `C++` is not a pattern.
+Expected texts are literal, not patterns. `equals`, `one_of`, `starts_with` and `ends_with` ignore white space around
+them and around the text.
 """
 
 import re
@@ -20,8 +21,8 @@ from agentv.types.protocols import EvaluatorTools
 
 Unit: TypeAlias = Literal["characters", "words", "tokens"]
 
-# Digits with all commas between them; whether these separate thousands is decided later. A pattern that decides it
-# backtracks at every comma, and takes minutes on a megabyte of them.
+# Digits with all commas between them; whether these separate thousands is decided later. A pattern that decided it
+# would backtrack at every comma, which takes minutes for a megabyte of commas.
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII)
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])", re.ASCII)
 _WIDE = Context(Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -30,7 +31,10 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def check_range(least: int | None, most: int | None, what: str, names: tuple[str, str] = ("min", "max")) -> None:
-    """Raise ValueError for bounds of `what` that are missing or that nothing can meet; `names` are the settings'."""
+    """Raise ValueError for bounds of `what` that are both missing, negative or in the wrong order.
+
+    `names` are the names of the two settings, for messages.
+    """
     low, high = names
     if least is None and most is None:
         raise ValueError(f"`{what}` needs `{low}`, `{high}` or both")
@@ -45,12 +49,12 @@ class NumericSettings(Struct, frozen=True):
     """Settings of `numeric`."""
 
     value: Annotated[
-        float | tuple[float, ...], Meta(description="the expected number, or a list of which one must match")
+        float | tuple[float, ...], Meta(description="the expected number, or a list of them; one must match")
     ]
     tolerance: Annotated[float, Meta(description="the allowed absolute difference")] = 0.0
 
     def __post_init__(self) -> None:
-        """Raise ValueError for bounds that no number can meet."""
+        """Raise ValueError for a value or tolerance that is not finite, or a negative tolerance."""
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         if not values or not all(map(isfinite, values)):
             raise ValueError("`value` must be a finite number, or a list of them")
@@ -68,7 +72,7 @@ class LengthSettings(Struct, frozen=True):
     ] = "characters"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a range without bounds or that no text can meet."""
+        """Raise ValueError for a range without bounds, or one that no text can meet."""
         check_range(self.min, self.max, "length")
 
 
@@ -284,7 +288,7 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _check(settings: ContainsSettings | EdgeSettings | EqualsSettings, holds: Holds, words: tuple[str, str]) -> Check:
-    """Return a check for one expected text or several; `words` start its hits and its misses."""
+    """Return a check for one expected text or several; `words` are the first words of a hit and of a miss."""
     form = literal_form(case_sensitive=settings.case_sensitive)
     expected = {each: form(each) for each in texts_of(settings.value)}
     hit, miss = words
@@ -302,9 +306,6 @@ def _check(settings: ContainsSettings | EdgeSettings | EqualsSettings, holds: Ho
         return Finding(passed=False, misses=(f"{miss} {one_of}{_listed(expected)}, got {quoted(text)}",))
 
     return check
-
-
-_CASE_HELP = "treat `Yes` and `yes` as different"
 
 
 class IncludesSettings(Struct, frozen=True, kw_only=True):
@@ -335,7 +336,7 @@ class KeywordCountSettings(Struct, frozen=True, kw_only=True):
     case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an empty keyword, or a range without bounds or that no text can meet."""
+        """Raise ValueError for an empty keyword, or a range without bounds, or one that no text can meet."""
         if not self.keyword:
             raise ValueError("`keyword` must not be empty: every text contains the empty text")
         check_range(self.min, self.max, "keyword_count")

@@ -42,7 +42,7 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
     split: Annotated[
         Split,
         Meta(
-            description="how a text from that source is split: commas (also ; and newlines), whitespace or exact",
+            description="how a text from `keywords_source` is split: commas (also ; and newlines), whitespace or exact",
             extra={"aliases": ("ground_truth_keyword_mode",), "spellings": {"split-comma": "commas"}},
         ),
     ] = "commas"
@@ -57,7 +57,7 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
     ] = True
 
     def __post_init__(self) -> None:
-        """Raise ValueError for blank keywords, for none at all, and for two sources."""
+        """Raise ValueError for blank keywords, no keywords, or keywords beside a source of them."""
         if self.keywords_source == _CONFIG:
             if not self.expected_keywords:
                 raise ValueError(
@@ -103,7 +103,7 @@ class KeywordCoverageEvaluator:
         self._source = source
         self._form = TextForm(case_sensitive=given.case_sensitive, normalize_whitespace=given.normalize_whitespace)
         self._own = self._keywords(given.expected_keywords)
-        self._is_there: Callable[[str, str], bool] = has_words if given.match_whole_word else _holds
+        self._has_keyword: Callable[[str, str], bool] = has_words if given.match_whole_word else _holds
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Search for every keyword. Raises EvaluatorError when there are none."""
@@ -111,7 +111,7 @@ class KeywordCoverageEvaluator:
         text = _plain(self._form, judged_text(context, self._source))
         hits, misses = [], []
         for keyword in keywords:
-            if self._is_there(text, keyword.plain):
+            if self._has_keyword(text, keyword.plain):
                 hits.append(f"has {quoted(keyword.written)}")
             else:
                 misses.append(f"does not have {quoted(keyword.written)}")

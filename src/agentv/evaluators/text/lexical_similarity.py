@@ -114,7 +114,7 @@ class LexicalSimilarityEvaluator:
             normalize_whitespace=given.normalize_whitespace,
         )
         self._reference: Callable[[str], _Reference] = self._make_reference
-        if self._measure.prepare is not str:  # a cache costs more than a preparation that does nothing
+        if self._measure.prepare is not str:  # a preparation that does nothing needs no cache
             self._reference = lru_cache(_CACHED_REFERENCES)(self._make_reference)
         # sacrebleu is pure Python and takes seconds for a megabyte; the other measures are bounded.
         self.inline = given.algorithm not in {"bleu", "chrf"}
@@ -168,7 +168,7 @@ def _measure(algorithm: Algorithm) -> Measure:
 
 
 def _translation_measure(name: str) -> Measure:
-    """Return sacrebleu's sentence `bleu` or `chrf` (chrF2) on 0..1. Case folding is done before, not by sacrebleu.
+    """Return sacrebleu's sentence `bleu` or `chrf` (chrF2) on 0..1. Texts are already folded, not by sacrebleu.
 
     BLEU uses only n-grams that are not longer than the text (`effective_order`), as sacrebleu's own `sentence_bleu`
     does.

@@ -104,7 +104,7 @@ class SemanticSimilarityEvaluator:
         self._embedder = embedder
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Return the cosine, clamped to 0..1. Raises EvaluatorError for an empty text, or one without a vector."""
+        """Return the cosine, clamped to 0..1. Raises EvaluatorError for an empty text or a failed embedding."""
         text = Passage(self._source, judged_text(context, self._source))
         passages = (text, *(Passage(*found) for found in references_at(context, self._settings.references)))
         for passage in passages:
@@ -150,7 +150,7 @@ def make_semantic_similarity(
 
 
 def _closest(passages: Sequence[Passage], embeddings: Sequence[Embedding]) -> Closest:
-    """Return the reference closest to the first passage; the earlier one of two equally close ones."""
+    """Return the reference closest to the first passage; of several equally close ones the first."""
     for passage, embedding in zip(passages, embeddings, strict=True):
         if not any(embedding.vector):
             raise EvaluatorError(f"the vector of {passage.place!r} is all zeros", kind="unexpected_shape")
@@ -164,7 +164,7 @@ def _closest(passages: Sequence[Passage], embeddings: Sequence[Embedding]) -> Cl
 
 
 def _call(name: str, embeddings: Sequence[Embedding]) -> JudgeCall:
-    """Return the summed usage of the vectors; cached ones used nothing."""
+    """Return the summed usage of the vectors; cached ones have none."""
     costs = [embedding.cost_usd for embedding in embeddings if embedding.usage is not None]
     return JudgeCall(
         name,

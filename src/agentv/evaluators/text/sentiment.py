@@ -120,7 +120,7 @@ class SentimentEvaluator:
         """Return the category itself if the scale has labels, else its value: negative 0, neutral 0.5, positive 1."""
         if not criterion.labels and criterion.scale in NAMED_SCALES:
             return result_of(_CATEGORY_VALUES[category], criterion, kind=self.kind, reasoning=summary)
-        # The value follows from the position among the scale's labels; a custom scale without labels has none.
+        # The position among the labels gives the value later; a custom scale without labels has no value.
         return EvaluationResult(
             criterion_name=criterion.name,
             score=category,

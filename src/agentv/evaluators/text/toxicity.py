@@ -34,11 +34,9 @@ class Term(Struct, frozen=True):
 
 
 class TermIndex:
-    """A search for terms in texts folded by the same `folding`.
+    """A search for terms, also with letters replaced by signs (`5h1t`), in texts folded by the same `folding`.
 
-    It also finds terms with letters replaced by signs (`5h1t`).
-
-    `is_quick` is True if the time hardly depends on the number of terms.
+    `is_quick` is True if a search is fast: there are few terms, or one pass finds all of them.
     """
 
     def __init__(self, terms: Iterable[str], folding: Folding, *, whole_words: bool) -> None:
@@ -96,10 +94,10 @@ KIND = "toxicity"
 CLEAN = "no toxic term"
 SHOWN_TERMS = 20
 SHOWN_PLACES = 5
-"""The number of terms that are reported, and of places of each."""
+"""The maximum number of terms that are reported, and of places of each."""
 
 SUMMARY_TERMS = 5
-"""The number of terms in the summary."""
+"""The maximum number of terms in the summary."""
 
 
 class ToxicitySettings(Struct, frozen=True, kw_only=True):
@@ -130,7 +128,7 @@ class ToxicitySettings(Struct, frozen=True, kw_only=True):
 
     @property
     def folding(self) -> Folding:
-        """The folding of terms and texts."""
+        """The normalization of terms and texts before they are compared."""
         return Folding(case_sensitive=self.case_sensitive, accents=self.fold)
 
     def is_blank(self, term: str) -> bool:
@@ -180,7 +178,7 @@ def _read_terms(path: str) -> dict[int, str]:
 
 
 class ToxicityEvaluator:
-    """An evaluator that passes a text without any of the terms, else reports which it contains, and where.
+    """An evaluator that scores 1 for a text without any of the terms, else 0, with the terms and their places.
 
     >>> ToxicityEvaluator(ToxicitySettings(toxic_terms=("darn",))).kind
     'toxicity'

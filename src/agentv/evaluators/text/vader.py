@@ -52,7 +52,8 @@ class Analyzer(SentimentIntensityAnalyzer):  # type: ignore[misc]  # the package
     def _but_check(words_and_emoticons: Sequence[str], sentiments: list[float]) -> list[float]:
         """Halve the sentiments before the first "but", and multiply those after it by 1.5.
 
-        For each word VADER changes the first one with the same sentiment, which may be another word; so does this.
+        For each word VADER changes the first word with the same sentiment, which may be another one. So does this
+        method, as its results must be the same.
         """
         lowered = [word.lower() for word in words_and_emoticons]
         if "but" not in lowered:
@@ -89,7 +90,7 @@ class _Places:
         return self._heaps[value][0]
 
     def move(self, first: int, value: float, changed: float) -> None:
-        """Record that the first place of a value has another value now."""
+        """Record that the first place of `value` now has the value `changed`."""
         if changed != value:
             heappop(self._heaps[value])
             heappush(self._heaps.setdefault(changed, []), first)

@@ -30,8 +30,8 @@ class SkillTriggerSettings(Struct, frozen=True, kw_only=True):
 class SkillTriggerEvaluator:
     """An evaluator that looks for a skill in the tool calls of an answer.
 
-    A skill is used by a call of the tool `skill` with its name, by reading a file below `skills/NAME/`, or by a call
-    whose output mentions such a path.
+    A skill counts as used after a call of the tool `skill` whose `skill` contains its name (`plugin:NAME`), a call of
+    `read` for a file below `skills/NAME/`, or a call whose output mentions such a path.
     """
 
     kind = KIND
@@ -55,7 +55,7 @@ class SkillTriggerEvaluator:
 
 
 def _use(call: ToolCall, skill: str) -> str | None:
-    """Return how a call uses a skill, in words; None if it does not."""
+    """Return a sentence on how a call uses a skill; None if it does not."""
     tool, given = call.tool.lower(), call.input if isinstance(call.input, Mapping) else {}
     path = f"skills/{skill}/"
     if tool == "skill" and skill in str(given.get("skill") or ""):

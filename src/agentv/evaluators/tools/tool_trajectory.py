@@ -122,14 +122,14 @@ class ToolTrajectoryEvaluator:
         self._unknown_duration = given.unknown_duration
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Score the trajectory of an answer. Without one the score is 0.0, with a line in `misses`.
+        """Score the tool calls of an answer. If none are recorded the score is 0.0, with the reason in `misses`.
 
-        Raises EvaluatorError for a limit on the time of a call that is not known.
+        Raises EvaluatorError for a limit on a duration that is not recorded, unless `unknown_duration` is `skip`.
         """
         compared = self._compare(context)
-        unknown = _unknown(compared.unknown) if compared.unknown else None
+        unknown = _unknown_durations(compared.unknown) if compared.unknown else None
         if unknown is not None and self._unknown_duration == "error":
-            raise EvaluatorError(f"{unknown}; `unknown_duration: skip` leaves such limits out")
+            raise EvaluatorError(f"{unknown}; `unknown_duration: skip` ignores such limits")
         return replace(
             _BLANK,
             reasoning=unknown,
@@ -154,13 +154,13 @@ class ToolTrajectoryEvaluator:
 _BLANK = blank(EvaluationScore)
 
 
-def _unknown(tools: Sequence[str]) -> str:
+def _unknown_durations(tools: Sequence[str]) -> str:
     names = ", ".join(dict.fromkeys(tools))
-    return f"the duration of {names} is not recorded, so that `max_duration_ms` was not checked"
+    return f"the duration of {names} is not recorded, so `max_duration_ms` was not checked"
 
 
 def _expected_call(given: ExpectedCall | Mapping[str, Any], place: int) -> ExpectedCall:
-    """Return an expected call from one or from a dict, as in a file. Raises ConfigError for anything else."""
+    """Return an ExpectedCall, also from a dict as in a file. Raises ConfigError for any other value."""
     if not isinstance(given, ExpectedCall | Mapping):
         raise ConfigError(f"expected[{place}] must be an ExpectedCall or a dict of its fields, not {given!r}")
     try:

@@ -27,7 +27,7 @@ from agentv.types.messages import ToolCall
 from agentv.types.protocols import EvaluatorTools
 
 ValueCheck: TypeAlias = Callable[[JsonValue], str | None]
-"""A function that returns the fault of a value, or None. Raises EvaluatorError when it cannot decide."""
+"""A function that returns the problem of a value, or None. Raises EvaluatorError when it cannot decide."""
 
 ArgsSetting: TypeAlias = JsonObject | str | Callable[..., object]
 """A JSON Schema, the name of a function (`python:path.py:function`), or in Python the function itself."""
@@ -52,7 +52,7 @@ def check_args_setting(args: object) -> None:
 
 
 def check_value_schema(schema: JsonObject, *, name: str) -> None:
-    """Raise ValueError for an invalid schema, or the expected value itself, which as a schema would allow anything."""
+    """Raise ValueError for an invalid schema, or unknown keywords: an expected value is not a schema."""
     unknown = next((key for key in schema if key not in _KEYWORDS and not key.startswith("x-")), None)
     if unknown is not None:
         raise ValueError(
@@ -75,7 +75,7 @@ def make_args_check(args: ArgsSetting, *, base_dir: str) -> ValueCheck:
 
 
 def make_value_check(schema: JsonObject) -> ValueCheck:
-    """Return a check of a value by a JSON Schema. A text that contains JSON is also checked after parsing."""
+    """Return a check of a value by a JSON Schema. A text that is JSON may match before or after parsing."""
     problems = make_schema_check(schema)
 
     def check(value: JsonValue) -> str | None:
@@ -108,7 +108,7 @@ def _function_check(function: Callable[..., object]) -> ValueCheck:
     def check(value: JsonValue) -> str | None:
         inner = _parsed(value)
         try:
-            # A copy, since the function may change it.
+            # A copy, because the function may change its argument.
             returned = function(copy.deepcopy(value if inner is None else inner))
         except (Exception, SystemExit) as error:
             raise EvaluatorError(f"{name} raised {described(error)}") from error
@@ -193,7 +193,7 @@ class ToolRule(Struct, frozen=True, kw_only=True):
 
 
 class PreparedToolRule:
-    """A rule with its checks prepared. Functions that it names are loaded from `base_dir`."""
+    """A rule with its checks prepared. A function that it names is loaded from `base_dir`."""
 
     def __init__(self, rule: ToolRule, *, base_dir: str) -> None:
         self._rule = rule
@@ -204,22 +204,22 @@ class PreparedToolRule:
         self._sequence = Trajectory("in_order", tuple(ExpectedCall(tool) for tool in rule.sequence))
 
     def judge(self, calls: Sequence[ToolCall] | None) -> Finding:
-        """Apply the rule to the recorded calls; None stands for no record. Raises EvaluatorError."""
+        """Apply the rule to the recorded calls, None if nothing is recorded. Raises EvaluatorError."""
         rule = self._rule
         if calls is None and (rule.sequence or rule.required or rule.min_calls or rule.max_calls is not None):
             return Finding(passed=False, misses=(NO_TRACE,))
         if rule.sequence:
             compared = score_trajectory(self._sequence, calls or ())
             return Finding(not compared.misses, compared.hits, compared.misses)
-        return self._of_tool([call for call in calls or () if rule.tool is None or name_matches(rule.tool, call.tool)])
+        return self._check([call for call in calls or () if rule.tool is None or name_matches(rule.tool, call.tool)])
 
-    def _of_tool(self, calls: Sequence[ToolCall]) -> Finding:
+    def _check(self, calls: Sequence[ToolCall]) -> Finding:
         problems = tuple(self._count_problems(len(calls)))
         if problems or not calls:
             return Finding(not problems, hits=(f"{self._times(0)}, which is allowed",), misses=problems)
         if not self._rule.has_check:
             return Finding(passed=True, hits=(self._times(len(calls)),))
-        return self._checked(calls)
+        return self._check_calls(calls)
 
     def _count_problems(self, count: int) -> Iterator[str]:
         rule = self._rule
@@ -233,34 +233,34 @@ class PreparedToolRule:
     def _times(self, count: int) -> str:
         return f"{self._rule.tool or 'any tool'} called {count} time{'' if count == 1 else 's'}"
 
-    def _checked(self, calls: Sequence[ToolCall]) -> Finding:
+    def _check_calls(self, calls: Sequence[ToolCall]) -> Finding:
         if self._rule.each == "any":
-            return self._any(calls)
+            return self._check_any(calls)
         checked_calls = calls if self._rule.each == "all" else calls[:1]
         problems = [self._problem(call, number) for number, call in enumerate(checked_calls, start=1)]
         misses = tuple(problem for problem in problems if problem is not None)
         checked = "every call" if self._rule.each == "all" else "the first call"
         return Finding(not misses, (f"{self._times(len(calls))}, {checked} as required",), misses)
 
-    def _any(self, calls: Sequence[ToolCall]) -> Finding:
-        """Pass if any call passes. A call that cannot be checked raises its error only if no other passes."""
+    def _check_any(self, calls: Sequence[ToolCall]) -> Finding:
+        """Pass if any call passes. If none does, the error of the first call that cannot be checked is raised."""
         problems: list[str] = []
-        broken: EvaluatorError | None = None
+        first_error: EvaluatorError | None = None
         for number, call in enumerate(calls, start=1):
             try:
                 problem = self._problem(call, number)
             except EvaluatorError as error:
-                broken = broken or error
+                first_error = first_error or error
                 continue
             if problem is None:
                 return Finding(passed=True, hits=(f"{self._times(len(calls))}, call {number} as required",))
             problems.append(problem)
-        if broken is not None:
-            raise broken
+        if first_error is not None:
+            raise first_error
         return Finding(passed=False, misses=tuple(problems))
 
     def _problem(self, call: ToolCall, number: int) -> str | None:
-        """Return the fault of one call, or None. Raises EvaluatorError when it cannot be checked."""
+        """Return the problem of one call, or None. Raises EvaluatorError when the call cannot be checked."""
         where = f"call {number} of {call.tool}"
         try:
             problem = self._args({} if call.input is None else call.input) if self._args is not None else None
@@ -302,7 +302,7 @@ class ToolUsageSettings(Struct, frozen=True, kw_only=True):
         return tuple(rule.criterion for rule in self.rules)
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files of the functions that the rules name."""
+        """Return the files of the functions that the rules name, which must exist."""
         named = (function_name(rule.args) for rule in self.rules if isinstance(rule.args, str))
         return tuple(file for name in named for file in function_files(name, Path(base_dir)))
 
@@ -373,7 +373,7 @@ def _judged(
 
 
 def make_tool_usage(config: EvaluatorConfig, settings: ToolUsageSettings, _tools: EvaluatorTools) -> ToolUsageEvaluator:
-    """Return a `tool_usage` evaluator; rules without a criterion score the evaluator's own, or one of its name."""
+    """Return a `tool_usage` evaluator; rules without a criterion score the evaluator's, or the one with its name."""
     return ToolUsageEvaluator(
         settings.rules,
         criterion=config.criterion or config.name,

@@ -51,7 +51,7 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
     exploration_tolerance: Annotated[float, Meta(description="how far from `exploration_ratio` the share may be")] = 0.2
     unknown: Annotated[
         Literal["error", "unmet"],
-        Meta(description="a number that the provider did not report is an `error`, or a bound that is `unmet`"),
+        Meta(description="a bound on a number that the provider did not report is an `error`, or `unmet`"),
     ] = "error"
     without_messages: Annotated[WithoutMessages, Meta(description=WITHOUT_MESSAGES_HELP)] = "unknown"
 
@@ -62,7 +62,7 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in structs.asdict(self).items() if name not in others}
 
     def __post_init__(self) -> None:
-        """Raise ValueError without any bound, and for bounds that nothing can meet."""
+        """Raise ValueError if there is no bound, or one that nothing can meet."""
         if not 0 <= self.exploration_tolerance <= 1:
             raise ValueError("`exploration_tolerance` must be a number from 0 to 1")
         if self.exploration_ratio is not None and not 0 <= self.exploration_ratio <= 1:
@@ -97,12 +97,12 @@ class TraceEvaluator:
 
     def __init__(self, settings: TraceSettings | None = None, /, **bounds: Any) -> None:
         given = settings if settings is not None else TraceSettings(**bounds)
-        about_calls = (given.max_tool_calls, given.max_errors, given.no_repeated_calls, given.exploration_ratio)
+        on_calls = (given.max_tool_calls, given.max_errors, given.no_repeated_calls, given.exploration_ratio)
         self._settings = given
-        self._looks_at_calls = any(bound is not None for bound in about_calls)
+        self._needs_calls = any(bound is not None for bound in on_calls)
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Check all bounds. One on an unknown duration, cost or number of tokens is an error, or unmet if so set."""
+        """Check all bounds. A bound on an unknown duration, cost or token count is an error, or unmet if so set."""
         if self._settings.without_messages == "no_calls" and _has_no_messages(context):
             context = replace(context, output_messages=(Message("assistant", context.candidate),))
         checks = list(self._checks(context))
@@ -116,7 +116,7 @@ class TraceEvaluator:
 
     def _checks(self, context: EvaluationContext) -> Iterator[_BoundCheck]:
         bounds = self._settings
-        calls = recorded_calls(context) if self._looks_at_calls else None
+        calls = recorded_calls(context) if self._needs_calls else None
         yield from _counted(bounds.max_tool_calls, lambda: count_calls(context, calls), "tool call")
         yield from _counted(bounds.max_errors, lambda: count_errors(context, calls), "error")
         yield from _counted(bounds.max_model_steps, lambda: count_model_steps(context), "model step")

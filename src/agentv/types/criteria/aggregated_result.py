@@ -22,7 +22,7 @@ from agentv.types.views import Line, View, reason_of, score_text, view_html, vie
 
 
 class EvaluationRunError(Struct, frozen=True):
-    """An error while judging or storing. `criterion` is None when it concerns no single one."""
+    """An error while judging or storing. `criterion` is None if the error is not about a single criterion."""
 
     evaluator: str
     message: str
@@ -39,12 +39,13 @@ class AggregatedEvaluationResult(Struct, frozen=True):
     """The judgement of one existing answer.
 
     `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. It is made of `scored`
-    results out of `expected`; the rest are in `run_errors`, or are on a custom scale, which is stored but not averaged.
-    `verdict` is the score's quality band, `fail` when something `required` is unmet, and None when nothing
-    was scored, or something that has weight or is required could not be judged. `judge_usage` and `judge_cost_usd` are
-    those of the judges; the cost is None when a price is not known. `input_snapshot` is a deep copy; `unverified`
-    counts the evaluators whose judge gave an accepted verdict without the nonce of its call;
-    `evaluation_config_snapshot["config"]` is enough to run it again, with secrets redacted. `duration_ms` is wall time.
+    results out of `expected`; the others are in `run_errors`, or on a custom scale, which is stored but not averaged.
+    `verdict` is the score's quality band; `fail` if a `required` evaluator is unmet; None if nothing was scored, or if
+    a result with weight or a required one could not be judged. `judge_usage` and `judge_cost_usd` are those of the
+    judges; the cost is None when a price is not known. `input_snapshot` is a deep copy of the input.
+    `evaluation_config_snapshot["config"]` is the config, with secrets redacted, from which the evaluation can be
+    repeated. `unverified` counts the evaluators with an accepted judge's verdict that lacks the nonce of its call.
+    `duration_ms` is wall time.
     """
 
     overall_score: float | None
@@ -74,7 +75,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
     @property
     def failures(self) -> tuple[EvaluationResult, ...]:
-        """The results that did not pass or could not be judged; one for each evaluator that gave no result at all."""
+        """The results that did not pass or could not be judged, and one for each evaluator without any result."""
         failed = [each for each in self.results if each.error is not None or each.passed is False]
         known = {each.criterion_name for each in failed if each.error is not None}
         broken = [

@@ -30,11 +30,11 @@ _FOREIGN_NAMES = {
     "expected_output": "ground_truth",
     "reference": "ground_truth",
 }
-"""Names that other tools use for the same fields."""
+"""Names of other tools, with the name of our field."""
 
 
 MAX_DURATION_MS = 10**12
-"""The longest duration of an answer, 31 years. A present time in milliseconds since 1970 is more."""
+"""The longest duration of an answer, 31 years. A current time in milliseconds since 1970 exceeds it."""
 
 
 def without_impossible_duration(stored: JsonValue) -> JsonValue:
@@ -70,12 +70,12 @@ class MoreOfInput(TypedDict, total=False):
 
 
 class _InputKeywords(CamelKeywords):
-    """Takes criteria and prompt in either order: they cannot be mistaken for each other."""
+    """Accepts positional criteria and prompt in either order, as they differ in type."""
 
     if not TYPE_CHECKING:
 
         def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - of a metaclass
-            """Make an input; criteria in second place are those of the order (response, criteria, prompt)."""
+            """Make an input from (response, prompt, criteria, …) or (response, criteria, prompt, …)."""
             if len(arguments) > 1 and isinstance(arguments[1], list | tuple) and "criteria" not in keywords:
                 response, criteria, *others = arguments
                 given = {"criteria": criteria, **keywords}
@@ -107,13 +107,13 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputK
 
     `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
     answer, or any JSON. `message_history` is the conversation that led to the answer; it may include the answer as its
-    last message. Messages, criteria and usage may be dicts, as `from_dict` reads them. `timestamp` is when the answer
-    was given, always with a time zone; a number is read as milliseconds since 1970. Answers of one `session_id` are not
+    last message. Messages, criteria and usage may be dicts, as `from_dict` reads them. `timestamp` is the time of the
+    answer, always with a time zone; a number is read as milliseconds since 1970. Answers of one `session_id` are not
     independent: they form one cluster in every interval.
 
-    `id` is the question's name: answers with the same id, in one file or several, are answers to the same question.
-    `target` is who answered, with `model`, in `duration_ms`, for `usage` tokens and `cost_usd` dollars; None where that
-    is not known. Results are grouped by `tags` and by any key of `metadata`.
+    `id` is the id of the case: answers with the same id, in one file or several, are answers to the same question.
+    `target` and `model` name what answered; `duration_ms`, `usage` and `cost_usd` are those of the answer. All are None
+    if not known. Results can be grouped by `tags` and by any key of `metadata`.
     """
 
     target: str | None = None
@@ -367,32 +367,32 @@ def input_messages(given: EvaluationInput) -> tuple[Message, ...]:
 
 def _split(given: EvaluationInput) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """Return the messages that were answered, and the steps that followed them."""
-    asked = () if given.prompt is None else (Message("user", given.prompt),)
+    prompt = () if given.prompt is None else (Message("user", given.prompt),)
     places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
     if not places:
         before = tuple(message for message in given.message_history if message.role == "system")
         steps = tuple(message for message in given.message_history if message.role != "system")
-        return (*before, *asked), steps
+        return (*before, *prompt), steps
     prompts = [content_text(given.message_history[index].content) for index in places]
     if given.prompt is not None and given.prompt not in prompts:
-        # A prompt that is not in the history came after it: the messages there answer earlier prompts.
-        return (*given.message_history, *asked), ()
+        # A prompt that is not in the history came after it: the messages in it answer earlier prompts.
+        return (*given.message_history, *prompt), ()
     after = places[-1] + 1
     steps = tuple(message for message in given.message_history[after:] if message.role != "system")
     return given.message_history[:after], steps
 
 
 def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
-    """Return the messages after the user's last one, the answer at the end; None if only a string was given."""
+    """Return the messages after the user's last one, ending with the answer; None if there is only a string."""
     if not given.message_history:
         return None if isinstance(given.response, str) else (given.response,)
-    since = _split(given)[1]
+    steps = _split(given)[1]
     answer = given.response
     if isinstance(answer, str):
-        if not since or _is_answer(since[-1], answer):
-            return since or None
-        return (*since, Message("assistant", answer))
-    return since if since and since[-1] == answer else (*since, answer)
+        if not steps or _is_answer(steps[-1], answer):
+            return steps or None
+        return (*steps, Message("assistant", answer))
+    return steps if steps and steps[-1] == answer else (*steps, answer)
 
 
 def _is_answer(message: Message, text: str) -> bool:

@@ -23,7 +23,7 @@ MIN_LABELS = 2
 
 
 class EvaluationCriteria(Struct, frozen=True):
-    """A criterion: a unique name, an explanation for people, a scale, and a weight inside one evaluator.
+    """A criterion: a unique name, a description, a scale, and a weight inside one evaluator.
 
     `weight` is finite and >= 0. `min` and `max` bound `numeric`; `labels` are ordered from worst to best;
     a list of labels may also be given as the `scale`.
@@ -121,7 +121,7 @@ class EvaluationCriteria(Struct, frozen=True):
 
 
 def _labelled(scale: EvaluationScale) -> str:
-    """Return the field in which the labels were given."""
+    """Return the name of the field in which the labels were given."""
     return "scale" if scale == LABELS else "labels"
 
 

@@ -1,4 +1,4 @@
-"""The fields of a logged line, found but not yet read, with their place in the line; and times as logs write them."""
+"""The values in a logged line, located but not yet parsed, and times as logs write them."""
 
 import re
 from collections.abc import Mapping
@@ -12,12 +12,13 @@ from agentv.types.criteria.evaluation_input import moment_of
 from agentv.types.json_value import JsonObject, JsonValue
 
 Form: TypeAlias = Literal["own", "recorded", "mapped"]
-"""How a value is written: as our own key, as a tracing program records it (text may hold JSON), or by `--map`."""
+"""The origin of a value: our own key, a tracing program (its texts may hold JSON), or a path of `--map`."""
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _EARLIEST_S = 10**8  # 1973: an earlier number is more likely a duration or a counter
 _UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
-"""Each unit's exclusive upper bound, and how many of it make a second: the same moment in another unit is larger."""
+"""The units of a number of seconds, milliseconds, microseconds or nanoseconds since 1970, recognised by its size: each
+with its exclusive upper bound, and how many of it make a second."""
 
 
 class Found(Struct, frozen=True):
@@ -31,8 +32,8 @@ class Found(Struct, frozen=True):
 class LogRecord(Struct, frozen=True):
     """One line, split into fields by its shape.
 
-    `unread` are the keys that the shape does not know. `step` names the kind of a line that is a part of a longer
-    trace, such as one tool call. `failure` is why there is no answer.
+    `unread` are the keys that the shape does not know. `step` is the kind of a line that is a part of a longer trace,
+    such as one tool call. `failure` is the reason why there is no answer.
     """
 
     shape: str
@@ -43,8 +44,8 @@ class LogRecord(Struct, frozen=True):
     notes: tuple[str, ...] = field(default=())
 
 
-def found(value: JsonObject, paths: Mapping[str, str | tuple[str, ...]]) -> dict[str, Found]:
-    """Return the fields whose paths lead to a value; of several paths the first that does."""
+def find_fields(value: JsonObject, paths: Mapping[str, str | tuple[str, ...]]) -> dict[str, Found]:
+    """Return the fields whose paths lead to a value; the first of several paths wins."""
     fields = {}
     for name, given in paths.items():
         for path in (given,) if isinstance(given, str) else given:
@@ -61,7 +62,7 @@ _STEP = re.compile(r"[^.\[\]]+")
 def at_path(value: JsonValue, path: str) -> JsonValue:
     """Return the value at a path such as `data.turns[-1].text`, None if there is none.
 
-    A key may contain dots, and a text that holds JSON is parsed on the way.
+    A key may contain dots. A path may lead into a text that holds JSON.
     """
     return _at(value, _STEP.findall(path))
 
@@ -94,12 +95,12 @@ def decoded(text: str) -> JsonObject | list[JsonValue] | None:
 
 
 def keys_of(value: JsonValue) -> str:
-    """Return the keys of an object for a message."""
+    """Return the keys of an object as text for a message."""
     return (", ".join(map(repr, value)) or "none") if isinstance(value, Mapping) else "none"
 
 
 def logged_moment(value: JsonValue) -> datetime:
-    """Return a logged time, in UTC if it names no zone. Raises ValueError."""
+    """Return a logged time; without a time zone it is UTC. Raises ValueError."""
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

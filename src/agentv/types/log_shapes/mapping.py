@@ -1,4 +1,4 @@
-"""Logs of a service itself: keys of EvaluationInput, those that services log, and others by `--map field=path`."""
+"""Lines of a service's own log: keys of EvaluationInput, other common keys, and any key by `--map field=path`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ INPUT_KEYS = (
     *("response", "prompt", "message_history", "context", "ground_truth", "criteria", "agent_config"),
     *("session_id", "agent_id", "timestamp", "metadata", "id", "target"),
 )
-_OTHERS: Mapping[str, str] = {
+_FIELD_OF_KEY: Mapping[str, str] = {
     **{name: name for name in (*INPUT_KEYS, "messages", "model", "duration_ms", "usage", "cost_usd", "tags")},
     "ts": "timestamp",
     "created_at": "timestamp",
@@ -26,31 +26,31 @@ _OTHERS: Mapping[str, str] = {
     "user_id": "metadata.user_id",
     "finish_reason": "metadata.finish_reason",
 }
-"""The keys that are read, in snake_case or camelCase, and the fields they fill; an earlier one wins."""
+"""The known keys, in snake_case or camelCase, and the field of each; the first of several keys of a field wins."""
 
-NAMES: tuple[str, ...] = tuple(_OTHERS)
+NAMES: tuple[str, ...] = tuple(_FIELD_OF_KEY)
 
 
 def read_own(value: JsonObject) -> LogRecord:
-    """Return the fields of a line with keys of our own."""
+    """Return the fields of a line with our own keys."""
     fields: dict[str, Found] = {}
     unread = []
     places = {snake_case(key): key for key in value}
     for name, key in places.items():
-        target = _OTHERS.get(name)
+        target = _FIELD_OF_KEY.get(name)
         if target is None:
             unread.append(key)
         elif target == name or target not in places:
             if value[key] is not None:
                 fields.setdefault(target, Found(value[key], f"$.{key}"))
-        else:  # `request_id` beside `id`
+        else:  # such as `request_id` in a line that has `id`
             fields[f"metadata.{name}"] = Found(value[key], f"$.{key}")
     return LogRecord("own", fields, unread=tuple(unread))
 
 
 Extra: TypeAlias = Literal["metadata", "error"]
 LogMap: TypeAlias = Mapping[str, str]
-"""The paths of fields."""
+"""The path of each mapped field in a line."""
 
 MAP_FIELDS = (
     *("id", "prompt", "response", "messages", "context", "ground_truth", "session_id", "agent_id", "timestamp"),
@@ -61,7 +61,7 @@ _TOP_KEY = re.compile(r"[^.\[]+")
 
 
 def parse_map(given: Sequence[str], option: str = "--map") -> LogMap:
-    """Return the paths of `field=path` texts. Raises ConfigError for an unknown or repeated field or an empty path."""
+    """Parse `field=path` texts. Raises ConfigError for an unknown or repeated field, or an empty path."""
     paths: dict[str, str] = {}
     for text in given:
         name, sign, path = (part.strip() for part in text.partition("="))
@@ -76,13 +76,13 @@ def parse_map(given: Sequence[str], option: str = "--map") -> LogMap:
 
 
 def check_field(name: str, option: str) -> None:
-    """Raise ConfigError for a field that a log does not have."""
+    """Raise ConfigError for an unknown field; `option` names the option in the message."""
     if name not in MAP_FIELDS and not name.startswith("metadata."):
         raise ConfigError(f"{option}: {UnknownNameError('field', name, known=MAP_FIELDS)}")
 
 
 def mapped(record: LogRecord, value: JsonObject, paths: LogMap) -> LogRecord:
-    """Return a record with the fields that are mapped; a mapped answer is judged although its line is only a step."""
+    """Return a record with the mapped fields set; a line with a mapped answer is no longer a step."""
     if not paths:
         return record
     fields = dict(record.fields)
@@ -101,6 +101,6 @@ def mapped(record: LogRecord, value: JsonObject, paths: LogMap) -> LogRecord:
 
 
 def _first_keys(value: JsonObject, path: str) -> list[str]:
-    """Return the keys of a line that a path may start with; one with dots may be the whole path."""
+    """Return the keys of a line that a path may start with; a key may contain dots."""
     first = _TOP_KEY.match(path)
     return [key for key in value if key == path or path.startswith(f"{key}.") or (first and key == first[0])]

@@ -1,7 +1,7 @@
 """OpenTelemetry: spans of agents and models, from OTLP exports in JSON and from the SDK's own JSON.
 
-Read are the attributes and events of the semantic conventions (`gen_ai.*`), of OpenLLMetry (`traceloop.*`,
-`gen_ai.prompt.0.content`), of pydantic-ai, and of OpenInference, whose spans `phoenix.py` reads.
+The known attributes and events are those of the semantic conventions (`gen_ai.*`), of OpenLLMetry (`traceloop.*`,
+`gen_ai.prompt.0.content`), of pydantic-ai, and of OpenInference, whose spans `services.read_phoenix` reads.
 """
 
 import json
@@ -13,20 +13,22 @@ from msgspec.structs import replace
 
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import Found, LogRecord, decoded, found, milliseconds_between
+from agentv.types.log_shapes.fields import Found, LogRecord, decoded, find_fields, milliseconds_between
 from agentv.types.log_shapes.services import nested_attributes, read_phoenix
 from agentv.types.message_shapes.usages import read_usage
 
 _NO_ANSWERS = frozenset({"execute_tool", "embeddings", "tool", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER"})
-"""The operations and kinds of spans whose output is no answer."""
-_SAID = ("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "pydantic_ai.all_messages",
-         "all_messages_events", "output.value", "llm.output_messages")  # fmt: skip
-_EVENTS = ("gen_ai.choice", "gen_ai.content.completion", "gen_ai.client.inference.operation.details")
-_OURS = ("gen_ai.", "traceloop.", "pydantic_ai.", "all_messages_events")
+"""The operations and kinds of spans whose output is not an answer."""
+_ANSWER_ATTRIBUTES = (
+    *("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "pydantic_ai.all_messages"),
+    *("all_messages_events", "output.value", "llm.output_messages"),
+)
+_ANSWER_EVENTS = ("gen_ai.choice", "gen_ai.content.completion", "gen_ai.client.inference.operation.details")
+_PREFIXES = ("gen_ai.", "traceloop.", "pydantic_ai.", "all_messages_events")
 
 
 def is_otlp(value: object) -> TypeGuard[JsonObject]:
-    """Return True for an export of many spans: the body of an OTLP request in JSON."""
+    """Return True for an export of spans: the body of an OTLP request in JSON."""
     return isinstance(value, Mapping) and any(isinstance(value.get(key), list) for key in _RESOURCES)
 
 
@@ -34,10 +36,10 @@ _RESOURCES = ("resourceSpans", "resource_spans")
 
 
 def spans_of(export: JsonObject) -> Iterator[JsonObject]:
-    """Yield each span of an export as a line, whose `step` is None if its answer is not a part of another's.
+    """Yield each span of an export as a line, whose `step` is None if the span has an answer of its own.
 
-    Of nested spans with messages, only the outermost in the export has an answer of its own. Raises EvalFileError with
-    the place of every part that is not a list of objects.
+    Of nested spans with messages, only the outermost in the export has one. Raises EvalFileError with the place of
+    every part that is not a list of objects.
     """
     problems = Problems("OTLP export")
     listed = list(_spans(export, problems))
@@ -66,9 +68,9 @@ def _has_answer(span: JsonObject) -> bool:
     kinds = ("gen_ai.operation.name", "traceloop.span.kind", "openinference.span.kind")
     if any(str(attributes.get(kind)) in _NO_ANSWERS for kind in kinds):
         return False
-    if any(event.get("name") in _EVENTS for event in _objects(span["events"])):
+    if any(event.get("name") in _ANSWER_EVENTS for event in _objects(span["events"])):
         return True
-    return any(key.startswith(_SAID) for key in attributes)
+    return any(key.startswith(_ANSWER_ATTRIBUTES) for key in attributes)
 
 
 def _spans(export: JsonObject, problems: Problems) -> Iterator[JsonObject]:
@@ -80,7 +82,7 @@ def _spans(export: JsonObject, problems: Problems) -> Iterator[JsonObject]:
                     for _, each in _parts(span, at, ("events",), problems)
                 ]
                 if not isinstance(span.get("attributes"), Mapping):
-                    list(_parts(span, at, ("attributes",), problems))  # reports what is wrong
+                    list(_parts(span, at, ("attributes",), problems))  # records the problems
                 yield {
                     "otlp": True,
                     "traceId": _first(span, "traceId", "trace_id"),
@@ -99,9 +101,9 @@ _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 
 
 def _parts(value: JsonObject, at: str, names: tuple[str, ...], problems: Problems) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the objects of the list under the first of these keys that is there, each with its path.
+    """Yield the objects of the list under the first of these keys that has a value, each with its path.
 
-    Anything else than a list of objects, and another value than null, is recorded as a problem.
+    A value that is neither null nor a list of objects is recorded as a problem.
     """
     name = next((name for name in names if value.get(name) not in (None, "")), names[0])
     listed = value.get(name)
@@ -120,7 +122,7 @@ def _first(value: JsonObject, *names: str) -> JsonValue:
 
 
 def _moment(value: JsonValue) -> JsonValue:
-    """Return nanoseconds, which JSON of protocol buffers writes as text, as a number."""
+    """Return nanoseconds as a number; protocol buffers write them as text in JSON."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
@@ -152,12 +154,12 @@ def _plain(value: JsonValue) -> JsonValue:
 
 
 def is_otel(value: JsonObject) -> bool:
-    """Return True for a span of an OTLP export, or one of the SDK's JSON with attributes of these conventions."""
+    """Return True for a span of an OTLP export, or a span in the SDK's JSON with attributes of known conventions."""
     if value.get("otlp") is True:
         return True
     context, attributes = value.get("context"), value.get("attributes")
     is_span = isinstance(context, Mapping) and "span_id" in context and isinstance(attributes, Mapping)
-    return is_span and any(key.startswith(_OURS) for key in cast(JsonObject, attributes))
+    return is_span and any(key.startswith(_PREFIXES) for key in cast(JsonObject, attributes))
 
 
 def read_otel(value: JsonObject) -> LogRecord:
@@ -173,11 +175,11 @@ def read_otel(value: JsonObject) -> LogRecord:
     is_error = str(code).upper() in ("2", "ERROR", "STATUS_CODE_ERROR")
     message = _first(cast(JsonObject, status), "message", "description")
     failure = str(message or "status ERROR") if is_error else None
-    if not any(key.startswith(_OURS) for key in attributes) and not _objects(value.get("events")):
+    if not any(key.startswith(_PREFIXES) for key in attributes) and not _objects(value.get("events")):
         phoenix = read_phoenix({**value, "parent_id": None, "start_time": None, "end_time": None})
         fields = {**phoenix.fields, **_times(value)}
         return replace(phoenix, shape="OpenTelemetry", fields=fields, step=cast(str | None, step), failure=failure)
-    for event in _objects(value.get("events")):  # a newer form has the messages there
+    for event in _objects(value.get("events")):  # newer instrumentations record the messages in this event
         if event.get("name") == "gen_ai.client.inference.operation.details":
             attributes = {**attributes, **_attributes(event.get("attributes"))}
     fields, notes = _fields(value, attributes), _count_notes(attributes)
@@ -195,7 +197,7 @@ def _times(value: JsonObject) -> dict[str, Found]:
 
 def _fields(value: JsonObject, attributes: JsonObject) -> dict[str, Found]:
     line: JsonObject = {"context": value.get("context"), "name": value.get("name"), "attributes": attributes}
-    fields = found(
+    fields = find_fields(
         line,
         {
             "id": ("context.span_id", "context.trace_id"),
@@ -217,7 +219,7 @@ def _fields(value: JsonObject, attributes: JsonObject) -> dict[str, Found]:
 
 
 def _counts(attributes: JsonObject) -> dict[str, JsonValue]:
-    """Return the token counts of a span as they are written."""
+    """Return the token counts of a span, not yet checked."""
     counts = {
         "input_tokens": _first(attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
         "output_tokens": _first(attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
@@ -234,7 +236,7 @@ def _count_notes(attributes: JsonObject) -> tuple[str, ...]:
 
 
 def _said(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str, Found]:
-    """Return the prompt and the response, or all messages, in the first form that the span has."""
+    """Return the prompt and the response, or all messages, from the first known form in the span."""
     for key in ("pydantic_ai.all_messages", "all_messages_events"):
         if (said := _listed(attributes.get(key))) is not None:
             return {"messages": Found(_conversation(said), f"$.attributes.{key}", "recorded")}
@@ -255,7 +257,7 @@ def _said(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str, Fou
 
 
 def _with_system(said: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
-    """Return what was said with the system's instructions before it, unless they are there already."""
+    """Return the fields with the system's instructions before the messages, unless they are there already."""
     if raw in (None, "", []):
         return said
     listed = decoded(raw) if isinstance(raw, str) else raw
@@ -280,7 +282,7 @@ _PLACES = {
 
 
 def _of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
-    """Return what older forms record as events: one for each message, or one for the prompt and one for the answer."""
+    """Return the messages in the events of older forms: one for each message, or one for prompt and one for answer."""
     prompts: list[JsonValue] = []
     answers: list[JsonValue] = []
     for event in events:
@@ -304,10 +306,10 @@ def _of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
 
 
 def _listed(value: JsonValue) -> list[JsonValue] | None:
-    """Return messages, which are written as a list or as its JSON; None for anything else."""
-    found_list = decoded(value) if isinstance(value, str) else value
-    is_list = isinstance(found_list, list) and all(isinstance(each, Mapping) for each in found_list)
-    return found_list if is_list and isinstance(found_list, list) else None
+    """Return a list of messages, also from its JSON; None for any other value."""
+    messages = decoded(value) if isinstance(value, str) else value
+    is_list = isinstance(messages, list) and all(isinstance(each, Mapping) for each in messages)
+    return messages if is_list and isinstance(messages, list) else None
 
 
 def _entity(value: JsonValue) -> JsonValue:
@@ -329,7 +331,7 @@ def _entity(value: JsonValue) -> JsonValue:
 
 
 def _conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
-    """Return messages of the conventions, whose `parts` hold texts, calls and results, as those of OpenAI's API."""
+    """Return messages with `parts` (texts, calls and results) as messages of OpenAI's API."""
     made: list[JsonValue] = []
     for message in _objects(messages):
         role = str(message.get("role") or "assistant")
@@ -372,7 +374,7 @@ _MEDIA = ("image", "audio", "video")
 
 
 def _list_of(value: JsonValue) -> list[JsonValue]:
-    """Return a list, which may be written as JSON; any other value as its only item, () without one."""
+    """Return a list, also from its JSON; any other value as its only item, [] for an empty one."""
     inner = decoded(value) if isinstance(value, str) else None
     value = value if inner is None else inner
     return list(value) if isinstance(value, list | tuple) else [] if value in (None, "") else [value]
@@ -383,7 +385,7 @@ def _type(part: JsonValue) -> str:
 
 
 def _content(parts: Sequence[JsonValue]) -> JsonValue:
-    """Return what parts say, without calls and their results: one text if all are texts, else the parts."""
+    """Return parts without calls and their results, as one text if all are texts."""
     said = [_part(part) for part in parts if _type(part) not in (*_CALLS, *_RESULTS)]
     texts = [part if isinstance(part, str) else _first(part, "content", "text") for part in said
              if isinstance(part, str) or (isinstance(part, Mapping) and _type(part) == "text")]  # fmt: skip
@@ -393,7 +395,7 @@ def _content(parts: Sequence[JsonValue]) -> JsonValue:
 
 
 def _part(part: JsonValue) -> JsonValue:
-    """Return a part with a type that is known: media by what they are, any other as data."""
+    """Return a part with a known type: media by their modality, unknown types as `data-TYPE`."""
     if not isinstance(part, Mapping):
         return part
     type_ = _type(part)

@@ -1,4 +1,4 @@
-"""Read one line of a log, of whatever program, as an answer to judge; what was said has many forms."""
+"""Read one line of a log, of any known program, as an answer to judge."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -42,10 +42,10 @@ _PAIR = 2
 
 
 def read_spoken(value: JsonValue, at: str, names: Sequence[str]) -> Spoken | None:
-    """Return a text or messages; None if it is not known where in the value they are.
+    """Return the text or the messages in a value; None if it is not known where they are.
 
-    `names` are the keys that usually hold the text. Raises MessageError for a message that is not understood, and for
-    several texts of which none is more likely than the others.
+    `names` are the keys that usually hold the text. Raises MessageError for a message that cannot be read, and for
+    several texts that may be meant.
     """
     if isinstance(value, str):
         inner = decoded(value)
@@ -56,7 +56,7 @@ def read_spoken(value: JsonValue, at: str, names: Sequence[str]) -> Spoken | Non
 
 
 def _in_text(inner: JsonObject | list[JsonValue], at: str, names: Sequence[str]) -> Spoken | None:
-    """Return what the JSON in a text says; None if the text may as well be an answer in JSON."""
+    """Return the text or the messages in JSON; None if the JSON itself may be the answer."""
     is_wrapped = isinstance(inner, Mapping) and len(inner) == 1 and next(iter(inner)) in names
     return read_spoken(inner, at, names) if is_wrapped or _is_dialogue(inner) else None
 
@@ -118,7 +118,7 @@ def _in_choices(choices: Sequence[JsonValue], at: str, names: Sequence[str]) -> 
 
 
 def _named_text(value: JsonObject, at: str, names: Sequence[str]) -> Spoken | None:
-    """Return the text under the one key that usually holds it, or under the only key there is."""
+    """Return the text under the only key of an object, or under the only one of `names` that has a text."""
     texts = {key: item for key, item in value.items() if isinstance(item, str)}
     if len(value) == 1:
         return next(iter(texts.values()), None)
@@ -143,7 +143,8 @@ _UNKNOWN = "name the fields with --map FIELD=PATH, such as --map prompt=PATH --m
 class LoggedAnswer(Struct, frozen=True):
     """One logged answer, with what the log says about the call.
 
-    `mapped` are the fields of `--map` that the line has. `notes` are about the whole log; equal ones are reported once.
+    `mapped` are the fields of `--map` with a value in the line. `notes` are about the whole log; repeated notes are
+    reported once.
     """
 
     given: EvaluationInput
@@ -152,7 +153,7 @@ class LoggedAnswer(Struct, frozen=True):
 
 
 class TraceStep(Struct, frozen=True):
-    """A line that is a part of a longer trace, which has an answer of its own; `kind` is such as `langfuse span`."""
+    """A line that is only a part of a longer trace; `kind` names it, such as `Langfuse span observation`."""
 
     kind: str
 
@@ -163,16 +164,16 @@ LoggedLine: TypeAlias = LoggedAnswer | TraceStep
 def read_logged(value: object, *, paths: LogMap | None = None, extra: Extra = "error") -> LoggedLine:
     """Return the answer on a line of a log, recognised by its keys; `paths` override where its fields are.
 
-    Raises EvalFileError with every problem, at paths in the line: a line of unknown shape, one without an answer,
-    values of a wrong type, and, with `extra="error"`, keys of a service's own log that are not known.
+    Raises EvalFileError with every problem and its path in the line: an unknown shape, a missing answer, values of a
+    wrong type, and, with `extra="error"`, unknown keys of a service's own log.
     """
     return _read(value, paths or {}, lambda reader: reader.read(extra))
 
 
 def read_conversation(value: object, *, paths: LogMap | None = None) -> LoggedLine:
-    """Return what was said on a line of a log: as `read_logged`, with an empty answer if the line has none.
+    """Return the conversation on a line of a log: as `read_logged`, with an empty answer if the line has none.
 
-    Keys that are not known are left out. Raises EvalFileError with every problem, also that nothing was asked.
+    Unknown keys are skipped. Raises EvalFileError with every problem, also for a line without a question.
     """
     return _read(value, paths or {}, lambda reader: reader.read_conversation())
 
@@ -204,7 +205,7 @@ def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
 
 
 def is_export(value: JsonObject) -> bool:
-    """Return True for a line that another program exported."""
+    """Return True for a line of an export of another program."""
     return any(is_shape(value) for is_shape, _ in _SHAPES)
 
 
@@ -213,14 +214,14 @@ def _record(value: JsonObject) -> LogRecord:
 
 
 class _Reader:
-    """The reading of one record, with its problems."""
+    """A reader of one record, which collects its problems."""
 
     def __init__(self, line: JsonObject, record: LogRecord, problems: Problems) -> None:
         self._line, self._record, self._problems = line, record, problems
         self._notes = list(record.notes)
 
     def read(self, extra: Extra) -> LoggedAnswer:
-        """Return the answer; without one, or with a wrong value, a problem is recorded."""
+        """Return the answer; a missing answer or a wrong value is recorded as a problem."""
         fields = self._fields(extra)
         if "response" not in fields:
             self._no_answer()
@@ -231,7 +232,7 @@ class _Reader:
         return LoggedAnswer(given, notes=tuple(self._notes))
 
     def read_conversation(self) -> LoggedAnswer:
-        """Return what was said, with an empty answer if there is none."""
+        """Return the conversation, with an empty answer if there is none."""
         given = EvaluationInput.read({"response": "", **self._fields(None)}, self._problems, "$")
         if not self._problems.found and not given.prompt and not any(m.role == "user" for m in given.message_history):
             self._problems.add("$", f"has no question; this line has the keys {keys_of(self._line)}", allowed=_UNKNOWN)
@@ -258,7 +259,7 @@ class _Reader:
         return given
 
     def _call(self) -> dict[str, JsonValue]:
-        """Return what the log says about the call: model, duration, usage, cost, and tags."""
+        """Return the logged facts about the call: model, duration, usage, cost, and tags."""
         fields = self._record.fields
         call: dict[str, JsonValue] = {
             name: self._number(fields[name]) for name in ("duration_ms", "cost_usd") if name in fields
@@ -275,7 +276,7 @@ class _Reader:
         return call
 
     def _tags(self, field: Found) -> JsonValue:
-        """Return tags; programs write them as a list, or as a text that holds one."""
+        """Return tags; programs write them as a list, as its JSON, or as one text."""
         tags = decoded(field.value) or field.value if isinstance(field.value, str) else field.value
         listed = [tags] if isinstance(tags, str) else tags
         if isinstance(listed, list) and all(isinstance(tag, str) for tag in listed):
@@ -325,7 +326,7 @@ class _Reader:
         return metadata
 
     def _said(self, given: JsonObject) -> dict[str, JsonValue]:
-        """Return the prompt, the history and the answer, which one conversation may hold together."""
+        """Return the prompt, the history and the answer, from separate fields or from one conversation."""
         fields = self._record.fields
         said: dict[str, JsonValue] = {}
         try:
@@ -350,7 +351,7 @@ class _Reader:
         return said
 
     def _before(self, field: Found | None, said: dict[str, JsonValue]) -> tuple[Message, ...]:
-        """Return the messages of an input; one that is only a text becomes the prompt."""
+        """Return the messages of an input; an input that is a text is set as the prompt in `said`, without messages."""
         if field is None or field.form == "own":
             return ()
         spoken = read_spoken(field.value, field.at, INPUTS)
@@ -375,7 +376,7 @@ class _Reader:
         raise MessageError(field.at, what, f"name the answer with --map response={path}")
 
     def _conversation(self, messages: Sequence[Message], *, has_answer: bool) -> dict[str, JsonValue]:
-        """Split messages at the answer: the last thing said after the user's last message."""
+        """Return the history and the answer: the assistant's last text after the user's last message."""
         if has_answer:
             return {"message_history": cast(JsonValue, tuple(messages))}
         last_user = max((place for place, each in enumerate(messages) if each.role == "user"), default=-1)
@@ -387,7 +388,7 @@ class _Reader:
         return cast(dict[str, JsonValue], {"message_history": history, "response": messages[place]})
 
     def _no_answer(self) -> None:
-        """Record why there is no answer: a failure that was logged, a question without reply, or an unknown shape."""
+        """Record why there is no answer: a logged failure, a question without an answer, or an unknown shape."""
         record, problems = self._record, self._problems
         if problems.found:
             return
@@ -400,7 +401,7 @@ class _Reader:
             near = next(filter(_is_like_answer, record.unread), None)
             what = f"the answer, `response`, is missing; this line has the keys {keys}"
             if record.shape == "own" and self._line.get("response", "") is None:
-                problems.add("$.response", "is null; an agent that answered nothing gave an empty text")
+                problems.add("$.response", "is null; if the agent answered nothing, write an empty text")
                 return
             if record.shape != "own":
                 what = f"is an export of {record.shape} without an answer; this line has the keys {keys}"
@@ -408,7 +409,7 @@ class _Reader:
 
     def _refuse(self, unread: Sequence[str]) -> None:
         """Record unknown keys of a service's own log as problems."""
-        ways = "keep such keys with --extra metadata, or name what they are with --map FIELD=PATH"
+        ways = "store such keys with --extra metadata, or map them to fields with --map FIELD=PATH"
         for place, key in enumerate(unread):
             advice = None if place else ways
             near = nearest(snake_case(key), NAMES)

@@ -1,11 +1,11 @@
-"""Langfuse, LangSmith, OpenAI and Phoenix: what these services export, and their clients write."""
+"""Exports of Langfuse, LangSmith, OpenAI and Phoenix, and lines that their clients write."""
 
 import re
 from collections.abc import Mapping
 from typing import cast
 
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import Found, LogRecord, at_path, found, milliseconds_between
+from agentv.types.log_shapes.fields import Found, LogRecord, at_path, find_fields, milliseconds_between
 
 _TYPES = frozenset(
     "SPAN GENERATION EVENT AGENT TOOL CHAIN RETRIEVER EVALUATOR EMBEDDING GUARDRAIL".split()  # noqa: SIM905 - a list of words
@@ -14,7 +14,7 @@ _MARKS = ("htmlPath", "bookmarked", "public", "projectId", "project_id")
 
 
 def is_langfuse(value: JsonObject) -> bool:
-    """Return True for an observation, a trace, or a trace with its observations as one object."""
+    """Return True for an observation or a trace of Langfuse, or an object of a trace and its observations."""
     trace = value.get("trace")
     if isinstance(trace, Mapping) and isinstance(value.get("observations"), list):
         return True
@@ -28,9 +28,9 @@ def _is_observation(value: JsonObject) -> bool:
 
 
 def read_langfuse(value: JsonObject) -> LogRecord:
-    """Return the fields of a trace or of an observation; one with a parent is a step of its trace."""
+    """Return the fields of a trace or an observation; an observation with a parent is a step of its trace."""
     root = "trace." if isinstance(value.get("trace"), Mapping) else ""
-    fields = found(
+    fields = find_fields(
         value,
         {
             "id": f"{root}id",
@@ -76,29 +76,29 @@ def _step(value: JsonObject) -> str | None:
 
 
 _THREADS = ("session_id", "thread_id", "conversation_id")
-"""The keys of a run's metadata that group runs into a conversation; a run's own `session_id` is its project."""
+"""The metadata keys that group runs into a conversation; the `session_id` of the run itself is its project."""
 
 
 def is_langsmith(value: JsonObject) -> bool:
-    """Return True for a run."""
+    """Return True for a run of LangSmith."""
     return "run_type" in value and ("inputs" in value or "outputs" in value)
 
 
 def read_langsmith(value: JsonObject) -> LogRecord:
-    """Return the fields of a run; one with a parent is a step of its trace."""
-    held = ("extra.metadata", "custom_metadata", "metadata")
-    fields = found(
+    """Return the fields of a run; a run with a parent is a step of its trace."""
+    metadata = ("extra.metadata", "custom_metadata", "metadata")
+    fields = find_fields(
         value,
         {
             "id": ("id", "run_id"),
             "prompt": "inputs",
             "response": "outputs",
-            "session_id": ("thread_id", *(f"{place}.{key}" for place in held for key in _THREADS)),
+            "session_id": ("thread_id", *(f"{place}.{key}" for place in metadata for key in _THREADS)),
             "timestamp": "start_time",
-            "model": tuple(f"{place}.ls_model_name" for place in held),
+            "model": tuple(f"{place}.ls_model_name" for place in metadata),
             "usage": ("outputs.usage_metadata", "usage_metadata", "token_usage"),
             "cost_usd": ("total_cost", "outputs.usage_metadata.total_cost", "costs.total_cost"),
-            "metadata": held,
+            "metadata": metadata,
             "metadata.name": "name",
             "tags": "tags",
         },
@@ -116,13 +116,13 @@ def read_langsmith(value: JsonObject) -> LogRecord:
 
 
 _ADVICE = (
-    "stored completions come without their question; add `messages`, the result of "
-    "client.chat.completions.messages.list(id), to give it to judges"
+    "stored completions do not contain the question; add it for judges as `messages`, the result of "
+    "client.chat.completions.messages.list(id)"
 )
 
 
 def is_openai(value: JsonObject) -> bool:
-    """Return True for a completion, a response, or an object `{request, response}` with one of them."""
+    """Return True for a completion or a response of OpenAI, or an object `{request, response}` with one of them."""
     return _is_reply(value) or _is_reply(value.get("response"))
 
 
@@ -141,7 +141,7 @@ def read_openai(value: JsonObject) -> LogRecord:
     at, reply = ("response.", inner) if is_pair and isinstance(inner, Mapping) else ("", value)
     is_response = reply.get("object") == "response"
     places = ("request.messages", "request.input", "messages", "input") if is_pair else ("messages", "input")
-    fields = found(
+    fields = find_fields(
         value,
         {
             "id": (f"{at}id", "id"),
@@ -166,20 +166,20 @@ _COLUMN = "attributes."
 
 
 def is_phoenix(value: JsonObject) -> bool:
-    """Return True for a span, nested or as a row of a data frame."""
+    """Return True for a span of Phoenix, as a nested object or as a row of a data frame."""
     context = value.get("context")
     is_span = isinstance(context, Mapping) and "span_id" in context and isinstance(value.get("attributes"), Mapping)
     return is_span or ("span_kind" in value and any(key.startswith(_COLUMN) for key in value))
 
 
 def read_phoenix(value: JsonObject) -> LogRecord:
-    """Return the fields of a span; one with a parent is a step of its trace."""
+    """Return the fields of a span; a span with a parent is a step of its trace."""
     columns = {key.removeprefix(_COLUMN): item for key, item in value.items() if key.startswith(_COLUMN)}
     given = value.get("attributes")
     attributes = nested_attributes(given if isinstance(given, Mapping) else columns)
     rest = {key: item for key, item in value.items() if not key.startswith(_COLUMN)}
     line: dict[str, JsonValue] = {**rest, "attributes": attributes}
-    fields = found(
+    fields = find_fields(
         line,
         {
             "id": ("context.span_id", "context.trace_id", "id"),
@@ -215,7 +215,7 @@ def read_phoenix(value: JsonObject) -> LogRecord:
 
 
 def _messages(value: JsonValue) -> JsonValue:
-    """Return messages of OpenInference, in which each level is wrapped in an object, as those of OpenAI's chat API."""
+    """Return messages of OpenInference, which wrap each level in an object, as messages of OpenAI's chat API."""
     items = value if isinstance(value, list | tuple) else []
     return [_message(inner) for item in items for inner in [_unwrapped(item, "message")] if isinstance(inner, Mapping)]
 
@@ -238,7 +238,7 @@ _INDEX = re.compile(r"\d+")
 
 
 def nested_attributes(value: JsonValue) -> JsonValue:
-    """Return attributes with their dotted keys as nested objects and lists, however much of them is nested already."""
+    """Return attributes with dotted keys as nested objects and lists, merged with objects that are nested already."""
     if isinstance(value, list | tuple):
         return [nested_attributes(item) for item in value]
     if not isinstance(value, Mapping):

@@ -1,5 +1,5 @@
-"""Messages as the programs of the world write them, read as Message: one file per shape, recognised by its keys.
+"""Readers of messages of other programs: one file per shape, recognised by its keys.
 
-`reading` chooses the shape. What is not understood is a MessageError with its place, never an empty message. No file
-imports a framework: objects are read by their fields. Messages that agentv wrote itself are read by `messages_json`.
+`reading` chooses the shape. A message that cannot be read raises MessageError with its place and never becomes an empty
+one. No file imports a framework: objects are read by their fields. `messages_json` reads agentv's own messages.
 """

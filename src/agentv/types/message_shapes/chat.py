@@ -1,9 +1,9 @@
 """Messages with `role` and `content`: ours, OpenAI's chat API, Anthropic's content blocks, the AI SDK's messages.
 
-Each step of a message (`step-start`) becomes a message, so that what was said last is the answer.
+Each step of a message (`step-start`) becomes a message, so that the last one is the answer.
 
-A message with nothing that could be read is refused if any other of its keys has a value, and so is one with a key that
-looks like tool calls and is none.
+A message without content and calls is refused if an unknown key has a value. So is any message with an unknown key that
+looks like tool calls.
 """
 
 import re
@@ -39,7 +39,7 @@ def read_ui_message(value: JsonObject, at: str) -> tuple[Message, ...]:
     steps = _steps(parts, f"{at}.parts")
     if not any(said or calls for said, calls in steps):
         steps = [([], list(beside))]
-        content = read_said(value, at, has_calls=bool(beside))
+        content = content_of_message(value, at, has_calls=bool(beside))
         return (_message(role, content, beside, value),)
     known = {call.id for _, calls in steps for call in calls}
     steps[0][1].extend(call for call in beside if call.id is None or call.id not in known)
@@ -91,7 +91,7 @@ _INVALID_CALLS = ("invalid_tool_calls", "invalidToolCalls")
 _CALL_ID = ("tool_call_id", "toolCallId", "call_id", "tool_use_id")
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _READ = frozenset({"role", "parts", *CONTENT_KEYS, *_CALLS, *_ONE_CALL, *_INVALID_CALLS, *_CALL_ID, *_REASONING})
-_BESIDE = frozenset(
+_ABOUT_MESSAGE = frozenset(
     {
         *("id", "type", "name", "refusal", "audio", "timestamp", "createdAt", "created_at", "metadata", "status"),
         *("model", "usage", "stop_reason", "stop_sequence", "stop_details", "finish_reason", "logprobs", "index"),
@@ -100,11 +100,11 @@ _BESIDE = frozenset(
         *("providerOptions", "providerMetadata", "experimental_attachments", "tool_call_chunks", "chunk_position"),
     }
 )
-"""Keys that say something about a message, not what it says."""
+"""Keys with facts about a message, which are not its content."""
 
 _ALL_CALLS = frozenset({*_CALLS, *_ONE_CALL, *_INVALID_CALLS})
 _LIKE_CALLS = re.compile(r"tool|call|function", re.IGNORECASE)
-_KNOWN = _READ | _BESIDE | {"tool_name", "toolName", "tool_kind"}
+_KNOWN = _READ | _ABOUT_MESSAGE | {"tool_name", "toolName", "tool_kind"}
 ADVICE = "write {role, content, tool_calls: [{tool, input, output}]}"
 
 
@@ -118,7 +118,7 @@ def read_chat(value: JsonObject, at: str) -> Message:
     metadata = value.get("metadata")
     return Message(
         role=role,
-        content=read_said(value, at, has_calls=bool(calls)),
+        content=content_of_message(value, at, has_calls=bool(calls)),
         name=optional_text(first(value, "name", "tool_name", "toolName")),
         tool_calls=calls,
         tool_call_id=optional_text(first(value, *_CALL_ID)),
@@ -128,7 +128,7 @@ def read_chat(value: JsonObject, at: str) -> Message:
 
 
 def read_calls(value: JsonObject, at: str) -> tuple[ToolCall, ...]:
-    """Return the tool calls beside a message's content, each once. Raises MessageError for what only looks like one."""
+    """Return the tool calls beside a message's content, each once. Raises MessageError for an unknown form of calls."""
     for key in value.keys() - _KNOWN:
         if value[key] and _LIKE_CALLS.search(key):
             raise MessageError(f"{at}.{key}", "is not understood", ADVICE)
@@ -141,26 +141,26 @@ def read_calls(value: JsonObject, at: str) -> tuple[ToolCall, ...]:
 
 
 def without_repeats(calls: list[ToolCall]) -> list[ToolCall]:
-    """Return calls without those whose id an earlier one has."""
+    """Return calls without those that have the id of an earlier call."""
     seen: set[str] = set()
-    kept = []
+    unique = []
     for call in calls:
         if call.id is None or call.id not in seen:
-            kept.append(call)
+            unique.append(call)
         if call.id is not None:
             seen.add(call.id)
-    return kept
+    return unique
 
 
-def read_said(value: JsonObject, at: str, *, has_calls: bool) -> Content | None:
-    """Return what a message says, its reasoning as a part before it. Raises MessageError if nothing was understood."""
+def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Content | None:
+    """Return a message's content, after a part with its reasoning. Raises MessageError if nothing could be read."""
     said = value.get("content")
     if isinstance(said, str) and said and _OTHER_CONTENT.isdisjoint(value):
         return said
-    key = next((key for key in CONTENT_KEYS if not _is_nothing(value.get(key))), "content")
+    key = next((key for key in CONTENT_KEYS if not _is_empty(value.get(key))), "content")
     content = read_content(value.get(key), f"{at}.{key}")
     if not content:
-        content = _said_elsewhere(value) or content
+        content = _refusal_or_transcript(value) or content
     thoughts = [item for item in (value.get(key) for key in _REASONING) if isinstance(item, str) and item]
     if not content and not has_calls and not thoughts:
         _check_empty(value, at)
@@ -173,7 +173,7 @@ def read_said(value: JsonObject, at: str, *, has_calls: bool) -> Content | None:
     return joined(parts)
 
 
-def _said_elsewhere(value: JsonObject) -> str | None:
+def _refusal_or_transcript(value: JsonObject) -> str | None:
     """Return a refusal, or the transcript of a spoken answer."""
     audio = value.get("audio")
     spoken = audio.get("transcript") if isinstance(audio, Mapping) else None
@@ -181,8 +181,10 @@ def _said_elsewhere(value: JsonObject) -> str | None:
 
 
 def _check_empty(value: JsonObject, at: str) -> None:
-    """Raise MessageError for a message without content, unless it says itself that it has none."""
-    unread = [key for key, item in value.items() if key not in _READ and key not in _BESIDE and not _is_nothing(item)]
+    """Raise MessageError for a message without content, unless a known key shows that it is empty."""
+    unread = [
+        key for key, item in value.items() if key not in _READ and key not in _ABOUT_MESSAGE and not _is_empty(item)
+    ]
     if unread:
         keys = ", ".join(map(repr, unread))
         raise MessageError(at, f"has no content, and its {keys} {_verb(unread)} not understood", ADVICE)
@@ -190,7 +192,7 @@ def _check_empty(value: JsonObject, at: str) -> None:
         raise MessageError(at, "has neither content nor tool calls", ADVICE)
 
 
-def _is_nothing(item: JsonValue) -> bool:
+def _is_empty(item: JsonValue) -> bool:
     return item is None or item in ("", [], (), {})
 
 

@@ -1,4 +1,4 @@
-"""Parts that the shapes share: roles, tool calls, content parts and results of tools."""
+"""Readers of parts that several shapes have: roles, tool calls, content parts and results of tools."""
 
 import json
 from collections.abc import Mapping
@@ -44,11 +44,11 @@ _OTHER_PARTS = frozenset(
         *("tool-approval-request", "tool-approval-response"),
     }
 )
-"""Types of parts that are stored as they are."""
+"""Types of parts that are stored unchanged."""
 
 
 def first(fields: JsonObject, *names: str) -> JsonValue:
-    """Return the first value that is not None, by the order of the names."""
+    """Return the value of the first name that has one; None if no name has."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
@@ -76,9 +76,9 @@ def is_result_part(type_: str) -> bool:
 
 
 def tool_call_from_json(value: JsonValue) -> ToolCall | None:
-    """Read a tool call by any of its names: ours, the PRD's (`toolName`, `args`), OpenAI's (`function.name`).
+    """Read a tool call with our keys, the PRD's (`toolName`, `args`) or OpenAI's (`function.name`).
 
-    Return None for anything without the name of a tool.
+    Return None for a value without the name of a tool.
     """
     if not isinstance(value, Mapping):
         return None
@@ -101,7 +101,7 @@ def tool_call_from_json(value: JsonValue) -> ToolCall | None:
 
 
 def _duration_ms(value: JsonObject) -> float | None:
-    """Return how long a call took, in milliseconds: as it is written, or from its start to its end."""
+    """Return the duration of a call in milliseconds: the written one, or the time from its start to its end."""
     written = first(value, "duration_ms", "durationMs")
     if isinstance(written, int | float) and not isinstance(written, bool):
         return float(written) if written >= 0 else None
@@ -110,7 +110,7 @@ def _duration_ms(value: JsonObject) -> float | None:
 
 
 def milliseconds_between(began: str, ended: str) -> float | None:
-    """Return the time between two moments in ISO 8601; None if they cannot be compared, or are in another order."""
+    """Return the time between two moments in ISO 8601; None if they cannot be compared, or `ended` is earlier."""
     try:
         passed = (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds() * 1000
     except (ValueError, TypeError):
@@ -119,7 +119,7 @@ def milliseconds_between(began: str, ended: str) -> float | None:
 
 
 def _parsed(arguments: str) -> JsonValue:
-    """Parse arguments that are sent as a JSON text; any other text stays one."""
+    """Parse arguments in JSON; any other text stays a text."""
     try:
         return cast(JsonValue, json.loads(arguments))
     except (ValueError, RecursionError):
@@ -136,14 +136,14 @@ def read_tool_call(value: JsonValue, at: str) -> ToolCall:
 
 
 def read_tool_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
-    """Read a list of tool calls; None is an empty one. Raises MessageError for anything else."""
+    """Read a list of tool calls; None is an empty list. Raises MessageError for any other value."""
     if value is not None and not isinstance(value, list | tuple):
         raise MessageError(at, f"must be a list of tool calls, but is {_shown(value)}")
     return tuple(read_tool_call(call, f"{at}[{index}]") for index, call in enumerate(value or ()))
 
 
 def read_invalid_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
-    """Read calls that the framework refused to make; their output is the error."""
+    """Read calls that the framework did not make, because they were invalid; their output is the error."""
     calls = read_tool_calls(value, at)
     errors = [item.get("error") for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
     return tuple(
@@ -155,7 +155,7 @@ def read_invalid_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
 def read_content(value: JsonValue, at: str) -> Content | None:
     """Read a message's content: a text, a list of parts, or an object; numbers and booleans become text.
 
-    Raises MessageError for a part that is not understood.
+    Raises MessageError for a part that cannot be read.
     """
     if value is None or isinstance(value, str | Mapping):
         return value
@@ -165,7 +165,7 @@ def read_content(value: JsonValue, at: str) -> Content | None:
 
 
 def read_part(value: JsonValue, at: str) -> Part:
-    """Read one part of a content. Raises MessageError if it is not understood."""
+    """Read one part of a message's content. Raises MessageError for an unknown type."""
     if isinstance(value, str):
         return TextPart(value)
     if not isinstance(value, Mapping):
@@ -194,12 +194,12 @@ def _part_text(part: JsonObject, at: str) -> str:
 
 
 def reasoning_part(text: str) -> DataPart:
-    """Return the part for what a model thought before it answered."""
+    """Return a part with the reasoning of a model."""
     return DataPart("reasoning", {"text": text})
 
 
 def joined(parts: list[Part]) -> Content | None:
-    """Return parts as a content: one text if there are only texts, None without any."""
+    """Return parts as the content of a message: one text if all are texts, None if there are none."""
     if not parts:
         return None
     texts = [part.text for part in parts if isinstance(part, TextPart)]
@@ -209,7 +209,7 @@ def joined(parts: list[Part]) -> Content | None:
 def tool_message(
     output: JsonValue, *, call_id: str | None, tool: str | None, failed: bool = False, timestamp: str | None = None
 ) -> Message:
-    """Return the message with the result of a tool call."""
+    """Return a message with the result of a tool call."""
     content: Content | None = output if isinstance(output, str | Mapping) else None
     if failed or content is None:
         result = {"tool_call_id": call_id, "tool": tool, "output": output, "is_error": failed or None}

@@ -1,4 +1,4 @@
-"""Contents of Google's APIs, as google-genai and events of the Agent Development Kit hold them, in either spelling."""
+"""Contents of Google's APIs, as in google-genai and in events of the Agent Development Kit; snake_case or camelCase."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from agentv.types.messages import DataPart, Message, Part, TextPart, ToolCall
 
 _ROLES = ("model", "user", "system", "function")
 _NOT_SAID = frozenset({"thought", "thoughtSignature", "thought_signature"})
-_BESIDE = _NOT_SAID | {"videoMetadata", "video_metadata", "mediaResolution", "media_resolution"}
+_ABOUT_PART = _NOT_SAID | {"videoMetadata", "video_metadata", "mediaResolution", "media_resolution"}
 _DATA: Mapping[str, str] = {
     "inlineData": "inline_data",
     "fileData": "file_data",
@@ -19,7 +19,7 @@ _DATA: Mapping[str, str] = {
 
 
 def content_of(value: JsonObject) -> JsonObject | None:
-    """Return the content of an event, or a content itself; None for any other value."""
+    """Return the content of an event, or the value itself if it is a content; None for any other value."""
     content = value.get("content")
     if "author" in value and first(value, "invocation_id", "invocationId") is not None:
         return content if isinstance(content, Mapping) else {"parts": []}
@@ -34,7 +34,7 @@ def _is_part(part: JsonValue) -> bool:
 
 
 def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Message, ...]:
-    """Read an event or a content: a message, and one for each result of a tool. A streamed piece holds none.
+    """Read an event or a content: one message, and one more for each tool result. A partial event gives none.
 
     Raises MessageError, also for an event that is an error.
     """
@@ -70,7 +70,7 @@ def _part(part: JsonObject, at: str) -> Part:
     text = part.get("text")
     if isinstance(text, str):
         return reasoning_part(text) if part.get("thought") else TextPart(text)
-    known = {_DATA.get(key, key): item for key, item in part.items() if item is not None and key not in _BESIDE}
+    known = {_DATA.get(key, key): item for key, item in part.items() if item is not None and key not in _ABOUT_PART}
     for kind in _DATA.values():
         item = known.get(kind)
         if isinstance(item, Mapping):

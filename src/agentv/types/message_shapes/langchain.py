@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject
-from agentv.types.message_shapes.chat import read_calls, read_said
+from agentv.types.message_shapes.chat import content_of_message, read_calls
 from agentv.types.message_shapes.fields import optional_text, read_role, tool_message
 from agentv.types.messages import Message, Role
 
@@ -36,7 +36,7 @@ def read_langchain(fields: JsonObject, at: str) -> Message:
     """Read the fields of a message. Raises MessageError."""
     kind = str(fields["type"])
     if kind == "remove":
-        raise MessageError(at, "is a RemoveMessage, which says nothing", "return the messages of the graph's state")
+        raise MessageError(at, "is a RemoveMessage, which has no content", "return the messages of the graph's state")
     role = _ROLES.get(kind) or read_role(fields.get("role"), at)
     if fields.get("status") == "error":
         output = fields.get("content")
@@ -44,12 +44,12 @@ def read_langchain(fields: JsonObject, at: str) -> Message:
         return tool_message(output, call_id=optional_text(fields.get("tool_call_id")), tool=tool, failed=True)
     more = fields.get("additional_kwargs")
     beside = more if isinstance(more, Mapping) else {}
-    # Before LangChain 0.2 the calls were beside the message, as the API wrote them.
+    # Before LangChain 0.2 the calls were in `additional_kwargs`, in the form of the API.
     said = {**{key: item for key, item in beside.items() if not fields.get(key)}, **_known(fields)}
     calls = read_calls({key: item for key, item in said.items() if key != "artifact"}, at)
     return Message(
         role=role,
-        content=read_said(said, at, has_calls=bool(calls)),
+        content=content_of_message(said, at, has_calls=bool(calls)),
         name=optional_text(fields.get("name")),
         tool_calls=calls,
         tool_call_id=optional_text(fields.get("tool_call_id")),

@@ -14,11 +14,11 @@ from agentv.types.messages import Message
 
 TOO_DEEP = "[nested too deeply to be kept]"
 DEEPEST = 100
-"""The levels of a value that are kept; deeper ones become `TOO_DEEP`."""
+"""The maximum number of levels of a value; deeper ones are replaced by `TOO_DEEP`."""
 
 
 def plain_json(value: object) -> JsonValue | Message:
-    """Return a value as JSON; a Message stays one, bytes become base64, and an object without fields its `str`."""
+    """Return a value as JSON; a Message is unchanged, bytes become base64, and an object without fields its `str`."""
     return _plain(value, DEEPEST)
 
 
@@ -27,7 +27,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None), Message})
 
 def _plain(value: object, levels: int) -> JsonValue:
     kind = type(value)
-    if kind in _SCALARS:  # JSON, by far the most frequent, needs no look at its classes
+    if kind in _SCALARS:  # most values are plain JSON, which these quick checks suffice for
         return value  # type: ignore[return-value]  # a Message is passed through
     if kind is dict and levels:
         return {str(key): _plain(item, levels - 1) for key, item in cast(dict[object, object], value).items()}
@@ -55,7 +55,7 @@ def _plain_object(value: object, levels: int) -> JsonValue:
         return {name: _plain(item, levels - 1) for name, item in fields}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, levels - 1) for item in value]
-    # An item of an openai-agents run holds the item of the API beside the whole agent.
+    # An item of an openai-agents run has the item of the API in `raw_item`, and a reference to the whole agent.
     item = getattr(value, "raw_item", None)
     return _plain(item, levels - 1) if item is not None else str(value)
 

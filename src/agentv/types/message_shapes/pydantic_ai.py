@@ -22,7 +22,7 @@ _RETRIES = frozenset({"retry-prompt", "retry-feedback"})
 
 
 def read_pydantic_ai(value: JsonObject, at: str) -> tuple[Message, ...]:
-    """Read a request, whose parts are a message each, or a response, which is one message. Raises MessageError."""
+    """Read a request, one message per part, or a response, one message. Raises MessageError."""
     parts = value.get("parts")
     if not isinstance(parts, list | tuple) or not all(isinstance(part, Mapping) for part in parts):
         raise MessageError(f"{at}.parts", "must be a list of message parts")
@@ -34,7 +34,7 @@ def read_pydantic_ai(value: JsonObject, at: str) -> tuple[Message, ...]:
 
 
 def _request_part(part: JsonObject, at: str) -> Message | None:
-    """Return the message of a part; None for one that only counts the tools or settings of the request."""
+    """Return the message of a part; None for a part that only changes tools or settings of the request."""
     kind, content = str(part.get("part_kind")), part.get("content")
     timestamp = optional_text(part.get("timestamp"))
     if kind == "user-prompt":
@@ -63,7 +63,7 @@ def _return(part: JsonObject) -> Message:
 
 
 def _response(places: list[tuple[str, JsonObject]], timestamp: str | None) -> tuple[Message, ...]:
-    """Return the message of a response, followed by the results of tools that the model's provider called itself."""
+    """Return the message of a response, followed by the results of tools that the model's provider called."""
     said: list[Part] = []
     calls: list[ToolCall] = []
     returned: list[Message] = []

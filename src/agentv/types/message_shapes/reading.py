@@ -1,4 +1,4 @@
-"""Read messages of any known shape: which shape one is, and how several of them become a conversation."""
+"""Read messages of any known shape: recognise the shape of each, and join them into a conversation."""
 
 from collections.abc import Iterable, Mapping
 
@@ -28,7 +28,7 @@ _OTHER_SHAPES = frozenset({"type", "kind", "lc", "data", "parts"})
 def read_messages(given: object, at: str) -> tuple[Message, ...]:
     """Read a list of messages, as JSON or as objects of a framework; `at` is its place in errors.
 
-    Raises MessageError with the place of what was not understood.
+    Raises MessageError with the place of the part that cannot be read.
     """
     if isinstance(given, str | Mapping | Message) or not isinstance(given, Iterable):
         raise MessageError(at, f"must be a list of messages, but is {_kind(given)}", ADVICE)
@@ -36,7 +36,7 @@ def read_messages(given: object, at: str) -> tuple[Message, ...]:
 
 
 def read_message(given: object, at: str) -> tuple[Message, ...]:
-    """Read one message, which may hold several of ours: its steps, or the results of several tools.
+    """Read one message, which may become several: one for each step, or for each of its tool results.
 
     Raises MessageError.
     """
@@ -45,11 +45,11 @@ def read_message(given: object, at: str) -> tuple[Message, ...]:
         return (value,)
     if not isinstance(value, Mapping):
         raise MessageError(at, f"is not a message, but {_kind(given)}", _SHAPES)
-    return tuple(map(_said_nothing, _read(value, at)))
+    return tuple(map(_with_content, _read(value, at)))
 
 
 def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
-    if "role" in value and _OTHER_SHAPES.isdisjoint(value):  # most messages: no need to look for another shape
+    if "role" in value and _OTHER_SHAPES.isdisjoint(value):  # most messages; no other shape has to be tried
         return (read_chat(value, at),)
     fields = fields_of(value)
     if fields is not None:
@@ -71,9 +71,9 @@ def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
 
 
 def read_answer(given: object, at: str) -> Message:
-    """Read the message that is an answer; one without a role is the assistant's. Raises MessageError.
+    """Read a message as an answer; a message without a role is the assistant's. Raises MessageError.
 
-    The steps of one message become one: what was said last, with the calls of all.
+    Several steps become one message: the last content, with the calls of all steps.
     """
     value = plain_json(given)
     is_unnamed = isinstance(value, Mapping) and not _has_own_role(value)
@@ -81,7 +81,7 @@ def read_answer(given: object, at: str) -> Message:
         value = {"role": "assistant", **value}
     messages = read_message(value, at)
     if isinstance(value, Mapping) and is_unnamed and value.keys().isdisjoint({"parts", *CONTENT_KEYS}):
-        # A message with neither role nor content says something only if it has calls.
+        # A value with neither role nor content is a message only if it has calls.
         messages = tuple(each for each in messages if each.content or each.tool_calls)
     if not messages:
         raise MessageError(at, "holds no message", ADVICE)
@@ -93,13 +93,13 @@ def _has_own_role(value: JsonObject) -> bool:
     return "role" in value or fields_of(value) is not None or value.get("kind") in KINDS or is_item(value)
 
 
-def _said_nothing(message: Message) -> Message:
-    """Return a message without content and calls with an empty text, so that it is stored as what it is."""
+def _with_content(message: Message) -> Message:
+    """Return a message with an empty text as content if it has neither content nor calls, so that it can be stored."""
     return replace(message, content="") if message.content is None and not message.tool_calls else message
 
 
 def _joined(messages: list[Message]) -> tuple[Message, ...]:
-    """Return messages with reasoning that stands alone put before what it led to."""
+    """Return messages with reasoning-only messages joined to the assistant's message that follows."""
     joined: list[Message] = []
     for message in messages:
         last = joined[-1] if joined else None

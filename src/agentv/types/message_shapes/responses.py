@@ -13,13 +13,13 @@ _OUTPUT = re.compile(r"(\w+)_(?:call_)?output")
 _NAMED = frozenset({"function", "custom_tool", "mcp"})
 _INPUTS = ("arguments", "input", "action", "actions", "operation", "queries", "code", "revised_prompt")
 _OUTPUTS = ("output", "outputs", "results", "result", "error")
-_KEPT = frozenset({"compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "program"})
+_STORED_AS_IS = frozenset({"compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "program"})
 
 
 def is_item(value: JsonObject) -> bool:
     """Return True for an item of the Responses API that is not a message."""
     kind = value.get("type")
-    known = isinstance(kind, str) and (kind in _KEPT or kind == "reasoning" or _CALL.fullmatch(kind))
+    known = isinstance(kind, str) and (kind in _STORED_AS_IS or kind == "reasoning" or _CALL.fullmatch(kind))
     return "role" not in value and bool(known or (isinstance(kind, str) and _OUTPUT.fullmatch(kind)))
 
 
@@ -28,7 +28,7 @@ def read_item(value: JsonObject, at: str) -> Message:
     kind = str(value["type"])
     if kind == "reasoning":
         return Message("assistant", (reasoning_part(_thoughts(value)),))
-    if kind in _KEPT:
+    if kind in _STORED_AS_IS:
         return Message("assistant", (DataPart(kind, {key: item for key, item in value.items() if key != "type"}),))
     call_id = optional_text(first(value, "call_id", "id"))
     call = _CALL.fullmatch(kind)

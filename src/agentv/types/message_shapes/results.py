@@ -1,7 +1,7 @@
-"""Results of frameworks as the parts of an answer, by the keys of ours: `text`, `output_messages`, `usage`, `model`.
+"""Results of frameworks as the parts of an answer, with our keys: `text`, `output_messages`, `usage`, `model`.
 
-They are recognised by their attributes or keys: no file imports a framework. Whole replies of model APIs are among
-them: a chat completion, a response, Google's candidates; JSON or an object of a vendor.
+They are recognised by their attributes or keys: no file imports a framework. Whole replies of model APIs are read too,
+as JSON or as objects: a chat completion, a response, Google's candidates.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ _OWN = ("text", "output_messages", "outputMessages")
 
 
 def read_result(given: object) -> Mapping[str, object] | None:
-    """Return what a framework returned as the parts of an answer; None for a value of no known shape.
+    """Return the result of a framework as the parts of an answer; None for an unknown shape.
 
-    A mapping that already has the keys of an answer is returned as it is. Raises MessageError for an empty list and for
-    a result that is a failure.
+    A mapping with our keys or with unknown ones is returned unchanged. Raises MessageError for an empty list and for a
+    failed result.
     """
     if isinstance(given, list | tuple) and not hasattr(given, "_fields"):
         return _of_list(given)
@@ -40,7 +40,7 @@ def read_result(given: object) -> Mapping[str, object] | None:
         return _of_crewai(given)
     messages = messages_of_reply(given, "the result")
     if messages is not None:
-        return {**_beside(given), "output_messages": messages}
+        return {**_facts_of(given), "output_messages": messages}
     if isinstance(getattr(given, "messages", None), list | tuple):
         return _of_state({name: getattr(given, name, None) for name in ("messages", "structured_response")})
     value = plain_json(given)
@@ -48,7 +48,7 @@ def read_result(given: object) -> Mapping[str, object] | None:
 
 
 def _of_mapping(given: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the parts of an answer; a mapping of no known shape as it is, for the error about its keys."""
+    """Return the parts of an answer; a mapping of an unknown shape unchanged, so that the error can list its keys."""
     if is_ai_sdk_result(given):
         return _of_ai_sdk(given)
     if any(given.get(name) is not None for name in _OWN):
@@ -59,7 +59,7 @@ def _of_mapping(given: Mapping[str, object]) -> Mapping[str, object]:
         return _of_state(given)
     messages = messages_of_reply(given, "the result")
     if messages is not None:
-        return {**_beside(given), "output_messages": messages}
+        return {**_facts_of(given), "output_messages": messages}
     return _of_message(cast(JsonValue, given)) or given
 
 
@@ -70,7 +70,7 @@ def is_ai_sdk_result(given: Mapping[str, object]) -> bool:
 
 
 def _of_ai_sdk(given: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the messages of the last step, which holds those of all, and the usage of each step as one request."""
+    """Return the messages of the last step, which has those of all steps; the usage counts each step as a request."""
     steps = cast(list[object], given["steps"])
     last = steps[-1]
     usage = usage_of_messages(steps)
@@ -89,20 +89,20 @@ def _of_list(given: list[object] | tuple[object, ...]) -> Mapping[str, object]:
 
 
 def _of_message(value: JsonValue, given: object = None) -> Mapping[str, object] | None:
-    """Return a message that stands alone; None for anything else."""
+    """Return the parts of an answer that is a single message; None for any other value."""
     if not isinstance(value, Mapping):
         return None
     known = value.get("role") in ROLE_NAMES or (value.get("kind") in KINDS and "parts" in value)
     if not known and fields_of(value) is None and content_of(value) is None:
         return None
-    return {**_beside(given or value), "output_messages": [value]}
+    return {**_facts_of(given or value), "output_messages": [value]}
 
 
 _MODEL_KEYS = ("model", "model_name", "model_version", "modelVersion")
 
 
-def _beside(given: object) -> Mapping[str, object]:
-    """Return what a reply of a model says beside its messages."""
+def _facts_of(given: object) -> Mapping[str, object]:
+    """Return the model, finish reason and usage of a model's reply, if known."""
     choices = member(given, "choices")
     ended = choices[0] if isinstance(choices, list | tuple) and choices else given
     named = {"model": _first_text(given, *_MODEL_KEYS)}
@@ -117,7 +117,7 @@ def _first_text(given: object, *names: str) -> str | None:
     return next((value for value in values if isinstance(value, str) and value), None)
 
 
-def _said(output: object) -> str:
+def _output_text(output: object) -> str:
     """Return a final output as text: an object as JSON, None as an empty text."""
     if output is None or isinstance(output, str):
         return output or ""
@@ -130,7 +130,12 @@ def _of_pydantic_ai(given: object) -> Mapping[str, object]:
     if callable(usage) and not hasattr(usage, "input_tokens"):  # a method before pydantic-ai 2
         usage = usage()
     last = next((message for message in reversed(messages) if member(message, "kind") == "response"), None)
-    return {**_beside(last), "text": _said(member(given, "output")), "output_messages": messages, "usage": usage}
+    return {
+        **_facts_of(last),
+        "text": _output_text(member(given, "output")),
+        "output_messages": messages,
+        "usage": usage,
+    }
 
 
 def _of_openai_agents(given: object) -> Mapping[str, object]:
@@ -138,7 +143,7 @@ def _of_openai_agents(given: object) -> Mapping[str, object]:
         raise MessageError("the result", "is still being streamed", "read all of its events first")
     usage = member(member(given, "context_wrapper"), "usage")
     return {
-        "text": _said(member(given, "final_output")),
+        "text": _output_text(member(given, "final_output")),
         "output_messages": given.to_input_list(),  # type: ignore[attr-defined]  # looked for above
         "usage": usage if usage is not None else usage_of_messages(member(given, "raw_responses")),
     }
@@ -166,14 +171,14 @@ def _listed(value: object) -> list[object]:
 
 
 def _of_state(state: Mapping[str, object]) -> Mapping[str, object]:
-    """Return an answer, or the state of a graph; its structured response is the text."""
+    """Return the state of a graph as the parts of an answer, its structured response as the text."""
     structured = state.get("structured_response")
     rest = {key: item for key, item in state.items() if key != "structured_response"}
-    return rest if structured is None else {**rest, "text": _said(structured)}
+    return rest if structured is None else {**rest, "text": _output_text(structured)}
 
 
 def messages_of_reply(given: object, at: str) -> list[object] | None:
-    """Return the messages, items or contents in a reply; None for a value that is no reply.
+    """Return the messages, items or contents in a reply; None for a value that is not a reply.
 
     Raises MessageError for a reply without an answer or with several.
     """

@@ -1,4 +1,4 @@
-"""The reasoning of a model, apart from its answer: `<think>` at the start of a text, and parts of a message."""
+"""Separation of a model's reasoning from its answer: `<think>` at the start of a text, and parts of a message."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ _TEXTS = ("text", "thinking", "reasoning", "reasoning_content", "content")
 
 
 def split_thinking(text: str) -> tuple[str, str | None]:
-    """Return a text without the `<think>…</think>` at its start, and what stands in it; None without it.
+    """Return a text without `<think>…</think>` at its start, and the reasoning in it, None if there is none.
 
-    A text that ends before `</think>` is reasoning only.
+    A text without the closing `</think>` is reasoning only.
     """
     start = _OPEN.match(text)
     if start is None:
@@ -24,7 +24,7 @@ def split_thinking(text: str) -> tuple[str, str | None]:
 
 
 def reasoning_of(messages: Sequence[Message]) -> str | None:
-    """Return the reasoning in the last assistant message; None if it has none."""
+    """Return the reasoning in the last assistant message; None if there is none."""
     last = next((message for message in reversed(messages) if message.role == "assistant"), None)
     parts = last.content if last is not None and isinstance(last.content, tuple) else ()
     thoughts = [part.value for part in parts if isinstance(part, DataPart) and part.type in REASONING_PARTS]

@@ -1,4 +1,4 @@
-"""Token counts by the names of any API or framework, and those that messages have beside what they say."""
+"""Token counts in the forms of APIs and frameworks, and those in messages."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _DETAILS: Mapping[str, tuple[str, ...]] = {
     "cached_input": ("cached_tokens", "cache_read", "cache_read_tokens"),
     "reasoning": ("reasoning_tokens", "reasoning"),
 }
-"""The names of counts that APIs put one level deeper, into `…_details`."""
+"""The names of counts inside the `…_details` objects of APIs."""
 
 _INPUT_DETAILS = ("input_tokens_details", "prompt_tokens_details", "input_token_details")
 _OUTPUT_DETAILS = ("output_tokens_details", "completion_tokens_details", "output_token_details", "details")
@@ -39,7 +39,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def read_usage(value: object) -> Usage | None:
-    """Return token counts by the names of any API, as JSON, as an object or as a list of them, whose sum it is.
+    """Return token counts in the form of any API: JSON, an object, or a list of these, which are summed.
 
     None if there is no count that is a whole number.
     """
@@ -59,7 +59,7 @@ def read_usage(value: object) -> Usage | None:
         deeper = _detail(given, places, _DETAILS[name])
         if name not in known and deeper:
             known[name] = deeper
-    usage = _with_parts_beside(Usage(**known), given)
+    usage = _with_separate_counts(Usage(**known), given)
     return usage if "total" in known else replace(usage, total=usage.input + usage.output)
 
 
@@ -74,8 +74,8 @@ def _detail(given: Mapping[str, object], places: tuple[str, ...], names: tuple[s
     return None
 
 
-def _with_parts_beside(usage: Usage, given: Mapping[str, object]) -> Usage:
-    """Add what Anthropic counts beside its input (the cache) and Google beside its output (thoughts)."""
+def _with_separate_counts(usage: Usage, given: Mapping[str, object]) -> Usage:
+    """Add the counts that are not part of the totals: Anthropic's cached input, and Google's thoughts."""
     if "input_tokens" in given:
         beside = map(given.get, ("cache_read_input_tokens", "cache_creation_input_tokens"))
         usage = replace(usage, input=usage.input + sum(int(count) for count in beside if _is_count(count)))
@@ -94,25 +94,25 @@ def _of_one_request(value: object) -> Usage | None:
 
 
 def usage_of_messages(items: object) -> Usage | None:
-    """Return the sum of the counts that messages have beside what they say; None if none of them has any.
+    """Return the sum of the token counts in messages; None if no message has any.
 
     Each message with counts is one request to a model.
     """
     if not isinstance(items, list | tuple):
         return None
-    return total_usage(map(_usage_beside, items))
+    return total_usage(map(_usage_of_message, items))
 
 
-def _usage_beside(item: object) -> Usage | None:
+def _usage_of_message(item: object) -> Usage | None:
     places = (item, member(item, "data"), member(item, "kwargs"))
-    found = (read_usage(member(place, name)) for place in places for name in _BESIDE)
+    found = (read_usage(member(place, name)) for place in places for name in _USAGE_KEYS)
     usage = next((each for each in found if each is not None and each.total), None)
     return None if usage is None else replace(usage, requests=usage.requests or 1)
 
 
-_BESIDE = ("usage", "usage_metadata", "usageMetadata")
+_USAGE_KEYS = ("usage", "usage_metadata", "usageMetadata")
 
 
 def member(value: object, name: str) -> object:
-    """Return a key of a mapping, or an attribute of any other object; None if there is none."""
+    """Return the value of a key of a mapping, or of an attribute of any other object; None if there is none."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

@@ -16,7 +16,7 @@ from agentv.types.usage import Usage
 class ResultKey(Struct, frozen=True, gc=False, omit_defaults=True):
     """The position of a row in a plan: suite path, case id, target name, trial (from 0), prompt.
 
-    `prompt` is the id of one of the suite's `prompts`; None for a suite without.
+    `prompt` is the id of one of the suite's `prompts`; None for a suite without prompts.
     """
 
     suite: str
@@ -47,7 +47,7 @@ class AnswerRef(Struct, frozen=True, gc=False):
 class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
     """The line of a log that an answer was read from; `line` counts from 1, 0 for an answer from Python.
 
-    `part` counts, from 1, the answers of one line. `digest` is that of the line's content, empty if it is not known.
+    `part` is the number, from 1, of the answer in its line. `digest` is a hash of the line's content, "" if not known.
     """
 
     file: str
@@ -57,9 +57,9 @@ class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What a target said, called and used in the last attempt of a call that failed. It is never scored.
+    """The output of a target in the last attempt of a call that failed. It is never scored.
 
-    `estimated` says that its tokens were estimated from its texts, because the vendor did not report them.
+    `estimated` is True if its tokens were estimated from its texts, because the vendor did not report them.
     """
 
     text: str = always("")
@@ -72,10 +72,10 @@ class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class AnsweredTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a target answered in one turn of a conversation.
+    """A target's answer in one turn of a conversation.
 
-    `start` is the index of the user's message in the answer's `output_messages`; those up to the next turn are the
-    target's own if `has_messages`, else one that is made of `text`. `duration_ms` is the time of the target.
+    `start` is the index of the user's message in the answer's `output_messages`. The messages after it, up to the next
+    turn, are the target's own if `has_messages`, else one message made from `text`. `duration_ms` is the target's time.
     """
 
     text: str
@@ -91,14 +91,15 @@ class AnsweredTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A target's answer for one result key, or its failure (`error` set, `text` empty).
 
-    `partial` is what the target said before it failed. `estimated` says that a part of `usage` was estimated.
-    `reasoning` is what the model thought before it answered; it is never part of `text`.
-    `attempt` is the number of the last repeat of the whole call, from 0. `cost_usd` is None when no price is known.
-    `answered_by` is the fallback target whose answer it is; None for the target's own. `repaired` says that lone
-    surrogates were replaced in its texts. `origin` is where a recorded answer was read: its `duration_ms` is None if
-    the log does not say it, and `given` has the keys of its input that neither the answer nor its case holds. `seq` is
-    the number of its line, None before it is written, and `run_id` is the run that called the target. `turns` are those
-    of a conversation that was held: `text` is then the last answer, `output_messages` are the messages of both sides.
+    `seq` is the number of its line, None before it is written; `run_id` is the run that called the target. `reasoning`
+    is the model's reasoning, which is never part of `text`. `attempt` is the number of the last repeat of the whole
+    call, from 0. `partial` is the output of a target that failed. `answered_by` is the fallback target that answered,
+    None for the target itself. `cost_usd` is None when no price is known; `estimated` is True if a part of `usage` was
+    estimated. `repaired` is True if lone surrogates were replaced in its texts.
+
+    A recorded answer has the `origin` that it was read from, `duration_ms` None if the log does not have it, and in
+    `given` the keys of its input that are neither in the answer nor in its case. For a conversation, `turns` are its
+    turns, `text` is the last answer, and `output_messages` are the messages of both sides.
     """
 
     schema: str = always(ANSWER_SCHEMA)

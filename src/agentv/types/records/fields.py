@@ -27,8 +27,8 @@ StoredScore: TypeAlias = Annotated[float, Meta(ge=-TOLERANCE, le=1 + TOLERANCE)]
 def always(default: T) -> T:
     """Return a field that is written even if it has its default value.
 
-    `omit_defaults` leaves out a declared default, but not the result of a factory. The factory is one in C, because
-    each record calls several (bench/echo_cases.py).
+    `omit_defaults` leaves out a declared default, but not the result of a factory. The factory is implemented in C,
+    because every record calls several (bench/echo_cases.py).
     """
     return msgspec.field(default_factory=repeat(default).__next__)
 
@@ -47,7 +47,7 @@ def rounded_ms(value: float | None) -> float | None:
 def to_ms(seconds: float) -> float:
     """Return a finite number of seconds in milliseconds, rounded to the microsecond, as it is stored.
 
-    Of whole microseconds this makes the same as `round` with digits, which writes and reads a text and takes longer
+    For whole microseconds the result is that of `round` with digits, which is slower: it formats and parses a text
     (bench/echo_cases.py).
     """
     return round(seconds * 1_000_000) / 1000

@@ -16,8 +16,8 @@ HumanScore: TypeAlias = str | bool | int | float
 class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One annotator's score of one criterion of the answer in `slot`.
 
-    `answer_key` and `answer_ref` are those of the judged answer: when a row is run again, it has another answer.
-    `seq` is the number of the label's line, None before it is written.
+    `answer_key` and `answer_ref` identify the labelled answer, as a row that is run again gets another answer. `seq` is
+    the number of the label's line, None before it is written.
     """
 
     schema: str = always(LABEL_SCHEMA)
@@ -59,11 +59,11 @@ class Feedback(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The position it was read from, as `file:line`."""
+        """The line that the feedback was read from, as `file:line`."""
         return f"{self.location.path}:{self.location.line}"
 
     def is_about(self, slot: ResultKey) -> bool:
-        """Return True if it matches the answer in `slot`: its case, and all else that is given."""
+        """Return True if the feedback is on the answer in `slot`: case and every other given field are the same."""
         pairs = (
             *((self.suite, slot.suite), (self.target, slot.target)),
             *((self.trial, slot.trial), (self.prompt, slot.prompt)),

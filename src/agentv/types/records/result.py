@@ -22,7 +22,7 @@ RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
     """The usage and cost of the target or the judges of a row; tokens are None when they are not known.
 
-    `estimated` says that a part of them was estimated from texts.
+    `estimated` is True if a part of the usage and cost was estimated from texts.
     """
 
     input: int | None = None
@@ -83,14 +83,13 @@ _NO_SLOT = ResultKey("", "", "")
 class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The result of one case with one target in one trial, as every store saves it.
 
-    `status` is strict (`pass` iff the score is 1.0), `verdict` is the quality band that gates use. `score` and
+    `status` is strict (`pass` only for the score 1.0); `verdict` is the quality band, which gates use. Both `score` and
     `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a
-    score, but is excluded from every rate and mean. `single_form` says that the case used the older one-evaluator
-    form, for which exports write its evaluator's fields into the row itself. `empty_answer` says that the target
-    answered with nothing but white space. `partial` is what the target said before it failed; `answered_by` is the
-    fallback target that answered after that. `part` counts, from 1, the answers of one line of a log, and `line_digest`
-    is the digest of that line's content. `eval_id`, `suite`, `target`, `trial` and `prompt` repeat `slot`, for
-    people who read lines.
+    score, but is excluded from every rate and mean. `single_form` is True if the case used the older one-evaluator
+    form, for which exports write the evaluator's fields into the row itself. `empty_answer` is True if the answer is
+    empty or white space. `partial` is the output of a target that failed; `answered_by` is the fallback target that
+    answered instead. `part` is the number, from 1, of the answer in its line of a log, and `line_digest` is a hash of
+    that line's content. `eval_id`, `suite`, `target`, `trial` and `prompt` repeat `slot`, for people who read the file.
     """
 
     schema: str = always(RESULT_SCHEMA)
@@ -151,7 +150,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
             return
         is_copied = self.eval_id is slot.eval_id and self.target is slot.target and self.suite is slot.suite
         if is_copied and self.trial == slot.trial and self.prompt == slot.prompt:
-            return  # a copy of a row: nothing to do, quickly (bench/echo_cases.py)
+            return  # a copy of a row is made often and needs no change (bench/echo_cases.py)
         force_setattr(self, "suite", slot.suite)
         force_setattr(self, "eval_id", slot.eval_id)
         force_setattr(self, "target", slot.target)

@@ -26,7 +26,7 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class EventRecord(Struct, frozen=True):
     """An event of a run: a line of events.jsonl.
 
-    In the line, the keys of `fields` are beside `type`, `time` and `seq`. Readers skip events of unknown types.
+    The line has the keys of `fields` at the same level as `type`, `time` and `seq`. Readers skip unknown types.
     """
 
     type: str
@@ -38,7 +38,7 @@ class EventRecord(Struct, frozen=True):
 class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A planned case, written to `cases.jsonl` when it is first used.
 
-    `turns` are those of a conversation, `turn_rules` the keys of `execution` that say how it is held and scored.
+    `turns` are those of a conversation; `turn_rules` are the keys of `execution` on how it is held and scored.
     """
 
     schema: str = always(CASE_SCHEMA)

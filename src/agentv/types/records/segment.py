@@ -21,9 +21,9 @@ class LinesTotal(Struct, frozen=True, kw_only=True):
 
 
 class SegmentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A segment: part `part`, from 0, of `file`, with its lines, size and CRC-32; `total` is of all parts so far.
+    """A segment: part `part`, from 0, of `file`, with its lines, size and CRC-32; `total` sums up all parts so far.
 
-    `name` is that of the file or object; None is the usual one, which follows from `file` and `part`.
+    `name` is the name of the stored file or object; None stands for the default, which follows from `file` and `part`.
     """
 
     schema: str = always(SEGMENT_SCHEMA)
@@ -37,7 +37,7 @@ class SegmentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UploadedSegment(Struct, frozen=True, kw_only=True):
-    """Lines of `file` that a node has put beside the run's segments, as `name`; they count once they are listed."""
+    """Lines of `file` that a node has uploaded to the segments' folder as `name`; they count once they are listed."""
 
     file: str
     name: str
