@@ -25,7 +25,7 @@ from agentv import EvalCase, EvaluatorConfig, RunReport, evaluate
 from agentv.evaluators.judges.pairwise import PairwiseEvaluator, PairwiseSettings, compared
 from agentv.scoring.judge_replies.replies import BothOrders, PairReply, ReplyRules, UnusableReplyError, parse_pair
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
+from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.messages import Message
@@ -271,10 +271,15 @@ def test_a_fair_judge_mirrors_its_score(one: str, other: str) -> None:
         ({"against": "prompt", "against_run": "latest"}, "`against_run` cannot be combined with `against`"),
         ({"prefer": "x", "prompt": "y"}, "`prefer` cannot be combined with `prompt`"),
         ({"samples": 0}, "`samples` must be at least 1"),
+        ({"prompt_script": "cat prompt.md"}, "unknown key 'prompt_script'"),
+        ({"plain_prompt": "outcome"}, "unknown key 'plain_prompt'"),
+        ({"prompt": "Is {{ answer_a }} good?"}, r"the prompt does not show \{\{ answer_b \}\}; it must show both"),
+        ({"prompt": "Is {{ answer_b }} good?"}, r"the prompt does not show \{\{ answer_a \}\}; it must show both"),
+        ({"prompt": "Which is better?"}, "the prompt shows the judge no answer"),
     ],
 )
 def test_settings_that_cannot_be_compared_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(EvalFileError, match=message):
+    with pytest.raises(ConfigError, match=message):
         evaluator_of("pairwise", **settings)
 
 

@@ -43,6 +43,21 @@ def judge(context: EvaluationContext, **bounds: Any) -> EvaluationScore:
 
 
 @pytest.mark.parametrize(
+    ("tools", "said", "met"),
+    [
+        (("Read", "Grep", "edit"), "0.67 of the calls explore (expected: 0.6, tolerance: 0.2)", True),
+        (("Read", "Grep", "list"), "1.00 of the calls explore (expected: 0.6, tolerance: 0.2)", False),
+        ((), "no tool call made, so there is no share of calls that explore", False),
+        (None, f"{NO_TRACE} (share of calls that explore)", False),
+    ],
+)
+def test_the_share_of_exploring_calls_is_compared(tools: tuple[str, ...] | None, said: str, *, met: bool) -> None:
+    messages = None if tools is None else (Message("assistant", "Done.", tool_calls=tuple(map(ToolCall, tools))),)
+    score = judge(make_context(output_messages=messages), exploration_ratio=0.6)
+    assert (score.hits, score.misses) == (((said,), ()) if met else ((), (said,)))
+
+
+@pytest.mark.parametrize(
     ("bound", "said", "met"),
     [
         ({"max_tool_calls": 3}, "3 tool calls (maximum: 3)", True),

@@ -108,6 +108,12 @@ def test_several_texts_of_a_known_run_are_refused_and_one_can_be_chosen() -> Non
     assert answer_of(line, "response=outputs.text").given.response == "yes"
 
 
+def test_several_texts_of_a_prompt_are_refused_with_advice_on_the_prompt() -> None:
+    line = {**conversations("langsmith")[0], "inputs": {"question": "Open?", "query": "open", "limit": 3}}
+    assert "has several texts, 'question', 'query'; choose one with --map prompt=inputs.question" in refusal(line)
+    assert answer_of(line, "prompt=inputs.question").given.prompt == "Open?"
+
+
 def test_an_output_of_unknown_form_is_refused_with_its_keys_and_kept_whole_when_mapped() -> None:
     line = {**conversations("langsmith")[0], "outputs": {"city": "Rome", "days": 3}}
     assert refusal(line) == (

@@ -31,7 +31,7 @@ from agentv.evaluators.judges.prompts import (
     user_template,
     written_prompts,
 )
-from agentv.evaluators.judges.settings import JudgeSettings
+from agentv.evaluators.judges.settings import PromptSettings
 from agentv.evaluators.named_files import is_file, real_path
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.replies import (
@@ -46,7 +46,7 @@ from agentv.scoring.judge_replies.replies import (
 from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.scoring.results.folding import Vote, spread
 from agentv.scoring.results.sources import parse_source
-from agentv.templating.variables import canonical_name, template_problems
+from agentv.templating.variables import canonical_name, template_problems, variable_names
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeRole
@@ -73,10 +73,14 @@ SCHEMA = strict_object({"nonce": TEXT, "reasoning": TEXT, "better": {"type": "st
 def pair_problems(
     template: str, *, allow_unknown: bool = False, variables: Mapping[str, JsonValue] | None = None
 ) -> tuple[str, ...]:
-    """Return the problems of a custom prompt; it must show one of the answers."""
-    return template_problems(
+    """Return the problems of a custom prompt, which must show both answers."""
+    problems = template_problems(
         template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS, allow_unknown=allow_unknown, variables=variables
     )
+    missing = set(PAIR_ANSWERS).difference(variable_names(template))
+    if len(missing) == 1:
+        return (*problems, f"the prompt does not show {{{{ {missing.pop()} }}}}; it must show both answers")
+    return problems
 
 
 class PairText(Struct, frozen=True):
@@ -165,7 +169,7 @@ _ANSWERS = "answers.jsonl"
 FindAnswer = Callable[[EvaluationContext], Awaitable[str]]
 
 
-class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
+class PairwiseSettings(PromptSettings, frozen=True, kw_only=True):
     """Settings of `pairwise`."""
 
     against: Annotated[
@@ -180,7 +184,7 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used together."""
-        JudgeSettings.__post_init__(self)
+        PromptSettings.__post_init__(self)
         try:
             parse_source(self.against)
         except ValueError as error:
@@ -200,7 +204,7 @@ class PairwiseSettings(JudgeSettings, frozen=True, kw_only=True):
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: the prompt's, and the answers of a run given by its folder."""
-        return (*JudgeSettings.files(self, base_dir), *_answers_at(self.against_run, base_dir))
+        return (*PromptSettings.files(self, base_dir), *_answers_at(self.against_run, base_dir))
 
     @property
     def runs(self) -> tuple[str, ...]:

@@ -234,7 +234,7 @@ def check_numbers(samples: int, max_output_tokens: int | None, temperature: floa
         raise ValueError("`temperature` must be at least 0")
 
 
-class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
+class PromptSettings(JudgeCallSettings, frozen=True, kw_only=True):
     """Settings of judges that may have a custom prompt."""
 
     prompt: Annotated[
@@ -244,6 +244,38 @@ class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
             extra={"aliases": ("promptTemplate",)},
         ),
     ] = None
+    allow_unknown: Annotated[
+        bool, Meta(description="leave unknown {{ names }} in `prompt` as text; false: they are an error")
+    ] = False
+    vars: Annotated[
+        Mapping[str, JsonValue], Meta(description="values of further {{ names }} in `prompt`; the case's are added")
+    ] = {}
+
+    def files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the prompt's file, which must exist; () if the prompt names none."""
+        return prompt_files(self.prompt, base_dir)
+
+    def template_problems(self, template: str) -> tuple[str, ...]:
+        """Return the problems of a custom prompt's text."""
+        return template_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
+
+    def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
+        """Return the custom prompt, () if there is none or it cannot be read."""
+        return written_prompts((), self.prompt, base_dir)
+
+    def compares_outcome(self, base_dir: str) -> Compares:
+        """Return which cases need an expected outcome."""
+        return compares_outcome(self.prompts(base_dir), otherwise="never")
+
+    def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """Return the problems of the prompt, each with the path of the setting."""
+        found = prompt_problems(self.prompt, base_dir, self.template_problems)
+        return tuple((("prompt",), problem) for problem in found)
+
+
+class JudgeSettings(PromptSettings, frozen=True, kw_only=True):
+    """Settings of judges whose prompt may also be an expected outcome, or printed by a script."""
+
     plain_prompt: Annotated[
         Literal["prompt", "outcome"],
         Meta(
@@ -265,48 +297,24 @@ class JudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
     prompt_contract: Annotated[
         Contract, Meta(description="the keys that `prompt_script` reads, as in `code_judge`")
     ] = "agentv"
-    allow_unknown: Annotated[
-        bool, Meta(description="leave unknown {{ names }} in `prompt` as text; false: they are an error")
-    ] = False
-
-    vars: Annotated[
-        Mapping[str, JsonValue], Meta(description="values of further {{ names }} in `prompt`; the case's are added")
-    ] = {}
 
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used."""
-        JudgeCallSettings.__post_init__(self)
+        PromptSettings.__post_init__(self)
         if self.prompt is not None and self.prompt_script is not None:
             raise ValueError("`prompt` cannot be combined with `prompt_script`")
         if self.prompt_script is not None and not self.prompt_script:
             raise ValueError("`prompt_script` must not be empty")
-
-    def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the prompt's file, which must exist; () if the prompt names none."""
-        return prompt_files(self.prompt, base_dir)
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files of the prompt script, which must exist."""
         return () if self.prompt_script is None else script_files(self.prompt_script, Path(base_dir))
 
     def template_problems(self, template: str) -> tuple[str, ...]:
-        """Return the problems of a custom prompt's text."""
+        """Return the problems of a custom prompt's text; none if it is used as the expected outcome."""
         if self.plain_prompt == "outcome" and not variable_names(template):
             return ()
-        return template_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
-
-    def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
-        """Return the custom prompt, () if there is none or it cannot be read."""
-        return written_prompts((), self.prompt, base_dir)
-
-    def compares_outcome(self, base_dir: str) -> Compares:
-        """Return which cases need an expected outcome."""
-        return compares_outcome(self.prompts(base_dir), otherwise="never")
-
-    def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-        """Return the problems of the prompt, each with the path of the setting."""
-        found = prompt_problems(self.prompt, base_dir, self.template_problems)
-        return tuple((("prompt",), problem) for problem in found)
+        return PromptSettings.template_problems(self, template)
 
 
 class SourcedJudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):

@@ -163,8 +163,10 @@ _EXPLORING = frozenset(["read", "grep", "glob", "search", "list", "Read", "Grep"
 
 
 def _explored(target: float, tolerance: float, calls: Calls) -> _BoundCheck:
-    if not calls:
+    if calls is None:
         return _BoundCheck(f"{NO_TRACE} (share of calls that explore)")
+    if not calls:
+        return _BoundCheck("no tool call made, so there is no share of calls that explore")
     share = sum(call.tool in _EXPLORING for call in calls) / len(calls)
     line = f"{share:.2f} of the calls explore (expected: {target:g}, tolerance: {tolerance:g})"
     return _BoundCheck(line, met=abs(share - target) <= tolerance + TOLERANCE)

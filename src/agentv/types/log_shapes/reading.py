@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,31 +34,45 @@ from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text
 from agentv.types.usage import Usage
 
-Spoken: TypeAlias = str | tuple[Message, ...]
+TextOrMessages: TypeAlias = str | tuple[Message, ...]
 
-INPUTS = ("input", "question", "query", "prompt", "user_input", "user_message", "message", "text", "content")
-OUTPUTS = ("output", "answer", "response", "result", "completion", "output_text", "final_output", "text", "content")
 _PAIR = 2
 
 
-def read_spoken(value: JsonValue, at: str, names: Sequence[str]) -> Spoken | None:
+class LoggedField(NamedTuple):
+    """A field that holds a text or messages: its name in `--map`, and the keys that usually hold the text."""
+
+    name: str
+    keys: tuple[str, ...]
+
+
+PROMPT = LoggedField(
+    "prompt",
+    ("input", "question", "query", "prompt", "user_input", "user_message", "message", "text", "content"),
+)
+RESPONSE = LoggedField(
+    "response",
+    ("output", "answer", "response", "result", "completion", "output_text", "final_output", "text", "content"),
+)
+
+
+def read_text_or_messages(value: JsonValue, at: str, field: LoggedField) -> TextOrMessages | None:
     """Return the text or the messages in a value; None if it is not known where they are.
 
-    `names` are the keys that usually hold the text. Raises MessageError for a message that cannot be read, and for
-    several texts that may be meant.
+    Raises MessageError for a message that cannot be read, and for several texts that may be meant.
     """
     if isinstance(value, str):
         inner = decoded(value)
-        return _in_text(inner, at, names) or value if inner is not None else value
+        return _in_text(inner, at, field) or value if inner is not None else value
     if isinstance(value, list | tuple):
-        return _in_list(value, at, names)
-    return _in_object(value, at, names) if isinstance(value, Mapping) else None
+        return _in_list(value, at, field)
+    return _in_object(value, at, field) if isinstance(value, Mapping) else None
 
 
-def _in_text(inner: JsonObject | list[JsonValue], at: str, names: Sequence[str]) -> Spoken | None:
+def _in_text(inner: JsonObject | list[JsonValue], at: str, field: LoggedField) -> TextOrMessages | None:
     """Return the text or the messages in JSON; None if the JSON itself may be the answer."""
-    is_wrapped = isinstance(inner, Mapping) and len(inner) == 1 and next(iter(inner)) in names
-    return read_spoken(inner, at, names) if is_wrapped or _is_dialogue(inner) else None
+    is_wrapped = isinstance(inner, Mapping) and len(inner) == 1 and next(iter(inner)) in field.keys
+    return read_text_or_messages(inner, at, field) if is_wrapped or _is_dialogue(inner) else None
 
 
 def _is_dialogue(value: JsonValue) -> bool:
@@ -75,7 +89,7 @@ def _is_message(value: JsonValue) -> bool:
     return value.get("role") in ROLE_NAMES or fields_of(value) is not None or is_item(value)
 
 
-def _in_list(value: Sequence[JsonValue], at: str, names: Sequence[str]) -> Spoken | None:
+def _in_list(value: Sequence[JsonValue], at: str, field: LoggedField) -> TextOrMessages | None:
     if value and all(map(_is_message, value)):
         return read_messages(value, at)
     if value and all(map(_is_pair, value)):  # LangChain's short form: ["user", "Hello"]
@@ -84,7 +98,7 @@ def _in_list(value: Sequence[JsonValue], at: str, names: Sequence[str]) -> Spoke
     if value and all(isinstance(item, Mapping) and item.get("type") == "text" for item in value):
         return (read_answer({"content": value}, at),)
     if len(value) == 1:
-        return read_spoken(value[0], f"{at}[0]", names)
+        return read_text_or_messages(value[0], f"{at}[0]", field)
     return None
 
 
@@ -96,36 +110,36 @@ def _is_pair(value: JsonValue) -> bool:
     return is_pair and isinstance(value, list | tuple) and (value[0] in ROLE_NAMES or value[0] in TYPES)
 
 
-def _in_object(value: JsonObject, at: str, names: Sequence[str]) -> Spoken | None:
+def _in_object(value: JsonObject, at: str, field: LoggedField) -> TextOrMessages | None:
     if _is_message(value):
         return (read_answer(value, at),)
     choices = value.get("choices")
     if isinstance(choices, list) and choices:
-        return _in_choices(choices, f"{at}.choices", names)
+        return _in_choices(choices, f"{at}.choices", field)
     for key in ("messages", "generations", "message", "output", "data"):
         inner = value.get(key)
         if isinstance(inner, Mapping) or (isinstance(inner, list | tuple) and inner):
-            said = read_spoken(inner, f"{at}.{key}", names)
+            said = read_text_or_messages(inner, f"{at}.{key}", field)
             if said is not None:
                 return said
-    return _named_text(value, at, names)
+    return _named_text(value, at, field)
 
 
-def _in_choices(choices: Sequence[JsonValue], at: str, names: Sequence[str]) -> Spoken | None:
+def _in_choices(choices: Sequence[JsonValue], at: str, field: LoggedField) -> TextOrMessages | None:
     if len(choices) > 1:
-        raise MessageError(at, f"has {len(choices)} answers", f"choose one with --map response={at[2:]}[0].message")
-    return read_spoken(choices[0], f"{at}[0]", names)
+        raise MessageError(at, f"has {len(choices)} answers", f"choose one with --map {field.name}={at[2:]}[0].message")
+    return read_text_or_messages(choices[0], f"{at}[0]", field)
 
 
-def _named_text(value: JsonObject, at: str, names: Sequence[str]) -> Spoken | None:
-    """Return the text under the only key of an object, or under the only one of `names` that has a text."""
+def _named_text(value: JsonObject, at: str, field: LoggedField) -> TextOrMessages | None:
+    """Return the text under the only key of an object, or under the only one of the usual keys that has a text."""
     texts = {key: item for key, item in value.items() if isinstance(item, str)}
     if len(value) == 1:
         return next(iter(texts.values()), None)
-    known = [key for key in names if key in texts]
+    known = [key for key in field.keys if key in texts]
     if len(known) > 1:
         keys = ", ".join(map(repr, known))
-        raise MessageError(at, f"has several texts, {keys}", f"choose one with --map response={at[2:]}.{known[0]}")
+        raise MessageError(at, f"has several texts, {keys}", f"choose one with --map {field.name}={at[2:]}.{known[0]}")
     return texts[known[0]] if known else None
 
 
@@ -335,14 +349,14 @@ class _Reader:
             before = self._before(fields.get("prompt"), said)
             answer = fields.get("response")
             if answer is not None and answer.form != "own":
-                spoken = self._answer(answer)
-                if isinstance(spoken, str):
-                    said["response"] = spoken
-                elif any(message.role == "user" for message in spoken):
-                    said = {**said, **self._conversation(spoken, has_answer=False)}
+                content = self._answer(answer)
+                if isinstance(content, str):
+                    said["response"] = content
+                elif any(message.role == "user" for message in content):
+                    said = {**said, **self._conversation(content, has_answer=False)}
                     before = ()
                 else:
-                    said |= self._conversation((*before, *spoken), has_answer=False)
+                    said |= self._conversation((*before, *content), has_answer=False)
                     before = ()
             if before:
                 said["message_history"] = cast(JsonValue, before)
@@ -354,19 +368,19 @@ class _Reader:
         """Return the messages of an input; an input that is a text is set as the prompt in `said`, without messages."""
         if field is None or field.form == "own":
             return ()
-        spoken = read_spoken(field.value, field.at, INPUTS)
-        if isinstance(spoken, tuple):
+        content = read_text_or_messages(field.value, field.at, PROMPT)
+        if isinstance(content, tuple):
             said["prompt"] = None
-            return spoken
-        said["prompt"] = compact_json(field.value) if spoken is None else spoken
+            return content
+        said["prompt"] = compact_json(field.value) if content is None else content
         return ()
 
     def _answer(self, field: Found) -> str | tuple[Message, ...]:
         if field.form == "mapped" and isinstance(field.value, str):
             return field.value
-        spoken = read_spoken(field.value, field.at, OUTPUTS)
-        if spoken is not None:
-            return spoken
+        content = read_text_or_messages(field.value, field.at, RESPONSE)
+        if content is not None:
+            return content
         if field.form == "mapped":
             return compact_json(field.value)
         is_object = isinstance(field.value, Mapping)
@@ -418,7 +432,7 @@ class _Reader:
 
 def _is_like_answer(key: str) -> bool:
     name = snake_case(key)
-    return name in OUTPUTS or nearest(name, ("response",)) is not None
+    return name in RESPONSE.keys or nearest(name, ("response",)) is not None
 
 
 def _listed(field: Found) -> tuple[Message, ...]:
