@@ -277,7 +277,7 @@ def test_a_function_of_a_file_may_check_the_arguments(tmp_path: Path) -> None:
         ({"tool": "a", "result": {"type": 1}}, "$.rules[0].result  `result` is not a valid JSON Schema"),
         (
             {"tool": "a", "args": {"id": 7}},
-            "$.rules[0].args  `args` must be a JSON Schema, and 'id' is not a keyword of one",
+            "$.rules[0].args  `args` must be a JSON Schema, but 'id' is not one of its keywords",
         ),
         ({"tool": "a", "args": "is_valid"}, "$.rules[0].args  `args` must be a JSON Schema, or name a function"),
         ({"tool": "a", "each": "last"}, "'last' is not allowed here; allowed: first, any, all"),

@@ -1,1 +1,1 @@
-"""Frozen dataclasses, protocols and exceptions; imports only the standard library."""
+"""Frozen Structs, protocols and exceptions, without I/O; imports only the standard library and msgspec."""

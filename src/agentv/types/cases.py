@@ -266,12 +266,12 @@ def _read_turn(given: object, at: str) -> CaseTurn:
         return CaseTurn(Message("user", given))
     problems = Problems("CaseTurn")
     fields = Fields(given, problems, at)
-    said, expected = fields.value("input"), fields.value("expected", "expected_output")
+    user_input, expected = fields.value("input"), fields.value("expected", "expected_output")
     rubrics, evaluators = fields.value("rubrics"), fields.value("evaluators")
-    if said is None:
+    if user_input is None:
         problems.add(at, "the key 'input' is missing")
     turn = CaseTurn(
-        input=read_messages([{"role": "user", "content": said or ""}], f"{at}.input")[0],
+        input=read_messages([{"role": "user", "content": user_input or ""}], f"{at}.input")[0],
         expected_messages=()
         if expected is None
         else read_messages([{"role": "assistant", "content": expected}], f"{at}.expected"),

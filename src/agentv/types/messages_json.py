@@ -57,8 +57,8 @@ def content_text(content: Content | None) -> str:
         return content
     if isinstance(content, Mapping):
         return pretty_json(content)
-    said = [part for part in content if isinstance(part, TextPart | FilePart) and part.text is not None]
-    runs = groupby(said, key=lambda part: part.path if isinstance(part, FilePart) else None)
+    with_text = [part for part in content if isinstance(part, TextPart | FilePart) and part.text is not None]
+    runs = groupby(with_text, key=lambda part: part.path if isinstance(part, FilePart) else None)
     return "\n".join("".join(part.text or "" for part in run) for _, run in runs)
 
 

@@ -84,7 +84,7 @@ class EvaluatorTools(Protocol):
 
 
 class ResultStore(Protocol):
-    """Stores a run. A write returns only after the row is safe from a crash of the process."""
+    """A store of one run. A write returns only after the row is safe from a crash of the process."""
 
     @property
     def run_id(self) -> str:
@@ -104,7 +104,7 @@ class ResultStore(Protocol):
         """Write a planned case; a repeated write of the same case is ignored."""
 
     def append_answer(self, answer: Answer) -> Answer:
-        """Write what a target returned; return the answer with its `seq`.
+        """Write a target's answer; return it with its `seq`.
 
         The store takes ownership of an answer without a `seq` and may set it in place; any other answer is not changed.
         """

@@ -51,7 +51,7 @@ def has_fields(value: object) -> bool:
 
 
 def names_of_fields(kind: type) -> tuple[str, ...]:
-    """Return the names of a class's fields in order; nothing for a class without fields."""
+    """Return the names of a class's fields in order; () for any other class than a Struct or a dataclass."""
     if issubclass(kind, Struct):
         return kind.__struct_fields__
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
@@ -118,7 +118,7 @@ class CamelKeywords(StructMeta):
     if not TYPE_CHECKING:  # type checkers know the signature of the class itself
 
         def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - of a metaclass
-            """Make an instance; a camelCase keyword counts as the field that it spells."""
+            """Make an instance; a camelCase keyword sets the field with that name in snake_case."""
             try:
                 return super().__call__(*arguments, **keywords)
             except TypeError:

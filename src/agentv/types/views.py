@@ -102,5 +102,5 @@ def _marked(state: str, text: str | None = None) -> str:
 
 
 def reason_of(reasoning: str | None, misses: Sequence[str], error: str | None = None) -> str:
-    """Return the reason of a judgement: its error, else the reasoning, else what it missed."""
+    """Return the reason of a judgement: its error, else the reasoning, else the misses."""
     return error or reasoning or "; ".join(misses)

@@ -199,7 +199,7 @@ class PairwiseSettings(PromptSettings, frozen=True, kw_only=True):
         return pair_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
 
     def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
-        """Return the custom prompt, if there is one that can be read."""
+        """Return the custom prompt, () if there is none or it cannot be read."""
         return written_prompts((), self.prompt, base_dir, PAIR_VARIABLES)
 
     def files(self, base_dir: str) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
     ] = True
 
     def __post_init__(self) -> None:
-        """Raise ValueError for blank keywords, no keywords, or keywords beside a source of them."""
+        """Raise ValueError for blank keywords, no keywords, or both keywords and a source of keywords."""
         if self.keywords_source == _CONFIG:
             if not self.expected_keywords:
                 raise ValueError(

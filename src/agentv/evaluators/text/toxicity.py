@@ -23,7 +23,7 @@ Match: TypeAlias = tuple[int, int, int]
 """The index of a pattern, and the start and end of its match."""
 
 FEW_TERMS = 100
-"""Up to this number, searching for the terms one by one is quick."""
+"""The number of terms up to which a search for each in turn is fast."""
 
 
 class Term(Struct, frozen=True):

@@ -52,11 +52,11 @@ def check_args_setting(args: object) -> None:
 
 
 def check_value_schema(schema: JsonObject, *, name: str) -> None:
-    """Raise ValueError for an invalid schema, or unknown keywords: an expected value is not a schema."""
+    """Raise ValueError for an invalid schema, or an expected value in place of a schema."""
     unknown = next((key for key in schema if key not in _KEYWORDS and not key.startswith("x-")), None)
     if unknown is not None:
         raise ValueError(
-            f"`{name}` must be a JSON Schema, and {unknown!r} is not a keyword of one; to expect a value, write "
+            f"`{name}` must be a JSON Schema, but {unknown!r} is not one of its keywords; to expect a value, write "
             f"{{properties: {{{unknown}: {{const: …}}}}}}"
         )
     check_schema(schema, name=name)
@@ -118,7 +118,7 @@ def _function_check(function: Callable[..., object]) -> ValueCheck:
 
 
 def _refusal(returned: object, name: str) -> str | None:
-    """Return the reason why a function refused a value, or None. It must return a bool or `{isValid, reason}`."""
+    """Return why a function refused a value, or None; `returned` must be a bool or `{isValid, reason}`."""
     if inspect.iscoroutine(returned):
         returned.close()
         raise EvaluatorError(f"{name} is a coroutine function; a check must be a synchronous function")

@@ -162,7 +162,7 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputK
 
     @property
     def text(self) -> str:
-        """The answer's text: all text parts of a message, joined as they are."""
+        """The answer's text: all text parts of a message, joined without separators."""
         return self.response if isinstance(self.response, str) else content_text(self.response.content)
 
     @classmethod
@@ -281,10 +281,10 @@ def _check_types(given: EvaluationInput, problems: Problems) -> None:
         value = getattr(given, name)
         if not isinstance(value, str | None):
             problems.add(f"$.{name}", f"must be a string, got {type(value).__name__}")
-    _check_spending(given, problems)
+    _check_call_facts(given, problems)
 
 
-def _check_spending(given: EvaluationInput, problems: Problems) -> None:
+def _check_call_facts(given: EvaluationInput, problems: Problems) -> None:
     for name in ("duration_ms", "cost_usd"):
         value: object = getattr(given, name)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -316,7 +316,7 @@ def moment_of(value: object) -> datetime:
         try:
             return datetime.fromtimestamp(value / 1000, UTC)
         except (OverflowError, OSError, ValueError) as error:
-            raise ValueError("that many milliseconds since 1970 are not a valid time") from error
+            raise ValueError("is out of range for a time in milliseconds since 1970") from error
     raise ValueError("must be milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z")
 
 

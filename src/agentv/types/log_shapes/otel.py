@@ -214,8 +214,8 @@ def _fields(value: JsonObject, attributes: JsonObject) -> dict[str, Found]:
     counts = {name: count for name, count in _counts(attributes).items() if read_usage({name: count}) is not None}
     if counts:
         fields["usage"] = Found(counts, "$.attributes.gen_ai.usage", "recorded")
-    said = _with_system(_said(attributes, _objects(value.get("events"))), attributes.get(_SYSTEM))
-    return {**fields, **_times(value), **said}
+    messages = _with_system(_messages(attributes, _objects(value.get("events"))), attributes.get(_SYSTEM))
+    return {**fields, **_times(value), **messages}
 
 
 def _counts(attributes: JsonObject) -> dict[str, JsonValue]:
@@ -235,11 +235,11 @@ def _count_notes(attributes: JsonObject) -> tuple[str, ...]:
     )
 
 
-def _said(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str, Found]:
+def _messages(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str, Found]:
     """Return the prompt and the response, or all messages, from the first known form in the span."""
     for key in ("pydantic_ai.all_messages", "all_messages_events"):
-        if (said := _listed(attributes.get(key))) is not None:
-            return {"messages": Found(_conversation(said), f"$.attributes.{key}", "recorded")}
+        if (messages := _listed(attributes.get(key))) is not None:
+            return {"messages": Found(_conversation(messages), f"$.attributes.{key}", "recorded")}
     made: dict[str, Found] = {}
     nested = nested_attributes({key: item for key, item in attributes.items() if key.startswith(_INDEXED)})
     inner = nested.get("gen_ai") if isinstance(nested, Mapping) else None
@@ -249,28 +249,28 @@ def _said(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str, Fou
             raw = indexed.get(key.removeprefix("gen_ai.")) if key in _INDEXED else attributes.get(key)
             if raw in (None, "", []):
                 continue
-            said = _listed(raw)
-            value = _conversation(said) if said is not None else _entity(raw)
+            messages = _listed(raw)
+            value = _conversation(messages) if messages is not None else _entity(raw)
             made[name] = Found(value, f"$.attributes.{key}", "recorded")
             break
     return {**_of_events(events), **made}
 
 
-def _with_system(said: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
+def _with_system(fields: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
     """Return the fields with the system's instructions before the messages, unless they are there already."""
     if raw in (None, "", []):
-        return said
+        return fields
     listed = decoded(raw) if isinstance(raw, str) else raw
     content = _content(listed) if isinstance(listed, list) else raw
     system: JsonObject = {"role": "system", "content": content}
-    name = "messages" if "messages" in said else "prompt"
-    given = said.get(name, Found([], f"$.attributes.{_SYSTEM}", "recorded"))
+    name = "messages" if "messages" in fields else "prompt"
+    given = fields.get(name, Found([], f"$.attributes.{_SYSTEM}", "recorded"))
     value = [{"role": "user", "content": given.value}] if isinstance(given.value, str) else given.value
     if not isinstance(value, list) or not all(isinstance(each, Mapping) and "role" in each for each in value):
-        return {**said, "metadata.system_instructions": Found(content, f"$.attributes.{_SYSTEM}", "recorded")}
+        return {**fields, "metadata.system_instructions": Found(content, f"$.attributes.{_SYSTEM}", "recorded")}
     if system in value:
-        return said
-    return {**said, name: replace(given, value=[system, *value])}
+        return fields
+    return {**fields, name: replace(given, value=[system, *value])}
 
 
 _SYSTEM = "gen_ai.system_instructions"
@@ -289,8 +289,8 @@ def _of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
         name, body = str(event.get("name")), _attributes(event.get("attributes"))
         if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             raw = _first(body, "gen_ai.prompt", "gen_ai.completion")
-            said = _listed(raw)
-            messages = _conversation(said) if said is not None else [{"role": "user", "content": raw}]
+            listed = _listed(raw)
+            messages = _conversation(listed) if listed is not None else [{"role": "user", "content": raw}]
             (prompts if name.endswith("prompt") else answers).extend(messages)
         elif name == "gen_ai.choice":
             message = body.get("message")
@@ -386,12 +386,12 @@ def _type(part: JsonValue) -> str:
 
 def _content(parts: Sequence[JsonValue]) -> JsonValue:
     """Return parts without calls and their results, as one text if all are texts."""
-    said = [_part(part) for part in parts if _type(part) not in (*_CALLS, *_RESULTS)]
-    texts = [part if isinstance(part, str) else _first(part, "content", "text") for part in said
+    content = [_part(part) for part in parts if _type(part) not in (*_CALLS, *_RESULTS)]
+    texts = [part if isinstance(part, str) else _first(part, "content", "text") for part in content
              if isinstance(part, str) or (isinstance(part, Mapping) and _type(part) == "text")]  # fmt: skip
-    if len(texts) == len(said) and all(isinstance(text, str) for text in texts):
+    if len(texts) == len(content) and all(isinstance(text, str) for text in texts):
         return "\n".join(map(str, texts))
-    return said
+    return content
 
 
 def _part(part: JsonValue) -> JsonValue:

@@ -119,9 +119,9 @@ def _in_object(value: JsonObject, at: str, field: LoggedField) -> TextOrMessages
     for key in ("messages", "generations", "message", "output", "data"):
         inner = value.get(key)
         if isinstance(inner, Mapping) or (isinstance(inner, list | tuple) and inner):
-            said = read_text_or_messages(inner, f"{at}.{key}", field)
-            if said is not None:
-                return said
+            inner_content = read_text_or_messages(inner, f"{at}.{key}", field)
+            if inner_content is not None:
+                return inner_content
     return _named_text(value, at, field)
 
 
@@ -264,7 +264,7 @@ class _Reader:
         if (at := fields.get("timestamp")) is not None:
             given["timestamp"] = self._timestamp(at)
         given |= self._call()
-        given |= self._said(given)
+        given |= self._content(given)
         metadata = self._metadata()
         if extra == "metadata":
             metadata |= {key: self._line[key] for key in self._record.unread if key not in metadata}
@@ -339,40 +339,40 @@ class _Reader:
                 metadata.setdefault(name, item)
         return metadata
 
-    def _said(self, given: JsonObject) -> dict[str, JsonValue]:
+    def _content(self, given: JsonObject) -> dict[str, JsonValue]:
         """Return the prompt, the history and the answer, from separate fields or from one conversation."""
         fields = self._record.fields
-        said: dict[str, JsonValue] = {}
+        parts: dict[str, JsonValue] = {}
         try:
             if "messages" in fields:
                 return self._conversation(_listed(fields["messages"]), has_answer="response" in given)
-            before = self._before(fields.get("prompt"), said)
+            before = self._before(fields.get("prompt"), parts)
             answer = fields.get("response")
             if answer is not None and answer.form != "own":
                 content = self._answer(answer)
                 if isinstance(content, str):
-                    said["response"] = content
+                    parts["response"] = content
                 elif any(message.role == "user" for message in content):
-                    said = {**said, **self._conversation(content, has_answer=False)}
+                    parts = {**parts, **self._conversation(content, has_answer=False)}
                     before = ()
                 else:
-                    said |= self._conversation((*before, *content), has_answer=False)
+                    parts |= self._conversation((*before, *content), has_answer=False)
                     before = ()
             if before:
-                said["message_history"] = cast(JsonValue, before)
+                parts["message_history"] = cast(JsonValue, before)
         except MessageError as error:
             self._problems.add(error.at, error.what, allowed=error.advice)
-        return said
+        return parts
 
-    def _before(self, field: Found | None, said: dict[str, JsonValue]) -> tuple[Message, ...]:
-        """Return the messages of an input; an input that is a text is set as the prompt in `said`, without messages."""
+    def _before(self, field: Found | None, parts: dict[str, JsonValue]) -> tuple[Message, ...]:
+        """Return the messages of an input; an input that is a text is set as the prompt in `parts` instead."""
         if field is None or field.form == "own":
             return ()
         content = read_text_or_messages(field.value, field.at, PROMPT)
         if isinstance(content, tuple):
-            said["prompt"] = None
+            parts["prompt"] = None
             return content
-        said["prompt"] = compact_json(field.value) if content is None else content
+        parts["prompt"] = compact_json(field.value) if content is None else content
         return ()
 
     def _answer(self, field: Found) -> str | tuple[Message, ...]:

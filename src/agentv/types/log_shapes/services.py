@@ -50,12 +50,12 @@ def read_langfuse(value: JsonObject) -> LogRecord:
     )
     if _is_observation(value) and (latency := _latency(value)) is not None:
         fields["duration_ms"] = latency
-    level, said = value.get("level"), value.get("statusMessage", value.get("status_message"))
+    level, message = value.get("level"), value.get("statusMessage", value.get("status_message"))
     return LogRecord(
         "Langfuse",
         fields,
         step=_step(value),
-        failure=str(said or "level ERROR") if level == "ERROR" else None,
+        failure=str(message or "level ERROR") if level == "ERROR" else None,
     )
 
 

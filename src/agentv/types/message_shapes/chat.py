@@ -37,13 +37,13 @@ def read_ui_message(value: JsonObject, at: str) -> tuple[Message, ...]:
         raise MessageError(f"{at}.parts", "must be a list of parts")
     beside = read_calls(value, at)
     steps = _steps(parts, f"{at}.parts")
-    if not any(said or calls for said, calls in steps):
+    if not any(content or calls for content, calls in steps):
         steps = [([], list(beside))]
         content = content_of_message(value, at, has_calls=bool(beside))
         return (_message(role, content, beside, value),)
     known = {call.id for _, calls in steps for call in calls}
     steps[0][1].extend(call for call in beside if call.id is None or call.id not in known)
-    return tuple(_message(role, joined(said), tuple(without_repeats(calls)), value) for said, calls in steps)
+    return tuple(_message(role, joined(content), tuple(without_repeats(calls)), value) for content, calls in steps)
 
 
 def _message(role: str, content: object, calls: tuple[ToolCall, ...], value: JsonObject) -> Message:
@@ -54,15 +54,15 @@ def _message(role: str, content: object, calls: tuple[ToolCall, ...], value: Jso
 def _steps(parts: list[JsonValue] | tuple[JsonValue, ...], at: str) -> list[tuple[list[Part], list[ToolCall]]]:
     steps: list[tuple[list[Part], list[ToolCall]]] = [([], [])]
     for index, part in enumerate(parts):
-        said, calls = steps[-1]
+        content, calls = steps[-1]
         kind = part.get("type") if isinstance(part, Mapping) else None
         if kind == "step-start":
-            if said or calls:
+            if content or calls:
                 steps.append(([], []))
         elif isinstance(part, Mapping) and _is_call(part):
             calls.append(_call(part, f"{at}[{index}]"))
         else:
-            said.append(read_part(part, f"{at}[{index}]"))
+            content.append(read_part(part, f"{at}[{index}]"))
     return steps if any(steps[-1]) or len(steps) == 1 else steps[:-1]
 
 
@@ -154,9 +154,9 @@ def without_repeats(calls: list[ToolCall]) -> list[ToolCall]:
 
 def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Content | None:
     """Return a message's content, after a part with its reasoning. Raises MessageError if nothing could be read."""
-    said = value.get("content")
-    if isinstance(said, str) and said and _OTHER_CONTENT.isdisjoint(value):
-        return said
+    text = value.get("content")
+    if isinstance(text, str) and text and _OTHER_CONTENT.isdisjoint(value):
+        return text
     key = next((key for key in CONTENT_KEYS if not _is_empty(value.get(key))), "content")
     content = read_content(value.get(key), f"{at}.{key}")
     if not content:
@@ -176,8 +176,8 @@ def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Conten
 def _refusal_or_transcript(value: JsonObject) -> str | None:
     """Return a refusal, or the transcript of a spoken answer."""
     audio = value.get("audio")
-    spoken = audio.get("transcript") if isinstance(audio, Mapping) else None
-    return next((text for text in (value.get("refusal"), spoken) if isinstance(text, str) and text), None)
+    transcript = audio.get("transcript") if isinstance(audio, Mapping) else None
+    return next((text for text in (value.get("refusal"), transcript) if isinstance(text, str) and text), None)
 
 
 def _check_empty(value: JsonObject, at: str) -> None:

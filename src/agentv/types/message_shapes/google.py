@@ -44,7 +44,7 @@ def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Messa
         raise MessageError(at, f"is the error {failure}: {first(value, 'error_message', 'errorMessage')}")
     if value.get("partial") is True:
         return ()
-    said: list[Part] = []
+    content_parts: list[Part] = []
     calls: list[ToolCall] = []
     returned: list[Message] = []
     for index, part in enumerate(parts if isinstance(parts, list | tuple) else ()):
@@ -59,11 +59,11 @@ def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Messa
             tool, call_id = optional_text(result.get("name")), optional_text(result.get("id"))
             returned.append(tool_message(result.get("response"), call_id=call_id, tool=tool))
         else:
-            said.append(_part(part, place))
+            content_parts.append(_part(part, place))
     by_model = content.get("role") == "model" or (content.get("role") is None and value.get("author") != "user")
     role = "assistant" if by_model else "system" if content.get("role") == "system" else "user"
-    spoken = (Message(role, joined(said), tool_calls=tuple(calls)),) if said or calls else ()  # type: ignore[arg-type]  # one of three roles
-    return (*returned, *spoken)
+    own_message = (Message(role, joined(content_parts), tool_calls=tuple(calls)),) if content_parts or calls else ()  # type: ignore[arg-type]  # one of three roles
+    return (*returned, *own_message)
 
 
 def _part(part: JsonObject, at: str) -> Part:

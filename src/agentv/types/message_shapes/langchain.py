@@ -45,11 +45,11 @@ def read_langchain(fields: JsonObject, at: str) -> Message:
     more = fields.get("additional_kwargs")
     beside = more if isinstance(more, Mapping) else {}
     # Before LangChain 0.2 the calls were in `additional_kwargs`, in the form of the API.
-    said = {**{key: item for key, item in beside.items() if not fields.get(key)}, **_known(fields)}
-    calls = read_calls({key: item for key, item in said.items() if key != "artifact"}, at)
+    merged = {**{key: item for key, item in beside.items() if not fields.get(key)}, **_known(fields)}
+    calls = read_calls({key: item for key, item in merged.items() if key != "artifact"}, at)
     return Message(
         role=role,
-        content=content_of_message(said, at, has_calls=bool(calls)),
+        content=content_of_message(merged, at, has_calls=bool(calls)),
         name=optional_text(fields.get("name")),
         tool_calls=calls,
         tool_call_id=optional_text(fields.get("tool_call_id")),

@@ -64,7 +64,7 @@ def _return(part: JsonObject) -> Message:
 
 def _response(places: list[tuple[str, JsonObject]], timestamp: str | None) -> tuple[Message, ...]:
     """Return the message of a response, followed by the results of tools that the model's provider called."""
-    said: list[Part] = []
+    content_parts: list[Part] = []
     calls: list[ToolCall] = []
     returned: list[Message] = []
     for at, part in places:
@@ -73,11 +73,11 @@ def _response(places: list[tuple[str, JsonObject]], timestamp: str | None) -> tu
             calls.append(read_tool_call(part, at))
         elif kind in _RETURNS:
             returned.append(_return(part))
-        elif kind in _SAID:
-            said.append(_SAID[kind](part, at))
+        elif kind in _PART_READERS:
+            content_parts.append(_PART_READERS[kind](part, at))
         else:
             raise _unknown(part, at)
-    return (Message("assistant", joined(said), tool_calls=tuple(calls), timestamp=timestamp), *returned)
+    return (Message("assistant", joined(content_parts), tool_calls=tuple(calls), timestamp=timestamp), *returned)
 
 
 def _thought(part: JsonObject, _at: str) -> Part:
@@ -92,7 +92,7 @@ def _other(part: JsonObject, _at: str) -> Part:
     return DataPart(str(part["part_kind"]), {key: item for key, item in part.items() if key != "part_kind"})
 
 
-_SAID: Mapping[str, Callable[[JsonObject, str], Part]] = {
+_PART_READERS: Mapping[str, Callable[[JsonObject, str], Part]] = {
     "text": _text,
     "thinking": _thought,
     "file": _other,

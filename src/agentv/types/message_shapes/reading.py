@@ -85,8 +85,8 @@ def read_answer(given: object, at: str) -> Message:
         messages = tuple(each for each in messages if each.content or each.tool_calls)
     if not messages:
         raise MessageError(at, "holds no message", ADVICE)
-    said = next((message for message in reversed(messages) if message.content), messages[-1])
-    return replace(said, tool_calls=tuple(call for message in messages for call in message.tool_calls))
+    last = next((message for message in reversed(messages) if message.content), messages[-1])
+    return replace(last, tool_calls=tuple(call for message in messages for call in message.tool_calls))
 
 
 def _has_own_role(value: JsonObject) -> bool:

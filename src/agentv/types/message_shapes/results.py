@@ -162,8 +162,8 @@ def _of_crewai(given: object) -> Mapping[str, object]:
     holders = tasks if isinstance(tasks, list | tuple) and tasks else [given]
     messages = [message for each in holders for message in _listed(member(each, "messages"))]
     text = member(given, "raw")
-    said: list[object] = [*messages, {"role": "assistant", "content": text}]
-    return {"text": text, "output_messages": said, "usage": _crew_usage(given)}
+    conversation: list[object] = [*messages, {"role": "assistant", "content": text}]
+    return {"text": text, "output_messages": conversation, "usage": _crew_usage(given)}
 
 
 def _listed(value: object) -> list[object]:
