@@ -53,8 +53,9 @@ class EvaluatorConfig(Struct, frozen=True):
     """The configuration of one evaluator: the common keys as fields, its own keys in `settings`, as written.
 
     `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (the verdict must be
-    `pass`) or a number (the minimum score); `unmet` is the effect of a lower one. For a conversation, `window` (at
-    least 1) selects the last turns; `per_turn` judges each turn separately, and `aggregate` combines their scores.
+    `pass`) or a number (the minimum score); `unmet` is the effect on the case if it is not met. For a conversation,
+    `window` (at least 1) selects the last turns; `per_turn` judges each turn separately, and `aggregate` combines their
+    scores.
     Relative paths in `settings` are relative to `base_dir`.
     """
 

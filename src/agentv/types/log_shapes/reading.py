@@ -155,7 +155,7 @@ _UNKNOWN = "name the fields with --map FIELD=PATH, such as --map prompt=PATH --m
 
 
 class LoggedAnswer(Struct, frozen=True):
-    """One logged answer, with what the log says about the call.
+    """One logged answer, with the logged facts about the call.
 
     `mapped` are the fields of `--map` with a value in the line. `notes` are about the whole log; repeated notes are
     reported once.
@@ -214,7 +214,7 @@ def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
     if record.step is not None:
         return None
     name = record.fields.get("id")
-    known = None if name is None else _name(name.value)
+    known = None if name is None else _id_text(name.value)
     return known if isinstance(known, str) else ""
 
 
@@ -260,7 +260,7 @@ class _Reader:
             for name in INPUT_KEYS
             if name in fields and (fields[name].form == "own" or name not in ("prompt", "response"))
         }
-        given |= {name: _name(given[name]) for name in ("id", "session_id", "agent_id", "target") if name in given}
+        given |= {name: _id_text(given[name]) for name in ("id", "session_id", "agent_id", "target") if name in given}
         if (at := fields.get("timestamp")) is not None:
             given["timestamp"] = self._timestamp(at)
         given |= self._call()
@@ -444,6 +444,6 @@ def _listed(field: Found) -> tuple[Message, ...]:
     return read_messages(value, field.at)
 
 
-def _name(value: JsonValue) -> JsonValue:
+def _id_text(value: JsonValue) -> JsonValue:
     """Return an id as text, also if it is a number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -50,7 +50,7 @@ def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Messa
     for index, part in enumerate(parts if isinstance(parts, list | tuple) else ()):
         place = f"{at}.parts[{index}]"
         if not isinstance(part, Mapping):
-            raise MessageError(place, "is not a part of a content")
+            raise MessageError(place, "is not a content part")
         call = first(part, "function_call", "functionCall")
         result = first(part, "function_response", "functionResponse")
         if isinstance(call, Mapping):

@@ -125,7 +125,7 @@ def _output_text(output: object) -> str:
 
 
 def _of_pydantic_ai(given: object) -> Mapping[str, object]:
-    messages = given.all_messages()  # type: ignore[attr-defined]  # looked for above
+    messages = given.all_messages()  # type: ignore[attr-defined]  # checked by the caller
     usage = getattr(given, "usage", None)
     if callable(usage) and not hasattr(usage, "input_tokens"):  # a method before pydantic-ai 2
         usage = usage()
@@ -144,7 +144,7 @@ def _of_openai_agents(given: object) -> Mapping[str, object]:
     usage = member(member(given, "context_wrapper"), "usage")
     return {
         "text": _output_text(member(given, "final_output")),
-        "output_messages": given.to_input_list(),  # type: ignore[attr-defined]  # looked for above
+        "output_messages": given.to_input_list(),  # type: ignore[attr-defined]  # checked by the caller
         "usage": usage if usage is not None else usage_of_messages(member(given, "raw_responses")),
     }
 

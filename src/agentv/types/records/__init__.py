@@ -1,5 +1,5 @@
-"""The stored records: one Struct per line of a run folder, which is also the value that all other packages use.
+"""The stored records: a Struct for each kind of line in a run folder. All packages use the same Structs as values.
 
-Fields are written in the order of their definition. A field with its default value is left out of a line, except one
-with `always`. `storage.records` encodes, decodes and upgrades them (docs/reference/run-folder.md).
+Fields are written in the order of their definition. A field with its default value is left out of a line, unless it is
+declared with `always`. `storage.records` encodes, decodes and upgrades the records (docs/reference/run-folder.md).
 """
