@@ -1,5 +1,6 @@
 """Files of calibrations."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,10 @@ def test_a_broken_file_is_named(tmp_path: Path, text: str, message: str) -> None
     with pytest.raises(StorageError, match=message) as error:
         load_calibrations(tmp_path)
     assert str(file) in str(error.value)
+
+
+def test_a_fraction_of_a_case_is_refused(tmp_path: Path) -> None:
+    file = save_calibration(tmp_path, CALIBRATION)
+    file.write_text(json.dumps({**json.loads(file.read_text()), "cases": 2.5}))
+    with pytest.raises(StorageError, match=r"cases: expected a whole number, found 2\.5"):
+        load_calibrations(tmp_path)

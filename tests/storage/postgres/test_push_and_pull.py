@@ -321,6 +321,14 @@ def test_the_list_shows_current_counts_and_states_of_runs(tmp_path: Path, url: S
     assert (second.run_id, second.name, second.state, second.counts) == ("later", None, "interrupted", {"fail": 3})
 
 
+def test_the_planned_number_of_results_is_a_column_of_a_run(tmp_path: Path, url: StoreUrl) -> None:
+    push(write_run(tmp_path / "here", plan={**RUN.plan, "rows": 12}), url)
+    push(write_run(tmp_path / "here", "stream", plan={**RUN.plan, "rows": None}), url)
+    with connect(url) as connection:
+        query = "SELECT run_id, planned FROM agentv.runs"
+        assert dict(connection.execute(query).fetchall()) == {RUN.run_id: 12, "stream": None}
+
+
 def test_a_run_is_found_by_id_start_suffix_name_and_age(tmp_path: Path, url: StoreUrl) -> None:
     push(write_run(tmp_path / "here"), url)
     push(write_run(tmp_path / "here", "20260201T120000-aa", created_at=NOON.replace(month=3), name=None), url)

@@ -142,7 +142,7 @@ class RunPusher:
         row = self._connection.execute("SELECT record FROM agentv.runs WHERE run_id = %s", [run.run_id]).fetchone()
         if row is not None and not same_run(bytes(row[0]), run):
             raise StorageError(f"the store {self._url} has a different run {run.run_id}; this one was not pushed")
-        planned = run.plan.get("planned")
+        planned = run.plan.get("rows")
         values = [
             run.run_id,
             path.read_bytes(),

@@ -56,7 +56,7 @@ def read_integer(record: JsonObject, key: str, default: int = 0) -> int:
     value = optional_number(record, key)
     if value is None:
         return default
-    if not math.isfinite(value):
+    if not math.isfinite(value) or value != int(value):
         raise _unexpected(key, "a whole number", value)
     return int(value)
 
