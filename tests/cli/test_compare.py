@@ -208,7 +208,7 @@ def test_two_targets_of_one_run(project: Project, keep: Keep) -> None:
     code, said = project.call("compare", "r1", "--targets", "a", "b")
     assert (code, said.splitlines()[0], said.splitlines()[-1]) == (0, "before  r1 a", "better")
     code, said = project.call("compare", "r1", "--targets", "a", "c")
-    assert (code, said) == (4, "error: r1 has no result of a target 'c'; its targets are a, b\n")
+    assert (code, said) == (4, "error: r1 has no result of target 'c'; its targets: a, b\n")
 
 
 def test_several_runs_are_a_matrix_corrected_for_their_number(project: Project, keep: Keep) -> None:

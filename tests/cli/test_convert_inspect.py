@@ -139,5 +139,5 @@ def test_a_log_in_place_of_a_run_names_the_command(
 ) -> None:
     convert("capitals.eval", capsys)
     shutil.copy(LOGS / "better.eval", "better.eval")
-    with pytest.raises(ConfigError, match=r"is a log of inspect; make a run of it: agentv convert better\.eval -o"):
+    with pytest.raises(ConfigError, match=r"convert it to a run with: agentv convert better\.eval -o"):
         call(*command, "better.eval")

@@ -29,5 +29,5 @@ def test_retry_after_is_shown_before_the_wait(project: Project, display: str) ->
             process.communicate()
     said = json.loads(line)["message"] if display == "json" else line
     assert "target 't'" in said
-    assert "the server asks to wait 86,400 s" in said
+    assert "the server requests a delay of 86,400 s" in said
     assert "waiting 60 s" in said

@@ -83,7 +83,7 @@ def test_a_result_in_two_shards_is_taken_once_unless_it_differs(project: Project
     assert len(list(runs(project)[-1].all_results())) == 3
     code, said = project.call("merge", first, other)
     assert code == 4
-    assert "two of the runs have different results of a case: suite.yaml b (t, trial 1)" in said
+    assert "two runs have different results of the same case: suite.yaml b (t, trial 1)" in said
 
 
 def test_runs_of_other_options_are_no_parts_of_one(project: Project) -> None:

@@ -347,7 +347,7 @@ def test_runs_are_deleted_from_the_database_and_their_folders_stay(
     output = json.loads(out)
     assert (code, output["schema"], len(output["deleted"])) == (0, "agentv-store-1", 1)
     code, _, err = call("store", "rm", "second")
-    assert (code, "has no run 'second'; it has none yet" in err) == (4, True)
+    assert (code, "has no run 'second'; it has no runs yet" in err) == (4, True)
     assert len(list((project / ".agentv" / "runs").iterdir())) == 3
 
 

@@ -239,7 +239,7 @@ def test_a_requested_delay_beyond_the_longest_wait_is_named_before_the_wait() ->
 
     script.run(on_retry=lambda record, wait_s: told.append((record.error, wait_s)))
 
-    most = "the server asks to wait 86,400 s, at most 60 s is waited (retry_max_delay_ms)"
+    most = "the server requests a delay of 86,400 s, agentv waits at most 60 s (retry_max_delay_ms)"
     assert told == [(f"HTTP 429; {most}", 60.0)]
 
 

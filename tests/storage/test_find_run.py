@@ -56,7 +56,7 @@ def test_a_name_of_several_runs_asks_for_the_id_of_one(home: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         find_run(home, "nightly")
     ids = f"20260201T120000-123456, {NEW}"
-    assert str(refused.value) == f"'nightly' is the name of 2 runs; give the id of one: {ids}"
+    assert str(refused.value) == f"'nightly' is the name of 2 runs; give an id: {ids}"
 
 
 def _add(home: Path, run_id: str, name: str) -> None:
@@ -74,7 +74,7 @@ def test_a_path_finds_its_run_wherever_it_lies(home: Path, tmp_path: Path) -> No
 def test_an_ambiguous_reference_lists_what_fits(home: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         find_run(home, "7f")
-    assert str(refused.value) == f"'7f' matches 2 runs; use more characters of one of: {MIDDLE}, {OLD}"
+    assert str(refused.value) == f"'7f' matches 2 runs; give more characters of an id: {MIDDLE}, {OLD}"
 
 
 def test_an_unknown_reference_lists_what_there_is(home: Path) -> None:

@@ -118,7 +118,7 @@ def test_an_unreadable_line_is_passed_over_and_named(
     caplog.clear()
     assert loaded(path) == [each.to_dict() for each in made]
     named = [(each.name, each.levelno, each.getMessage()) for each in caplog.records]
-    assert named == [(*WARNING, f"{tmp_path / damaged}:{line}: passed over: {TRUNCATED}") for line in (2, 4)]
+    assert named == [(*WARNING, f"{tmp_path / damaged}:{line}: skipped: {TRUNCATED}") for line in (2, 4)]
 
 
 TRUNCATED = "Input data was truncated"

@@ -83,7 +83,7 @@ def test_what_is_no_json_costs_its_own_place_only(value: Any, kept: Any) -> None
 def test_an_object_that_holds_itself_is_cut_off() -> None:
     line = encode({"a": cycle(), "b": 1})
     assert decode(line)["b"] == 1
-    assert b"[too deep or too large to be kept]" in line
+    assert b"[too deep or too large to store]" in line
 
 
 def test_an_object_that_holds_itself_twice_does_not_grow_without_end() -> None:

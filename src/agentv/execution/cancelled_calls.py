@@ -1,6 +1,6 @@
-"""What a call that was cancelled leaves behind: carried by the CancelledError on its way through the layers.
+"""Attach a cancelled call to its CancelledError, so that the layers above can record the partial answer and its cost.
 
-An attribute and not a subclass: before Python 3.13 `asyncio.timeout` recognises no subclass of CancelledError.
+The call is an attribute: before Python 3.13, `asyncio.timeout` does not recognise a subclass of CancelledError.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ INTERRUPTED = Failure("cancelled", "the run was interrupted during this call")
 def keep_call(
     error: asyncio.CancelledError, partial: ProviderResponse | None, *, calls: tuple[CallRecord, ...] = ()
 ) -> None:
-    """Attach to a cancellation what its target said before, and the attempts; nothing if they say and cost nothing."""
+    """Attach the partial answer and the attempts of a cancelled call, unless there is neither an answer nor usage."""
     if partial is not None or any(call.usage is not None for call in calls):
         setattr(error, _ATTRIBUTE, ProviderError(INTERRUPTED, calls=calls, partial=partial))
 
 
 def kept_call(error: BaseException) -> ProviderError | None:
-    """Return the failed call that a cancellation carries, also if it was turned into a time-out; None without one."""
+    """Return the call attached to a cancellation, also to one that became a time-out; None without one."""
     found: BaseException | None = error
     while found is not None:
         kept = getattr(found, _ATTRIBUTE, None)
@@ -34,6 +34,6 @@ def kept_call(error: BaseException) -> ProviderError | None:
 
 
 def kept_partial(error: BaseException) -> ProviderResponse | None:
-    """Return what the target said before its call was cancelled or cut off; None when nothing is known."""
+    """Return the partial answer attached to a cancellation, also to one that became a time-out, or None."""
     kept = kept_call(error)
     return None if kept is None else kept.partial

@@ -1,7 +1,7 @@
 """Rate limits of one account: a pace for requests and tokens, and a concurrency that adapts to refusals.
 
-One limiter stands for one account (provider, address, key) and is shared by all targets that use it. Times are seconds
-of the clock that is passed in, so that tests need not wait.
+All targets that use an account (provider, address, key) share one limiter. Times are seconds of the clock that is
+passed in, so that tests need not wait.
 """
 
 import asyncio
@@ -17,34 +17,36 @@ from agentv.types.provider import Quota
 
 MINUTE_S = 60.0
 HEADROOM = 0.98
-"""Share of a known limit that is used. The rest absorbs jitter: a refused call costs more than 2 % of the pace."""
+"""The share of a known limit that is used. The rest absorbs jitter: a refused call costs more than 2 % of the pace."""
 
 ROUNDING = 1e-9
 """A smaller debt is a rounding error and causes no sleep."""
 
 RECENT = 20
 FEW = 2
-"""So many refusals among the last 20 calls are no sign of a limit: only the refused calls wait."""
+"""Up to 2 refusals among the last 20 calls are no sign of a limit: only the refused calls wait."""
 
 SLOWER = 0.9
 SLOWEST = 0.25
-"""A learned pace becomes this share of the measured rate, but at least that share of the pace before."""
+"""A refusal lowers a learned pace to 90 % of the measured rate, but not below 25 % of the pace before."""
 
 FASTER = 1.05
+"""A learned pace grows by this factor after every 20 accepted requests."""
+
 GROWTH = 4
-"""The concurrency grows by one when a quarter of the calls in flight have succeeded: a run needs it back soon."""
+"""A concurrency of C grows by one after C / 4 successful calls, so that a run recovers it soon."""
 
 PAUSE_S = 1.0
-"""The pause after a refusal without a requested delay. A requested delay that is longer stops all calls at once."""
+"""The first pause after a refusal without a requested delay. A longer requested delay stops all calls at once."""
 
 LONGEST_PAUSE_S = 5.0
 SLOWEST_PER_MINUTE = 12.0
 SLOWEST_WITH_RETRY_AFTER_PER_MINUTE = 60.0
-"""Lower bounds of a learned pace, so that a server that refuses everything cannot stall a run. The second one applies
-when the server sends a retry delay, which is waited for anyway."""
+"""Lower bounds of a learned pace, so that a server that refuses everything cannot stall a run. The second bound applies
+when the server requests a delay, which is observed in any case."""
 
 SCARCE = 0.05
-"""Share of the remaining quota below which other clients seem to use it too: the pace is then halved."""
+"""If less than this share of the limit remains, other clients seem to use it too, and the pace is halved."""
 
 
 class Pace(Struct):
@@ -118,13 +120,13 @@ class Permit:
 class AccountLimiter:
     """Limits calls to the pace that an account allows.
 
-    `requests_per_minute` and `tokens_per_minute` are configured, or read from quota headers, or learned: refusals
-    lower the concurrency by their share of the recent calls, set or lower a pace, and delay all calls for as long as
-    the server requests; successful calls let both grow back. A few refusals among many successful calls delay only
-    the refused calls. `max_concurrency` bounds the concurrency (the workers of all targets).
+    `requests_per_minute` and `tokens_per_minute` are configured, read from quota headers, or learned. Refusals lower
+    the concurrency by their share of the recent calls, set or lower a pace, and delay all calls for as long as the
+    server requests; successful calls let concurrency and pace grow back. A few refusals among many successful calls
+    delay only the refused calls. `max_concurrency` bounds the concurrency (the workers of all targets).
 
-    Configured limits hold in every 60 seconds, for all processes that lease from the same quota: each call needs a
-    permit of `leased`, by default a quota of this process alone. The paces spread the calls evenly.
+    Configured limits hold in every window of 60 seconds, for all processes that lease from the same quota: each call
+    needs a permit of `leased`, by default a quota of this process alone. The paces spread the calls evenly.
     """
 
     def __init__(
@@ -192,7 +194,7 @@ class AccountLimiter:
     async def acquire(self, tokens: float = 0.0) -> Permit:
         """Wait for a permit for one call that is expected to use `tokens` tokens.
 
-        Raises QuotaError when the holder of a shared quota has not answered for a long time.
+        Raises QuotaError when a shared quota has not answered for PATIENCE_S.
         """
         self._waiting += 1
         try:
@@ -208,7 +210,7 @@ class AccountLimiter:
             self._waiting -= 1
 
     async def aclose(self) -> None:
-        """Give back what was leased and not used."""
+        """Return leased permits that were not used."""
         await self.leased.aclose()
 
     async def _until_paced(self, tokens: float) -> None:
@@ -258,14 +260,14 @@ class AccountLimiter:
         if self._tokens is not None and used is not None:
             self._tokens.take(self._now(), used - expected)
         if quota is not None:
-            self._read(quota)
+            self._apply_quota(quota)
 
-    def _read(self, quota: Quota) -> None:
-        """Set the pace to the limit in a server's quota, half of it while other clients seem to use the same quota."""
+    def _apply_quota(self, quota: Quota) -> None:
+        """Set the pace to the limit in a server's quota, or to half of it while other clients seem to use it too."""
         limit, remaining = quota.limit_requests, quota.remaining_requests
         if limit:
-            scarce = remaining is not None and remaining - self._in_flight < limit * SCARCE
-            self._set_requests(min(limit / 2 if scarce else limit, self._configured or math.inf))
+            is_scarce = remaining is not None and remaining - self._in_flight < limit * SCARCE
+            self._set_requests(min(limit / 2 if is_scarce else limit, self._configured or math.inf))
         if quota.limit_tokens:
             if self._tokens is None:
                 self._tokens = Pace(quota.limit_tokens, filled_at=self._now())
@@ -313,7 +315,7 @@ class AccountLimiter:
     def _learn(self, now: float, least: float) -> None:
         """Set the pace to the rate accepted since the last refusal or the start, but not below `least` per minute."""
         elapsed_s = max(PAUSE_S, now - self._counted_from)
-        # Calls in flight count as accepted: too fast a pace costs one refusal, too slow a pace delays the whole run.
+        # Calls in flight count as accepted: a pace too fast costs one refusal, a pace too slow delays the whole run.
         measured = max(least, (self._accepted_count + self._in_flight) / elapsed_s * MINUTE_S)
         self._counted_from, self._accepted_count = now, 0
         if self._learned is None:

@@ -1,4 +1,4 @@
-"""The book of a holder of leases whose process may be killed: a file has each exchange before it is answered."""
+"""A LeaseBook that survives its process: each exchange is written to a file before it is answered."""
 
 import math
 import os
@@ -15,13 +15,13 @@ from agentv.execution.quotas import LeaseBook
 from agentv.types.protocols import NODE_LEASE_S, QuotaGrant, QuotaRequest
 
 MOST_EXCHANGES = 10_000
-"""The exchanges in a journal (about 400 bytes each) after which it begins anew with the state of the book."""
+"""The exchanges (about 400 bytes each) after which a journal is replaced by one that begins with the current state."""
 
 _LENGTH_BYTES = 4
 
 
 class _State(Struct, frozen=True, array_like=True):
-    """The first entry of a journal: the accounts of the book at a time."""
+    """The first entry of a journal: the accounts of the book at the time `at`."""
 
     at: float
     book: bytes
@@ -38,11 +38,11 @@ _decode_exchange = msgspec.msgpack.Decoder(_Exchange).decode
 
 
 class JournaledBook:
-    """A LeaseBook that continues where a killed process left it: its state follows from the exchanges and their times.
+    """A LeaseBook that continues where a killed process stopped, by repeating its exchanges at their recorded times.
 
-    `now` is the clock of the machine, in seconds. A journal from the future is that of another machine, or from before
-    this one was started, and is not read. What was written but not answered, because the process was killed, counts as
-    used until it is reported. Raises OSError when the journal cannot be written; then nothing is granted.
+    `now` is the clock of the machine, in seconds. A journal from the future was written on another machine, or before
+    this machine was restarted, and is ignored. A lease that was written but not sent, because the process was killed,
+    counts as used until it is reported. Raises OSError when the journal cannot be written; then nothing is granted.
     """
 
     def __init__(self, path: Path, now: Callable[[], float], *, lease_s: float = NODE_LEASE_S) -> None:
@@ -76,7 +76,7 @@ class JournaledBook:
             entries = _entries(self._path.read_bytes())
         except FileNotFoundError:
             return book
-        with suppress(StopIteration, msgspec.DecodeError):  # damaged, as after a power failure: no lease is that old
+        with suppress(StopIteration, msgspec.DecodeError):  # damaged by a power failure: all leases have expired since
             state = _decode_state(next(entries))
             self._at = state.at
             book.restore(state.book)
@@ -88,7 +88,7 @@ class JournaledBook:
     def _write(self, exchange: _Exchange) -> None:
         if not self._left:
             self._begin()
-        left, self._left = self._left, 0  # the journal begins anew after an entry that was not written whole
+        left, self._left = self._left, 0  # after a partial write, the next exchange begins a new journal
         _append(self._file, _encode(exchange))
         self._left = left - 1
 
@@ -98,7 +98,7 @@ class JournaledBook:
         new = self._path.with_suffix(".new")
         self._file = FileIO(new, "w")
         _append(self._file, _encode(_State(self._at, self._book.dump())))
-        os.replace(new, self._path)  # noqa: PTH105 - as atomic as it says
+        os.replace(new, self._path)  # noqa: PTH105 - replaces atomically
         self._left = MOST_EXCHANGES
 
 
@@ -109,7 +109,7 @@ def _append(file: FileIO | None, entry: bytes) -> None:
 
 
 def _entries(data: bytes) -> Iterator[bytes]:
-    """Yield the entries of a journal without the last one if it is not whole."""
+    """Yield the entries of a journal; skip a partial last entry."""
     begin = 0
     while (start := begin + _LENGTH_BYTES) <= len(data):
         end = start + int.from_bytes(data[begin:start], "big")

@@ -1,4 +1,4 @@
-"""Quotas in leases: the books of their holder, and the permits and the money that a process has leased."""
+"""Quotas and budgets, leased in blocks: the accounts of a quota, and what a process has leased from them."""
 
 import asyncio
 import heapq
@@ -30,7 +30,7 @@ ROUNDING = 1e-9
 """Tolerance for rounding errors of sums: a budget of ten cents has room for ten calls of one cent."""
 
 SHARE_OF_BLOCK = 4
-"""A process that got nothing comes back when a quarter of a block is free, not for every single permit."""
+"""A process that got no lease retries when a quarter of a block is free, not for every single permit."""
 
 
 class _Lease(Struct):
@@ -43,7 +43,7 @@ class _Lease(Struct):
 class _Account(Struct):
     """One account. `requests` and `tokens` are the sums over its leases.
 
-    Requests become free at an even pace since `filled_from`, which each grant moves forward by its share.
+    Requests become free at an even pace since `filled_from`; a grant moves it forward by the time of its requests.
     """
 
     leases: dict[str, _Lease] = field(default_factory=dict)
@@ -55,10 +55,10 @@ class _Account(Struct):
 
 
 class LeaseBook:
-    """The accounts of a holder of leases. Pure apart from the clock: `now` returns seconds.
+    """The accounts of a quota, in memory. `now` returns the seconds of its clock.
 
-    Grants are paced: at most two seconds' worth of an account's requests at once. With `lease_s` 0 a grant is used at
-    the moment of the request, so that only the least is granted, and money never expires.
+    Grants are paced: at most two seconds' worth of an account's requests at once. With `lease_s` 0, a grant is used at
+    once: only the least requests and tokens are granted, and leases of money never expire.
     """
 
     def __init__(self, now: Callable[[], float], *, lease_s: float = LEASE_S) -> None:
@@ -84,7 +84,7 @@ class LeaseBook:
         return msgspec.msgpack.encode(self._accounts)
 
     def restore(self, dumped: bytes) -> None:
-        """Replace the accounts by dumped ones."""
+        """Replace the accounts by those that `dump` returned."""
         self._accounts = msgspec.msgpack.decode(dumped, type=dict[str, _Account])
 
     def _grant(self, account: _Account, request: QuotaRequest, now: float) -> QuotaGrant:
@@ -111,7 +111,7 @@ class LeaseBook:
         return self._answer(account, request, granted, 0.0)
 
     def _free(self, account: _Account, limits: QuotaLimits, now: float) -> Amounts:
-        """Return what may be granted now; what is not limited is free without end."""
+        """Return what may be granted now: infinity, or 2**30 requests, where there is no limit."""
         requests: float = 1 << 30
         if limits.requests is not None:
             paced = (now - _filled_from(account, limits.requests, now)) / _spacing_s(limits.requests)
@@ -181,12 +181,12 @@ def _without_blocks(wanted: Amounts, least: Amounts) -> Amounts:
 
 
 def _forget(account: _Account, now: float) -> None:
-    """Forget the leases whose window is over; money that was spent is never forgotten."""
+    """Delete the leases whose window is over, except those with spent money."""
     while account.ends and account.ends[0][0] <= now:
         until, lease = heapq.heappop(account.ends)
         known = account.leases.get(lease)
         if known is None or known.expires_at + WINDOW_S != until:
-            continue  # the lease was renewed or ended since
+            continue  # renewed or ended after this entry was added
         account.requests -= known.requests
         account.tokens -= known.tokens
         if known.usd:
@@ -194,7 +194,7 @@ def _forget(account: _Account, now: float) -> None:
         else:
             del account.leases[lease]
     if not account.leases:
-        account.tokens = 0.0  # without accumulated rounding errors
+        account.tokens = 0.0  # drop accumulated rounding errors
 
 
 def _spent_usd(account: _Account) -> float:
@@ -206,12 +206,12 @@ def _spacing_s(requests_per_window: int) -> float:
 
 
 def _filled_from(account: _Account, requests_per_window: int, now: float) -> float:
-    """Return since when requests became free: at most two seconds' worth, or one request, are free at once."""
+    """Return the time since which requests became free: at most two seconds or one interval ago, if that is longer."""
     return max(account.filled_from, now - max(_spacing_s(requests_per_window), WINDOW_S / BLOCKS_PER_WINDOW))
 
 
 class InProcessQuota:
-    """The holder of the leases of one process. `now` returns the seconds of a clock that never goes back.
+    """A quota of one process. `now` returns the seconds of a clock that never goes back.
 
     With the default `lease_s` of 0 a permit is granted at the moment of its use.
     """
@@ -224,11 +224,11 @@ class InProcessQuota:
         return self._book.exchange(request)
 
     async def aclose(self) -> None:
-        """Close nothing: this holder has no connections."""
+        """Do nothing: there are no connections."""
 
 
 class HeldLease(Struct):
-    """A lease that this process has: what was granted, and what is used of it. Times are those of the own clock."""
+    """A lease of this process: what was granted, and what of it was used. Times are seconds of this process's clock."""
 
     id: str
     granted: Amounts
@@ -239,20 +239,22 @@ class HeldLease(Struct):
     is_shared: bool = False
 
     def use(self) -> LeaseUse:
-        """Return the report of its use."""
+        """Return the final use of the lease, to be reported."""
         return LeaseUse(self.id, Amounts(self.requests, self.tokens), is_over=True)
 
 
 RETRY_S = 0.5
+"""Seconds between two exchanges with a quota that does not answer."""
+
 PATIENCE_S = 60.0
-"""Seconds without an answer from the holder after which calls fail; no call is sent after the first two."""
+"""Seconds without an answer from the quota after which calls fail. Until then, calls wait."""
 
 
 class QuotaClient(Struct):
-    """The connection of a process to the holder of leases, for all its accounts; it reports when that is silent.
+    """The connection of a process to a quota, for all its accounts; it reports when the quota does not answer.
 
-    `on_unanswered` is called with a message when the holder does not answer, and when it answers again; `on_loss` with
-    the reason when the holder has not answered for PATIENCE_S. After that every request fails at once.
+    `on_unanswered` is called with a message when the quota does not answer, and when it answers again; `on_loss` with
+    the reason when the quota has not answered for PATIENCE_S. After that every exchange fails at once.
     """
 
     quota: QuotaLease
@@ -265,7 +267,7 @@ class QuotaClient(Struct):
     lost: str | None = None
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
-        """Make an exchange within the time that a lease lasts. Raises QuotaError when there is no answer."""
+        """Send a request and return the grant. Raises QuotaError when the quota does not answer within LEASE_S."""
         if self.lost is not None:
             raise QuotaError(self.lost)
         sent_at = self.now()
@@ -282,7 +284,7 @@ class QuotaClient(Struct):
         return grant
 
     async def wait(self, error: QuotaError) -> None:
-        """Wait before the next exchange after one that failed. Raises QuotaError after too long without one."""
+        """Wait before the exchange that follows a failed one. Raises `error` once the quota is given up (`on_loss`)."""
         if self.lost is not None:
             raise error
         await self.sleep(RETRY_S)
@@ -299,7 +301,7 @@ class QuotaClient(Struct):
 
 
 class LeasedPermits:
-    """The permits and tokens that this process has leased of one account."""
+    """The permits and tokens that this process has leased from one account."""
 
     def __init__(self, client: QuotaClient, account: str) -> None:
         self.limits = QuotaLimits()
@@ -309,14 +311,14 @@ class LeasedPermits:
         self._current: HeldLease | None = None
         self._uses: dict[str, LeaseUse] = {}
         self._hold_s = 0.0
-        # Reports of one lease must arrive in their order.
+        # Reports of one lease must arrive in order.
         self._turn = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._flush: asyncio.Task[None] | None = None
         self._is_closed = False
 
     def take_now(self, tokens: float) -> HeldLease | None:
-        """Use one permit of the current lease, None if it has none left."""
+        """Use one permit of the current lease; return None if it has none left."""
         lease = self._current
         if lease is None or self._now() >= lease.expires_at or lease.requests >= lease.granted.requests:
             return None
@@ -325,16 +327,16 @@ class LeasedPermits:
         return _used(lease, tokens)
 
     async def draw(self, tokens: float) -> HeldLease | None:
-        """Request a lease and use one permit of it; None after waiting because nothing was free.
+        """Request a lease and use one permit of it. If none is granted, wait and return None: call again.
 
-        Raises QuotaError when the holder of the leases has not answered for PATIENCE_S.
+        Raises QuotaError when the quota has not answered for PATIENCE_S.
         """
         self._close()
         limits = self.limits
         block = block_of(limits.requests)
         least, wanted = Amounts(1), Amounts(block)
         if limits.tokens is not None:
-            # A call that is larger than the limit needs the whole of it, and leaves a debt.
+            # A call that is larger than the limit needs the whole limit and leaves a debt.
             least = Amounts(1, min(tokens, limits.tokens))
             wanted = Amounts(block, max(least.tokens, limits.tokens / BLOCKS_PER_WINDOW))
         sent_at = self._now()
@@ -342,7 +344,7 @@ class LeasedPermits:
         try:
             grant = await self._exchange(lease, least, wanted)
         except BaseException as error:
-            self._uses.setdefault(lease, LeaseUse(lease, Amounts()))  # it may have been granted
+            self._uses.setdefault(lease, LeaseUse(lease, Amounts()))  # the lease may have been granted
             if not isinstance(error, QuotaError):
                 raise
             await self._client.wait(error)
@@ -354,14 +356,14 @@ class LeasedPermits:
         held = self._current = HeldLease(lease, grant.granted, sent_at + grant.expires_in_s, is_shared=is_shared)
         if not is_shared:
             return _used(held, tokens)
-        if self._now() >= held.expires_at:  # this process was stopped in between
+        if self._now() >= held.expires_at:  # this process was suspended meanwhile
             self._close()
             return None
         self._timer = asyncio.get_running_loop().call_later(grant.expires_in_s, self._end, held)
         return _used(held, tokens)
 
     def correct(self, lease: HeldLease, *, requests: int, tokens: float) -> None:
-        """Count more requests and tokens, or fewer tokens, than were taken for a call of a lease."""
+        """Add to a lease the requests and tokens that a call used beyond its permit; `tokens` may be negative."""
         lease.requests += requests
         lease.tokens += tokens
         if lease.closed_at is None or not (requests or tokens):
@@ -369,20 +371,20 @@ class LeasedPermits:
         if self._now() - lease.closed_at < WINDOW_S:
             self._uses[lease.id] = lease.use()
         elif requests > 0 or tokens > 0:
-            # The lease counts no longer: only what exceeds it is still owed.
+            # The window of the lease is over: only the additional use is reported, as a lease of its own.
             debt = LeaseUse(uuid.uuid4().hex, Amounts(max(0, requests), max(0.0, tokens)))
             self._uses[debt.lease] = debt
         if lease.is_shared and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LEASE_S / 2, self._flush_soon)
 
     def hold(self, seconds: float) -> None:
-        """Give back every permit, and let no process have one for so many seconds: the server refused a call."""
+        """Return all permits and block the account for all processes for `seconds`: the server refused a call."""
         self._hold_s = max(self._hold_s, seconds)
         self._close()
         self._flush_soon()
 
     async def aclose(self) -> None:
-        """Report what was used, so that the rest is free again."""
+        """Report what was used, so that other processes can use the rest."""
         self._is_closed = True
         self._close()
         if self._flush is not None:
@@ -391,7 +393,7 @@ class LeasedPermits:
             await self._report()
 
     def _close(self) -> None:
-        """End the current lease; its use is reported with the next exchange."""
+        """End the current lease; the next exchange reports its use."""
         lease, self._current = self._current, None
         if self._timer is not None:
             self._timer.cancel()
@@ -412,7 +414,7 @@ class LeasedPermits:
             self._flush = asyncio.get_running_loop().create_task(self._report())
 
     async def _report(self) -> None:
-        with suppress(QuotaError):  # what was not reported counts as used
+        with suppress(QuotaError):  # without a report, the whole lease counts as used
             await self._exchange(uuid.uuid4().hex, Amounts(), Amounts())
             while self._hold_s:  # refused during the exchange
                 await self._exchange(uuid.uuid4().hex, Amounts(), Amounts())
@@ -446,10 +448,10 @@ def _used(lease: HeldLease, tokens: float) -> HeldLease:
 
 
 class LeasedMoney:
-    """The money that this process has leased of one budget, in dollars.
+    """The money that this process has leased from one budget, in dollars.
 
-    `in_use` returns what is spent and reserved for calls in progress. `leased_usd` includes it. What was not used for a
-    while is given back, and a lease with calls in progress is renewed until `aclose`.
+    `in_use` returns what is spent and what is reserved for calls in progress; `leased_usd` includes both. Money that is
+    not used for a while is returned, and a lease with calls in progress is renewed until `aclose`.
     """
 
     def __init__(self, client: QuotaClient, account: str, limit_usd: float, in_use: "Callable[[], MoneyInUse]") -> None:
@@ -465,10 +467,10 @@ class LeasedMoney:
         self._reported: LeaseUse | None = None
 
     async def draw(self, amount_usd: float, wanted_usd: float = 0.0) -> float | None:
-        """Lease what is missing for `amount_usd` beside what is in use, and more up to `wanted_usd`.
+        """Lease `amount_usd` in addition to what is in use, and more up to `wanted_usd`.
 
-        Return 0 if it was leased, else the seconds after which another process may have given some back; None if none
-        has any. Raises QuotaError when the holder of the leases has not answered for PATIENCE_S.
+        Return 0 on success; else the seconds after which another process may have returned money, or None if no other
+        process has leased any. Raises QuotaError when the quota has not answered for PATIENCE_S.
         """
         wanted_usd = max(amount_usd, wanted_usd)
         async with self._turn:
@@ -476,7 +478,7 @@ class LeasedMoney:
             if in_use + wanted_usd <= self.leased_usd:
                 return 0.0
             block_usd = max(wanted_usd, self._limit_usd / BLOCKS_PER_WINDOW)
-            # Free calls need room too: none is made once a budget is exceeded.
+            # A free call needs a grant too, so that it is not made once the budget is exceeded.
             least_usd = max(amount_usd, ROUNDING)
             try:
                 grant = await self._exchange(Amounts(usd=least_usd), Amounts(usd=block_usd))
@@ -490,11 +492,11 @@ class LeasedMoney:
             return 0.0 if grant.granted.usd else grant.wait_s
 
     async def aclose(self) -> None:
-        """Report what was spent; the rest is free for others."""
+        """Report what was spent, so that other processes can use the rest."""
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.gather(self._renewal, return_exceptions=True)
-        with suppress(QuotaError):  # what was leased counts as spent
+        with suppress(QuotaError):  # all that was leased then counts as spent
             await self._exchange(Amounts(), Amounts())
 
     async def _renew(self) -> None:
@@ -516,7 +518,7 @@ class LeasedMoney:
 
     async def _exchange(self, least: Amounts, wanted: Amounts, *, keeps: bool = False) -> QuotaGrant:
         use = self._use(self._in_use(), keeps=keeps)
-        # The rest is given back with this exchange. Above the limit nothing has room, not even a free call.
+        # This exchange returns money that is not in use. Above the limit, not even a free call has room.
         self.leased_usd = min(use.used.usd, self._limit_usd)
         self._reported = None
         request = QuotaRequest(
@@ -539,7 +541,7 @@ class LeasedMoney:
 
 
 class MoneyInUse(Struct, frozen=True):
-    """What a process has spent and reserved, in dollars, and its calls: all so far, and those in progress."""
+    """The dollars that a process has spent and reserved, the number of its calls, and of those in progress."""
 
     usd: float
     calls: int

@@ -22,7 +22,7 @@ JITTER = 0.25
 """A pause is drawn from 75 % to 125 % of the backoff, so that workers do not retry in step."""
 
 OVERTIME_S = 5.0
-"""How long past the total deadline an attempt may take to clean up, for instance to kill its process."""
+"""Seconds past the total deadline in which an attempt may clean up, for instance kill its process."""
 
 
 class Recordable(Protocol):
@@ -30,7 +30,7 @@ class Recordable(Protocol):
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens it used."""
+        """The tokens that the call used."""
 
     @property
     def request_id(self) -> str | None:
@@ -41,7 +41,7 @@ R = TypeVar("R", bound=Recordable)
 
 
 def is_retryable(failure: Failure, policy: RetryPolicy) -> bool:
-    """Return True if a retry may help: the policy decides for HTTP statuses and time-outs, else the failure itself."""
+    """Return True if a retry may help: the policy decides on HTTP statuses and time-outs, the failure on the rest."""
     if failure.http_status is not None:
         return failure.http_status in policy.status_codes
     return failure.retryable and (failure.kind != "target_timeout" or policy.retry_timeouts)
@@ -67,7 +67,7 @@ def delay_s(failure: Failure, policy: RetryPolicy, *, retry: int, rng: random.Ra
 
 
 def said_before(error: ProviderError) -> ProviderResponse | None:
-    """Return what a failed attempt said and used; None when nothing is known."""
+    """Return the partial answer of a failed attempt, or its usage alone; None when nothing is known."""
     if error.partial is not None:
         return error.partial
     usage = usage_before(error.failure)
@@ -90,8 +90,9 @@ async def retry_call(
     `call` gets the number of the attempt, from 0, and the time by the loop's clock when all attempts must have ended;
     it enforces its own deadline. `deadline_s` covers all attempts and pauses together: no pause goes beyond it, and an
     attempt that has not ended soon after it is cancelled. `on_retry` gets the record of the failed attempt and the
-    pause in seconds. `spent` returns what a failed attempt said, used and cost. Raises the last ProviderError with
-    `calls` set, and with the `partial` of the last attempt that has one; a CancelledError carries both as well.
+    pause in seconds. `spent` returns the partial answer, usage and cost of a failed attempt. Raises the last
+    ProviderError with `calls`, and with the `partial` of the last attempt that has one; both are attached to a
+    CancelledError, too.
     """
     ends_at = math.inf if deadline_s is None else asyncio.get_running_loop().time() + deadline_s
     records: tuple[CallRecord, ...] = ()
@@ -127,7 +128,7 @@ async def retry_call(
 
 
 async def _cut_off(attempt: Awaitable[R], ends_at: float, deadline_s: float, attempts: int) -> R:
-    """Return the result of an attempt, which is cancelled soon after the deadline of all attempts."""
+    """Return the result of an attempt; cancel it OVERTIME_S after the deadline of all attempts."""
     guard = asyncio.timeout_at(ends_at + OVERTIME_S)
     try:
         async with guard:
@@ -140,12 +141,12 @@ async def _cut_off(attempt: Awaitable[R], ends_at: float, deadline_s: float, att
 
 
 def _with_request(failure: Failure, policy: RetryPolicy) -> Failure:
-    """Return a failure whose message names a delay that the server requested, if it is longer than will be waited."""
+    """Return a failure whose message names the requested delay, if it is longer than the policy allows."""
     requested_s = failure.retry_after_s
     if requested_s is None or requested_s <= policy.max_delay_s:
         return failure
-    most = f"at most {policy.max_delay_s:,g} s is waited (retry_max_delay_ms)"
-    return replace(failure, message=f"{failure.message}; the server asks to wait {requested_s:,.0f} s, {most}")
+    most = f"agentv waits at most {policy.max_delay_s:,g} s (retry_max_delay_ms)"
+    return replace(failure, message=f"{failure.message}; the server requests a delay of {requested_s:,.0f} s, {most}")
 
 
 def _failed(

@@ -1,4 +1,4 @@
-"""Resources that are opened once per process and closed at its end: HTTP sessions, worker processes."""
+"""Resources opened once per process, such as HTTP sessions and worker processes; and a queue that paces tasks."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class SharedResources:
-    """Opens each resource on first use, and closes all in reverse order.
+    """Opens each resource on first use and closes all of them in reverse order.
 
     A resource that takes long to open delays only the callers of the same one.
     Use it as an async context manager, or call `aclose` in the same event loop.
@@ -34,7 +34,7 @@ class SharedResources:
         await self.aclose()
 
     async def get(self, key: str, opener: "OpenShared[T]") -> T:
-        """Return the resource called `key`, and open it the first time. After a failure, the next call tries again."""
+        """Return the resource `key`; open it on the first call. After a failure, the next call tries again."""
         if key not in self._resources:
             async with self._opening[key]:
                 if key not in self._resources:
@@ -48,7 +48,7 @@ class SharedResources:
 
 
 WAITING_PER_EXTRA_TASK = 10
-"""Each iteration resumes one task, plus one for every 10 waiting, so that a long queue drains in a bounded number."""
+"""Each iteration resumes one task, plus one for every 10 waiting, so that a long queue drains in few."""
 
 
 class TurnQueue:
@@ -58,8 +58,8 @@ class TurnQueue:
 
     One iteration reads all responses that have arrived, then resumes all tasks that waited for them; their next
     requests leave only in the following iteration. Without the queue, no request leaves before all earlier responses
-    are evaluated, so that responses keep arriving in bursts while the machine idles between them. An
-    instance belongs to one event loop.
+    are evaluated, so that responses keep arriving in bursts while the machine idles between them. An instance belongs
+    to one event loop.
     """
 
     def __init__(self) -> None:

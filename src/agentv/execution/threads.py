@@ -28,8 +28,8 @@ def abandoned_calls() -> int:
 async def call_in_thread(function: Callable[[*Ts], R], *args: *Ts, timeout_s: float | None) -> R:
     """Call `function` in a daemon thread, with the caller's context variables, and return what it returns.
 
-    Raises AbandonedError after `timeout_s`. A call abandoned then, or by cancellation, occupies its thread until it
-    returns. An exception that would end this process, such as SystemExit, becomes a RuntimeError.
+    Raises AbandonedError after `timeout_s`. An abandoned or cancelled call occupies its thread until it returns. An
+    exception that would end this process, such as SystemExit, becomes a RuntimeError.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[R] = loop.create_future()
@@ -62,7 +62,7 @@ async def call_in_thread(function: Callable[[*Ts], R], *args: *Ts, timeout_s: fl
     except TimeoutError:
         if not deadline.expired():
             raise
-        raise AbandonedError(f"no return within {timeout_s:g} s") from None
+        raise AbandonedError(f"did not return within {timeout_s:g} s") from None
     finally:
         if outcome.cancelled():
             thread.abandon_if(work)

@@ -28,10 +28,9 @@ class StrayCancelError(RuntimeError):
 
 
 class Deadline(msgspec.Struct, eq=False):
-    """The time that a call may take, without the time it waits for its turn.
+    """The deadline of a call. Time spent waiting for a turn does not count.
 
-    `watch` sets the timer when the call waits for the first time: a call that never waits needs no timer, and a timer
-    could not end it.
+    `watch` makes the timer when the call first waits: a call that never waits cannot be ended by a timer.
     """
 
     _loop: asyncio.AbstractEventLoop
@@ -44,7 +43,7 @@ class Deadline(msgspec.Struct, eq=False):
     """True when the call has ended: a task it left running can no longer change the deadline."""
 
     def watch(self) -> asyncio.Timeout:
-        """Return the timer, to be entered."""
+        """Make and return the timer, which the caller enters."""
         self.timer = asyncio.timeout_at(self._ends_at)
         return self.timer
 
@@ -124,7 +123,7 @@ async def call_user_code(
             deadline.is_over = True
             _current.reset(token)
     except AbandonedError as error:
-        raise DeadlineError(f"no return within {timeout_s:g} s") from error
+        raise DeadlineError(f"did not return within {timeout_s:g} s") from error
     except asyncio.CancelledError as error:
         check_stray_cancel(error)
         raise
@@ -151,13 +150,13 @@ async def _watched(deadline: Deadline, rest: Awaitable[Any], timeout_s: float) -
             return await rest
     except TimeoutError as error:
         if timer.expired():
-            raise DeadlineError(f"no return within {timeout_s:g} s") from error
+            raise DeadlineError(f"did not return within {timeout_s:g} s") from error
         raise
 
 
 @coroutine
 def _resumed(steps: Generator[Any, Any, Any], waits_for: object) -> Generator[Any, Any, Any]:
-    """Continue a coroutine after its first step, which waits for something."""
+    """Continue a coroutine whose first step awaits `waits_for`."""
     try:
         yield waits_for
     except BaseException as error:  # noqa: BLE001 - the coroutine handles every exception
@@ -170,7 +169,7 @@ def _resumed(steps: Generator[Any, Any, Any], waits_for: object) -> Generator[An
 
 
 def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
-    """Return the function that `reference` names. Raises PluginError as `load_object` does, and for anything else."""
+    """Return the function that `reference` names. Raises PluginError like `load_object`, and if it is not callable."""
     found = load_object(reference, base_dir)
     if not callable(found):
         raise PluginError(f"cannot load {reference!r}: it is a {type(found).__name__}, not a function")
@@ -178,7 +177,7 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
 
 
 def load_object(reference: str, base_dir: str | Path) -> object:
-    """Return what `reference` names; dots after the colon reach into classes and objects.
+    """Return the object that `reference` names; dots after the colon select attributes of it.
 
     A path or a package is searched from `base_dir`, which is appended to `sys.path`. A file is executed once. Raises
     PluginError that names what is missing or what the module's own code raised.

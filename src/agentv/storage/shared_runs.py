@@ -1,4 +1,4 @@
-"""What a store of shared runs can do, by method, and the values that it returns."""
+"""The protocols of stores of shared runs, and the values that their methods return."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,9 +19,9 @@ class RunStore(Protocol):
     def share_run(self, open_folder: Callable[[], RunFolder]) -> ResultStore:
         """Open a run's folder; return a store that writes the folder and this place.
 
-        It raises StorageError before it opens the folder when the place cannot store the run: a run must not cost
-        anything before that is known. Losing the place later does not stop the run, because its folder has everything;
-        a ReportingStore can say so.
+        Raises StorageError before it opens the folder if this place cannot store the run, so that no call costs money
+        before. A later loss of the place does not stop the run, because its folder has everything; a ReportingStore
+        reports it.
         """
 
 
@@ -70,10 +70,10 @@ class SharedRuns(Protocol):
         """
 
     def push(self, folder: Path) -> Pushed:
-        """Copy what the store lacks of a run folder."""
+        """Copy the lines of a run folder that the store lacks."""
 
     def pull(self, run_id: str, runs_folder: Path) -> Pulled:
-        """Copy what this machine lacks of a run."""
+        """Copy the lines of a run that this machine lacks."""
 
     def remove(self, run_ids: Sequence[str]) -> tuple[str, ...]:
         """Delete runs; return the ids that existed."""
@@ -81,10 +81,10 @@ class SharedRuns(Protocol):
 
 @runtime_checkable
 class ManagedRunStore(RunStore, Protocol):
-    """A store that `agentv store` can manage too."""
+    """A store that `agentv store` can also manage."""
 
     def upgrade(self) -> Upgraded:
         """Create or upgrade the tables. Raises StorageError."""
 
     def opened(self) -> AbstractContextManager[SharedRuns]:
-        """Open the store until the end of the block. Raises StorageError when its tables have another version."""
+        """Open the store for the duration of the block. Raises StorageError when its tables have another version."""

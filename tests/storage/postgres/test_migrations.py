@@ -145,7 +145,7 @@ def test_upgrades_at_once_wait_for_each_other() -> None:
 def test_no_tables_and_newer_tables_are_refused() -> None:
     url = parse_store_url(new_database())
     with connect(url) as connection:
-        with pytest.raises(StorageError, match="no tables of agentv yet"):
+        with pytest.raises(StorageError, match="no tables of agentv"):
             check_version(connection, url)
         upgrade(connection, url)
         connection.execute("INSERT INTO agentv.schema_versions (version, name) VALUES (99, 'of tomorrow')")

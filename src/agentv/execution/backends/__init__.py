@@ -1,1 +1,1 @@
-"""Backends that run the work: workers of this process."""
+"""Run work: concurrent workers of this process, and worker processes for user functions."""

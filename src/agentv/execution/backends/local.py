@@ -1,4 +1,4 @@
-"""Work on many items on this machine: a number of workers pull from one iterator."""
+"""Process many items on this machine: a number of workers take them from one iterator."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -9,7 +9,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 YIELD_INTERVAL_S = 0.02
-"""How long work that never waits may occupy the event loop before it yields to signals, timers and the display."""
+"""Seconds that work without waits may occupy the event loop before it yields to signals, timers and the display."""
 
 
 class LocalBackend:
@@ -21,7 +21,7 @@ class LocalBackend:
         self.resize(workers)
 
     def resize(self, workers: int) -> None:
-        """Change the number of workers, also during a run: items in progress are finished. ValueError below 1."""
+        """Change the number of workers, also during a run; items in progress are finished. ValueError below 1."""
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self.workers = workers
@@ -35,9 +35,8 @@ class LocalBackend:
     ) -> None:
         """Call `work` on each item, concurrently, and `emit` on each result, one at a time in order of completion.
 
-        An item is taken from `items` only when a worker is free; a None lets other work of the event loop go
-        first. An exception from any of the three cancels the
-        other workers and is raised after they have ended.
+        An item is taken from `items` only when a worker is free; a None yields to the event loop once. An exception
+        from `work`, `items` or `emit` cancels the other workers and is raised after they have ended.
         """
         source = iter(items)
         turn = asyncio.Lock()

@@ -42,8 +42,8 @@ class WorkerPool:
     async def call(self, payload: JsonObject, *, timeout_s: float | None) -> JsonValue:
         """Call the function with `payload` and return what it returns, as JSON.
 
-        Raises EvaluatorError when it raises, does not return in time (its process is killed), or crashes its process;
-        the next call is not affected.
+        Raises EvaluatorError when the function raises, does not return in time (its process is killed), or crashes its
+        process; the next call is not affected.
         """
         worker = self._idle.pop() if self._idle else await _Worker.start(self.reference, self._base_dir)
         healthy = False
@@ -69,7 +69,7 @@ class WorkerPool:
 
 
 class _BrokenError(Exception):
-    """A worker that cannot continue; the message completes a sentence that starts with the function."""
+    """A worker cannot continue. The message is a predicate of the function, such as `crashed its process`."""
 
 
 class _Worker:
@@ -84,7 +84,7 @@ class _Worker:
 
     @classmethod
     async def start(cls, reference: str, base_dir: str) -> Self:
-        """Start a process; its function is loaded by the time it answers the first call."""
+        """Start a process; it loads the function before it answers the first call."""
         argv = (sys.executable, "-P", "-m", "agentv.execution.processes.worker_process", reference, base_dir)
         worker = cls(start_tree(argv, cwd=base_dir, env=None, stdin=subprocess.PIPE))
         try:

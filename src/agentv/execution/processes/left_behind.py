@@ -1,4 +1,4 @@
-"""What a killed process left behind: commands that still run, and temporary folders. Found by the process's mark."""
+"""End the commands and remove the temporary folders that a killed process left behind, found by its mark."""
 
 import os
 import re
@@ -16,12 +16,12 @@ from msgspec import Struct
 from agentv.execution.processes.live_trees import PROCESS_MARK
 
 MARK = "AGENTV_COMMAND"
-"""The environment variable that identifies a command's descendants by the marks of the process that started it and of
-the command itself; nested commands append theirs."""
+"""The environment variable that identifies the descendants of a command: the mark of the process that started it, then
+the mark of the command. Nested commands append their marks."""
 
 PREFIX = "agentv-"
 _VALID_MARK = re.compile(r"[0-9a-f]{16}")
-"""A mark comes from a file that anybody may have edited: another one could match foreign processes and folders."""
+"""The form of a mark. Marks are read from files that may be edited; another form could match foreign processes."""
 
 _GRACE_S = 1.0
 _PATIENCE_S = 4.0
@@ -36,7 +36,7 @@ class Cleared(Struct, frozen=True):
 
 
 def temporary_folder(kind: str = "") -> Path:
-    """Make a temporary folder of this process; it is removed even if this process is killed."""
+    """Make a temporary folder, which the watcher removes if this process is killed."""
     return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{PROCESS_MARK}-{kind and f'{kind}-'}"))
 
 
@@ -46,10 +46,10 @@ def temporary_folders(mark: str) -> list[Path]:
 
 
 def clear(marks: Collection[str], sessions: Collection[int] = ()) -> Cleared:
-    """End what processes of these marks left running, and remove their temporary folders.
+    """End the commands that the processes with these marks left running, and remove their temporary folders.
 
     `sessions` are the pids of commands that may have children without a readable environment. A command gets SIGTERM,
-    and a second later SIGKILL. A mark that agentv cannot have made is ignored.
+    and a second later SIGKILL. A mark of another form is ignored.
     """
     marks = frozenset(filter(_VALID_MARK.fullmatch, marks))
     ended: set[psutil.Process] = set()

@@ -1,6 +1,6 @@
 """Lines of files and pipes as they arrive, in bounded memory: nothing is read before it is needed.
 
-A whole JSON document, as exports that are not JSON Lines, is split into its records.
+A JSON document, for instance an export that is not JSON Lines, is split into its records.
 """
 
 import asyncio
@@ -54,8 +54,8 @@ ReadLine: TypeAlias = Line | LostLine
 class LineStream:
     """The lines of several files in order. `-` is standard input; gzip is detected by its first bytes.
 
-    A file whose name ends in `.json` is read as a whole, and each record in it is a line. A
-    line of more than `max_bytes` becomes a LostLine, and so does the rest of a file that cannot be read further.
+    A file whose name ends in `.json` is read as a whole, and each record in it is a line. A line of more than
+    `max_bytes` becomes a LostLine, and so does the rest of a file that cannot be read further.
     """
 
     def __init__(self, files: Sequence[str], *, max_bytes: int) -> None:
@@ -84,7 +84,7 @@ class LineStream:
             except OSError as error:
                 yield [*lines.end(), LostLine(file, lines.number + 1, f"cannot be read: {error.strerror or error}")]
             else:
-                # A stream that was stopped within a line has only a part of it.
+                # A stopped stream may have received only a part of its last line.
                 yield [] if self._is_stopped else lines.end()
 
     async def _blocks(self, file: str) -> AsyncGenerator[bytes, None]:
@@ -175,7 +175,7 @@ class _Lines:
 
 
 class _Document:
-    """Collects one file and splits it into its records, if it is not JSON Lines after all."""
+    """Collects one file and splits it into its records, or into lines if its content is JSON Lines."""
 
     def __init__(self, file: str, max_bytes: int) -> None:
         self.file = file
@@ -254,7 +254,7 @@ _KEY = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def is_json_file(name: str) -> bool:
-    """Return True for a file that holds one document by its name; `.jsonl` and any other name mean lines."""
+    """Return True if a file name ends in `.json` or `.json.gz`: the file is one document, and not lines."""
     return name.removesuffix(".gz").endswith(".json")
 
 
@@ -273,7 +273,7 @@ def split_document(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _records(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Yield the places of the records in the value at `at`."""
+    """Yield the start and end of each record in the value at `at`."""
     value, end = _JSON.raw_decode(text, at)
     listed = _list_place(text, at, value)
     if listed is None:
@@ -288,7 +288,7 @@ def _records(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _list_place(text: str, at: int, value: JsonValue) -> int | None:
-    """Return the place of the list of records in a value, None if it has none."""
+    """Return the start of the list of records in a value, None if it has no such list."""
     if isinstance(value, list):
         return at
     key = next((key for key in PAGES if isinstance(value, dict) and isinstance(value.get(key), list)), None)

@@ -1,4 +1,4 @@
-"""The running commands, so that all of them can be killed at once, also from a signal handler.
+"""The running commands of this process, so that all of them can be killed at once, also from a signal handler.
 
 Separate from `tree`, whose imports are slow: every run needs the code that ends commands, few the code that starts
 them.
@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 PROCESS_MARK = secrets.token_hex(8)
-"""Identifies what this process starts and creates: it is in the environments of its commands and the names of its
-temporary folders, and beside its pid in the lock of a run. A fork keeps it, and a new program has another one."""
+"""Identifies this process in the environments of its commands, in the names of its temporary folders, and, with its
+pid, in the lock of a run. A fork has the same mark, a new program another one."""
 
 KILL_S = 3.0
 PAUSE_S = 0.01

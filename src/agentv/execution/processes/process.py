@@ -38,7 +38,7 @@ _DRAIN_CHUNKS = 64
 
 
 class CommandPipes:
-    """Three pipes to a command. `done` is set when it has exited or must be ended; `error` is set if watching fails.
+    """Three pipes to a command. `done` is set when the command exits or must be ended, `error` if watching fails.
 
     The thread that starts the command opens the pipes, so that a queued command holds no descriptors. They belong to
     that thread until the command has started, then to the event loop. The pipes of a short command are never watched:
@@ -92,7 +92,7 @@ class CommandPipes:
     def send_input(self) -> None:
         """Send what the pipe accepts, and close our copies of the command's descriptors.
 
-        Otherwise its pipes would never report end of file.
+        While a copy is open, the command's pipes do not report end of file.
         """
         self._close_child_ends()
         if self._to_stdin in self._open:
@@ -117,7 +117,7 @@ class CommandPipes:
             self.stop_waiting()
 
     def start_timer(self, timeout_s: float | None, is_started: Callable[[], bool]) -> None:
-        """Start the timer that gives up on the command after `timeout_s`."""
+        """Start the timer that sets `timed_out` after `timeout_s`."""
         ends_at = None if timeout_s is None else self._loop.time() + timeout_s
         self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_started)
 
@@ -260,7 +260,7 @@ class Watched(Struct, frozen=True):
 
 
 class ExitWatcher:
-    """Notifies one event loop of the exits of its commands. Holds no descriptors while there are none.
+    """Notifies one event loop of the exits of its commands. Holds no descriptors while there are no commands.
 
     `null_device` is a descriptor of the null device, for commands without input.
     """
@@ -378,7 +378,7 @@ class Start:
         _queue.put(self)
 
     def start(self) -> None:
-        """Start the command; called in the starter thread. The loop is notified only of its end."""
+        """Start the command; called in the starter thread. The event loop is notified only when the command ends."""
         pipes = self._pipes
         if not self._take_turn():
             self._call_in_loop(pipes.stop_waiting)
@@ -411,7 +411,7 @@ class Start:
         return self._turn.acquire(blocking=False)
 
     def _cancel_start(self) -> bool:
-        """Cancel the start; return False if it is too late."""
+        """Cancel the start; return False if the command has been started."""
         if self._take_turn():
             self._is_done = True
             STARTING.discard(self)
@@ -490,7 +490,7 @@ MAX_OUTPUT_BYTES = 10 * 2**20
 class Command(Struct, frozen=True):
     """A command: `argv` to execute directly, or `shell` as a script for sh; exactly one of the two.
 
-    `env` is added to our environment, of which only PATH and the variables `inherit` are passed on, if it is not None.
+    `env` is added to our environment, or, if `inherit` is not None, to PATH and the variables that it names.
     `stdin` is written while the command runs; a command need not read it.
     """
 
@@ -513,7 +513,7 @@ class Command(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """The result of a command. `exit_code` is None if it was ended here, and -N if signal N ended it.
+    """The result of a command. `exit_code` is None if agentv ended it, and -N if signal N did.
 
     `stdout` is complete unless `too_large`, and empty if a listener received it. `stderr` holds the last 2,000
     characters, with invalid bytes replaced.

@@ -1,8 +1,8 @@
 """The process tree of one command: start it, find all its members, end them, even if this process is killed.
 
-It is started before the first command, and reads from a pipe which commands run. The pipe closes when this process
-ends, in whatever way; what then still runs is ended, and temporary folders are removed (left_behind.py). A signal to
-commands on the death of their parent would not do: it follows the thread that started them.
+A watcher process is started before the first command, and reads from a pipe which commands run. The pipe closes however
+this process ends; the watcher then ends the commands that still run and removes temporary folders (left_behind.py). A
+parent-death signal would not do: it is sent when the thread that started a command ends.
 
 A command may fork children that leave its process group and its session, and whose parents have exited. On Linux this
 process becomes the subreaper while commands run, so that orphans become its children; they are identified by their
@@ -10,7 +10,6 @@ session or by a mark in their environment. Elsewhere all processes of the machin
 """
 
 import asyncio
-import atexit
 import contextlib
 import ctypes
 import functools
@@ -33,14 +32,12 @@ from agentv.execution.processes.live_trees import (
     LIVE,
     PAUSE_S,
     PROCESS_MARK,
-    _forget_parent_commands,
-    kill_all,
     kill_until_gone,
 )
 
 
 class Watcher:
-    """This process's end of the pipe. If the watcher cannot be started, or dies, commands run without it."""
+    """The watcher process and our end of its pipe. If it cannot be started, or dies, commands run without it."""
 
     def __init__(self) -> None:
         self._pipe: int | None = None
@@ -107,15 +104,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WATCHER.forget)
 
 
-atexit.register(kill_all)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent_commands)
-
-
 ZOMBIE_S = 10.0
-"""How long an unclaimed zombie is left unreaped, in case its exit code is still read."""
+"""Seconds for which an unclaimed zombie is not reaped, in case its exit code is still read."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PAGE = 4096
@@ -131,7 +121,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def adopt_orphans(adopt: bool) -> None:  # noqa: FBT001 - the one argument of the system call
-    """Make this process adopt its orphaned descendants (Linux only), or stop that."""
+    """Make this process adopt its orphaned descendants, or stop adopting them (Linux only)."""
     global _children  # noqa: PLW0603 - a property of the whole process
     if sys.platform != "linux":
         return
@@ -169,8 +159,8 @@ def mark_of(pid: int) -> str:
 def reap_unclaimed(now: float) -> None:
     """Reap zombie orphans that no tree can claim: a zombie has no readable environment.
 
-    They differ from the host program's own children by their session, and by not having been reaped since an earlier
-    call, `ZOMBIE_S` seconds before `now`.
+    They differ from the host program's own children by their session, and by having been seen unreaped more than
+    `ZOMBIE_S` seconds before `now`.
     """
     dead = [pid for pid in possible_orphans() if pid not in LIVE and _is_foreign_zombie(pid)]
     for pid in _unclaimed.keys() - dead:
@@ -278,7 +268,7 @@ class ProcessTree:
         for pid in (*own, *self._adopted()):
             with contextlib.suppress(psutil.Error):
                 self._known.add(psutil.Process(pid))
-        for head in self._known - found:
+        for head in tuple(self._known):  # a copy: a signal handler may add members meanwhile
             with contextlib.suppress(psutil.Error):
                 found.update({head, *head.children(recursive=True)})
         self._known = {process for process in found if self._is_alive(process)}
@@ -308,9 +298,9 @@ def start_tree(
 ) -> ProcessTree:
     """Start a command in a session of its own. Thread-safe.
 
-    `env` is added to our environment, of which only PATH and the variables `inherit` are passed on, if it is not None.
-    `stdin`, `stdout` and `stderr` are as for Popen, with unbuffered pipes; no other
-    file is inherited. Raises OSError if it cannot start, ValueError for a NUL byte.
+    `env` is added to our environment, or, if `inherit` is not None, to PATH and the variables that it names.
+    `stdin`, `stdout` and `stderr` are as for Popen, with unbuffered pipes; no other file is inherited. Raises
+    OSError if it cannot start, ValueError for a NUL byte.
     """
     mark = secrets.token_hex(8)
     added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{PROCESS_MARK}/{mark}"}
@@ -355,9 +345,9 @@ def _leave(mark: str) -> None:
 
 
 def inherited_environment(inherit: Collection[str] | None) -> Mapping[bytes, bytes]:
-    """Return our environment, of which only PATH and the variables `inherit` if it is not None, as Python stores it.
+    """Return our environment, or only PATH and the variables `inherit` if it is not None, encoded.
 
-    Copying it item by item takes as long as starting a process.
+    The bytes that Python stores are returned, because a copy item by item takes as long as starting a process.
     """
     known: Mapping[bytes, bytes] = getattr(os.environ, "_data", os.environb)
     if inherit is None:

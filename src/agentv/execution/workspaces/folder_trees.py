@@ -55,7 +55,7 @@ def scan(root: Path) -> Entries:
     """Return all files and links below `root`, except those in `.git`."""
     now_ns = time.time_ns()
     found: dict[str, Entry] = {}
-    if root.is_symlink():  # it was made as a folder: a link in its place would lead out of it
+    if root.is_symlink():  # an agent replaced the folder by a link, which would lead out of it
         return found
     for folder, inner in _walk(root):
         for item in inner:
@@ -82,7 +82,7 @@ def _walk(root: Path) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
 
 
 def _listed(folder: Path) -> list["os.DirEntry[str]"]:
-    """Return the entries of a folder, also of one whose permissions were removed."""
+    """Return the entries of a folder, even if an agent removed its permissions."""
     try:
         listing = os.scandir(folder)
     except PermissionError:
@@ -180,9 +180,9 @@ def _shared_blocks(source: int, target: int) -> bool:
 
 
 def remove_tree(root: Path) -> bool:
-    """Remove a folder with all its contents, also those without permissions; a link is only unlinked.
+    """Remove a folder with all its contents, even without permissions; of a link, remove only the link.
 
-    Returns True if it no longer exists.
+    Return True if it no longer exists.
     """
     if root.is_symlink():
         root.unlink()
@@ -194,7 +194,7 @@ def remove_tree(root: Path) -> bool:
 
 
 def _permit(root: Path) -> None:
-    """Grant ourselves all permissions on every folder, from the top down."""
+    """Grant the owner all permissions on every folder, from the top down."""
     with contextlib.suppress(OSError):
         root.chmod(stat.S_IRWXU)
     for folder, folders, _ in os.walk(root):

@@ -1,4 +1,4 @@
-"""Sources of workspaces, folders or clones of repositories: fetched once per process, so that cases start alike."""
+"""Sources of workspaces: folders or clones, fetched once per process, so that all cases start with equal files."""
 
 import asyncio
 import fcntl
@@ -27,7 +27,7 @@ from agentv.types.workspaces import WorkspaceConfig, is_url, written_path
 
 TIMEOUT_S = 600.0
 
-# Inside a git hook these variables name the user's repository, and git would work on that one.
+# Inside a git hook these variables name the user's repository, which git would use instead of ours.
 _VARIABLES = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -54,8 +54,8 @@ async def clone(
 
     With `sparse`, only these folders and the files at the top are checked out.
 
-    A URL is fetched into `home`/git and cached there for the next run. The clone borrows the objects of its source
-    repository, which nothing done in the clone can change.
+    A URL is fetched into `home`/git and cached there for the next run. The clone shares the objects of its source
+    repository, but no command in the clone can change the source.
     """
     if shutil.which("git") is None:
         raise ProviderError(
@@ -133,7 +133,7 @@ async def _has_commit(repository: Path, commit: str) -> bool:
 
 @asynccontextmanager
 async def _locked(path: Path) -> AsyncIterator[None]:
-    """Hold a lock between processes; the system releases it when this process ends in any way."""
+    """Hold a lock between processes; the system releases it however this process ends."""
     with path.open("wb") as file:
         try:
             await call_in_thread(fcntl.flock, file.fileno(), fcntl.LOCK_EX, timeout_s=TIMEOUT_S)
@@ -180,7 +180,7 @@ class Source(Struct, frozen=True):
     scratch: Path
 
     async def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return those of `paths` that the source's own `.gitignore` covers; one written by an agent has no effect."""
+        """Return those of `paths` that the source's own `.gitignore` covers, not one that an agent wrote."""
         return await ignored(paths, self.folder, self.scratch)
 
 
@@ -243,17 +243,18 @@ def _copy_template(template: Path, folder: Path, stop: threading.Event) -> None:
         fix_links(folder, template)
     except OSError as error:
         raise ProviderError(Failure("config_error", f"workspace: {template} cannot be copied: {error}")) from error
-    if (folder / ".git").is_file():  # it names the real repository, which a commit in a copy would change
+    # A file `.git` refers to the original repository, which a commit in the copy would change.
+    if (folder / ".git").is_file():
         (folder / ".git").unlink()
 
 
 def new_folder() -> Path:
-    """Make a folder for one workspace outside of any repository, whose instructions would influence an agent."""
+    """Make a folder for one workspace outside of all repositories, whose instruction files would influence an agent."""
     return temporary_folder().resolve()
 
 
 async def in_thread(work: Callable[[threading.Event], R]) -> R:
-    """Run file work in a thread. On cancellation the event passed to `work` is set, and its end is awaited."""
+    """Run file operations in a thread. On cancellation, set the event passed to `work` and wait until it returns."""
     stop = threading.Event()
     task = asyncio.ensure_future(call_in_thread(work, stop, timeout_s=None))
     try:

@@ -66,7 +66,7 @@ def unified_hunks(old: str, new: str, budget: ComparisonBudget | None = None) ->
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines with their line ends; the last one has none if the text does not end with one."""
+    """Return the lines with their line ends, which the last line may lack."""
     lines = text.split("\n")
     last = lines.pop()
     return [f"{line}\n" for line in lines] + ([last] if last else [])
@@ -181,7 +181,7 @@ def _line(sign: str, line: str) -> str:
 
 
 MAX_TEXT_BYTES = 2**20
-"""A larger file is only named in the diff."""
+"""The diff only names a larger file."""
 
 MAX_DIFF_CHARS = 2**20
 MAX_CHANGED = 2_000
@@ -231,7 +231,7 @@ class Change(Struct, frozen=True):
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The names of its two versions in a diff."""
+        """The names of the two versions in a diff."""
         old = _quoted(f"a/{self.old_path}") if self.old else "/dev/null"
         return old, _quoted(f"b/{self.path}") if self.new else "/dev/null"
 
@@ -293,7 +293,7 @@ def capture(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnap
 
 
 class _Diff:
-    """A diff that is built file by file. `left_out` counts the files for which it has no room."""
+    """A diff that is built file by file. `left_out` counts the files that do not fit."""
 
     def __init__(self, before: FolderSnapshot, after: FolderSnapshot) -> None:
         self.parts: list[str] = []
@@ -394,7 +394,7 @@ async def open_workspace(
 ) -> AsyncIterator["Workspace"]:
     """Make a workspace, set it up, and remove it at the end of the block or save it in `home`/workspaces.
 
-    A saved workspace is named after `name`; `machine` is the node of a cluster that it is left on. A block that is left
+    A saved workspace is named after `name`; `machine` is the cluster node on which it is saved. A block that ends
     before `finish` counts as failed. Raises ProviderError: `config_error`, `target_missing` (git), `target_exit` or
     `target_timeout` (setup).
     """
@@ -414,7 +414,7 @@ def _saved_name(name: str, place: Path) -> str:
 
 
 class Workspace:
-    """The workspace of one result. The agent works in `path`; `saved_path` is its location if it is saved."""
+    """The workspace of one result. The agent works in `path`; `saved_path` is where it would be saved, or None."""
 
     def __init__(self, config: WorkspaceConfig, source: Source, place: Path, saved_path: Path, machine: str) -> None:
         self.path = place / "work"
@@ -429,7 +429,7 @@ class Workspace:
 
     @property
     def saved_at(self) -> str:
-        """The place of the workspace if it is saved, for people: its path, on a node of a cluster `node:path`."""
+        """Where messages say that the workspace is saved: its path, or `node:path` on a cluster node."""
         return f"{self._machine}:{self.saved_path}" if self._machine else str(self.saved_path)
 
     async def set_up(self) -> None:
@@ -437,7 +437,9 @@ class Workspace:
         try:
             copied = await in_thread(self._copy)
         except OSError as error:
-            raise ProviderError(Failure("config_error", f"workspace: no copy could be made: {error}")) from error
+            raise ProviderError(
+                Failure("config_error", f"workspace: the source could not be copied: {error}")
+            ) from error
         self._before = FolderSnapshot(copied, lambda _: self._source.folder)
         if self._config.setup is None:
             return
@@ -449,7 +451,7 @@ class Workspace:
     async def reset(self) -> None:
         """Remove everything and set up again, including `setup`, for instance before a second attempt.
 
-        Raises what `set_up` raises. `teardown` does not run here.
+        Raises the errors of `set_up`. Does not run `teardown`.
         """
         leftovers = (self.path, self._place / "set-up")
         if not await in_thread(lambda _: all(remove_tree(folder) for folder in leftovers)):
@@ -491,7 +493,7 @@ class Workspace:
     async def finish(self, *, failed: bool) -> tuple[str, ...]:
         """Run `teardown`, then save or remove the workspace; return notes for the user.
 
-        If this is cancelled, `close` does the rest, except a `teardown` that has begun.
+        If it is cancelled, `close` completes it, except for a `teardown` that has begun.
         """
         notes = []
         if self._config.teardown is not None and self._exists() and not self._is_torn_down:
@@ -526,7 +528,7 @@ class Workspace:
                 copy_tree(self.path, self.saved_path, stop)
         except OSError as error:
             return [f"workspace: could not be saved to {self.saved_path}: {error}"]
-        # With keep: always the answer already holds the path; here it is known only after the evaluation.
+        # With `keep: always` the answer already has the path; with `failed` it is known only after the evaluation.
         return [f"workspace: saved to {self.saved_at}"] if self._config.keep == "failed" else []
 
     async def _run(self, script: str, called: str) -> Failure | None:

@@ -1,4 +1,4 @@
-"""Responses on disk, by answer key, so that a run reuses what an earlier one paid for.
+"""Responses on disk, by answer key, so that a run reuses answers that an earlier run paid for.
 
 A file holds two lines of JSON: the source of the answer, then the answer. A file that is torn, foreign, of another key
 or of a newer version is treated as missing and written again.
@@ -32,7 +32,7 @@ ANSWER_SUFFIX = ".json"
 
 
 class CachedAnswer(Struct, frozen=True):
-    """A stored response with the target's name and provider; `source` has the run and time it came from."""
+    """A stored response, the name and provider of its target, and in `source` the run and time it came from."""
 
     target: str
     provider: str

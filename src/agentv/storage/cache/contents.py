@@ -56,13 +56,13 @@ def cache_groups(entries: Iterable[CacheEntry]) -> tuple[CacheGroup, ...]:
         group.size += entry.file.size
         group.oldest = min(group.oldest, entry.at)
         group.used = max(group.used, used)
-    return tuple(groups[place] for place in sorted(groups))
+    return tuple(groups[key] for key in sorted(groups))
 
 
 def clear_entries(entries: Iterable[CacheEntry]) -> tuple[int, int]:
     """Delete entries; return the number of deleted files and their size in bytes."""
-    gone = [entry.file.size for entry in entries if entry.file.remove()]
-    return len(gone), sum(gone)
+    deleted_sizes = [entry.file.size for entry in entries if entry.file.remove()]
+    return len(deleted_sizes), sum(deleted_sizes)
 
 
 def _used(file: CacheFile) -> datetime:

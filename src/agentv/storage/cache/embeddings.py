@@ -1,7 +1,7 @@
 """Embeddings on disk: one file per text, named after a digest of the text, so that no text is embedded twice.
 
-A file is a mark, a flag, the SHA-256 of the rest, and the numbers as little-endian floats of 32 bits. A file that is
-torn, foreign or of another version is treated as missing and written again.
+A file is a mark, a flag for a truncated text, the SHA-256 of the vector, and the vector as little-endian 32-bit floats.
+A file that is torn, foreign or of another version is treated as missing and written again.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ class EmbeddingCache:
         self._limit = CacheLimit(self._files, most_bytes)
 
     def load(self, space: str, text: str) -> Embedding | None:
-        """Return the embedding of a text in a vector space, or None when there is no readable one."""
+        """Return the embedding of a text in a vector space, or None when no readable file has it."""
         digest = _digest(space, text)
         content = self._files.read(digest)
         vector = None if content is None else _read(content)

@@ -22,7 +22,7 @@ class CacheFile(Struct, frozen=True):
     used_at: float
 
     def remove(self) -> bool:
-        """Delete the file; False when another process has done so already, or it cannot be deleted."""
+        """Delete the file; return False when it is already deleted or cannot be deleted."""
         try:
             self.path.unlink()
         except OSError:
@@ -31,7 +31,7 @@ class CacheFile(Struct, frozen=True):
 
 
 class CacheFolder:
-    """The files of one cache, in subfolders by the first two digits; created by the first write."""
+    """The files of one cache, in subfolders by the first two digits of the digest. The first write creates it."""
 
     def __init__(self, folder: Path, suffix: str) -> None:
         self._folder = folder
@@ -68,7 +68,7 @@ class CacheFolder:
             os.utime(self.place(digest))
 
     def files(self) -> Iterator[CacheFile]:
-        """Yield every file, in no order, without those that are deleted meanwhile.
+        """Yield every file, in no order; skip files that are deleted meanwhile.
 
         Temporary files of a killed process are included, so that they are cleared as well.
         """
@@ -102,7 +102,7 @@ MOST_BYTES = 1 << 30
 """The default limit of one cache in bytes: 1 GiB."""
 
 LEFT_SHARE = 0.9
-"""The share of the limit that eviction leaves, so that not every further file has to evict."""
+"""Eviction stops at this share of the limit, so that the next files fit without another eviction."""
 
 
 class CacheLimit:

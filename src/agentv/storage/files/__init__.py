@@ -1,1 +1,1 @@
-"""Files of lines: appending to them, reading them, and their parts in other folders or object stores."""
+"""Read and append to files of lines, of which parts may be in other folders or object stores."""

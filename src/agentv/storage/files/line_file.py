@@ -1,6 +1,6 @@
-"""Files of a run: append-only lines, of which each write adds a whole one or nothing; and files replaced as a whole.
+"""Files of a run: append-only files of lines, and files that are replaced as a whole.
 
-A torn last line is cut off.
+A write adds a whole line or nothing. A partial last line, which a killed process left, is cut off.
 """
 
 import ctypes
@@ -67,11 +67,11 @@ def part_path(path: Path, part: int) -> Path:
 
 
 _POLYNOMIAL = 0xEDB88320
-"""That of CRC-32, with the coefficient of the highest power in the lowest bit."""
+"""The polynomial of CRC-32, with the coefficient of the highest power in the lowest bit."""
 
 
 def _product(one: int, other: int) -> int:
-    """Return the product of two polynomials over GF(2), modulo that of CRC-32."""
+    """Return the product of two polynomials over GF(2), modulo the polynomial of CRC-32."""
     product = 0
     for bit in range(31, -1, -1):
         if other >> bit & 1:
@@ -81,9 +81,9 @@ def _product(one: int, other: int) -> int:
 
 
 def joined_crc(first: int, second: int, size: int) -> int:
-    """Return the CRC-32 of two pieces of bytes together, given that of each and the size of the second one.
+    """Return the CRC-32 of two joined byte strings, given the CRC-32 of each and the size of the second.
 
-    The first one is shifted by the bits of the second: it is multiplied by x to the power of `8 * size`.
+    The first CRC-32 is shifted by the bits of the second string: multiplied by x to the power of `8 * size`.
     """
     power, shift = 1 << 23, 1 << 31  # x to the power of 8, and of 0
     while size:
@@ -105,17 +105,17 @@ class FileEnd(Struct, frozen=True):
         return FileEnd(self.lines + lines, self.size + size, joined_crc(self.crc, crc, size))
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return it as events record it (docs/reference/run-folder.md)."""
+        """Return the end as events record it (docs/reference/run-folder.md)."""
         return {"lines": self.lines, "bytes": self.size, "crc32": f"{self.crc:08x}"}
 
 
 class LineFile:
     """A file that grows by whole lines. One writer at a time; `next_seq` is the number of the next line, from 0.
 
-    A CRC-32 of all lines is computed along with every write. `path` is that of part 0; the lines go to part `part`,
+    A CRC-32 of all lines is computed along with every write. `path` is the path of part 0, lines go to part `part`,
     and `before` is the end of the parts before it (segments.py). `own_bytes` is the size of this part.
 
-    Opening it cuts off a last line without a newline, which was never acknowledged; `torn_bytes` is its size.
+    Opening the file cuts off a last line without a newline, which was never acknowledged; `torn_bytes` is its size.
     """
 
     def __init__(self, path: Path, *, part: int = 0, before: FileEnd = FileEnd()) -> None:  # noqa: B008 - frozen
@@ -160,18 +160,18 @@ class LineFile:
         return self.end.to_json()
 
     def begin_part(self) -> None:
-        """Sync this part, and go on with the next one. Raises OSError; then this part is still written.
+        """Sync this part and continue with the next one. Raises OSError; lines then still go to this part.
 
-        The descriptor keeps its number, so that the thread that syncs it need not be told.
+        The descriptor keeps its number, which the thread that syncs the file uses.
         """
         os.fsync(self.descriptor)
         self._go_on(self._open_next(), self.end)
 
     def leave_part(self, list_it: Callable[[], FileEnd]) -> None:
-        """Let this part, which is empty, be a segment from elsewhere, and go on with the next one.
+        """Replace this part, which is empty, by a segment from elsewhere, and continue with the next part.
 
-        `list_it` lists the segment and returns its end; no line may be written to this part from then on, so the next
-        one is opened before.
+        `list_it` lists the segment and returns its end. The next part is opened first, because no line may be written
+        to this part once the segment is listed.
         """
         empty, descriptor = self.local, self._open_next()
         try:
@@ -186,18 +186,18 @@ class LineFile:
         return open_own(part_path(self.path, self.part + 1), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC)
 
     def _go_on(self, descriptor: int, before: FileEnd) -> None:
-        """Write the next part, which begins at `before`."""
+        """Continue with the next part, which begins at `before`."""
         self._before, self.part, self.own_bytes = before, self.part + 1, 0
         self.next_seq, self._crc = before.lines, before.crc
         os.dup2(descriptor, self.descriptor, inheritable=False)
         os.close(descriptor)
 
     def _write_rest(self, data: bytes) -> None:
-        """Write the rest of a line after a short write, which does not raise. Raises OSError if the disk is full."""
+        """Write the rest of a partly written line. Raises OSError, for instance if the disk is full."""
         try:
             while data:
                 data = data[os.write(self.descriptor, data) :]
-        except BaseException:  # also an interrupt: the next line would follow half a line
+        except BaseException:  # also for an interrupt: the next line must not follow half a line
             os.ftruncate(self.descriptor, self.own_bytes)
             raise
 
@@ -207,9 +207,9 @@ class LineFile:
 
 
 def _read_lines(descriptor: int, crc: int) -> tuple[int, int, int]:
-    """Return the number of whole lines of a file, the offset of their end, and the CRC-32 of the bytes before it.
+    """Return the number of whole lines of a file, the offset of their end, and the CRC-32 up to there.
 
-    `crc` is that of what comes before the file.
+    `crc` is the CRC-32 of the parts before this file.
     """
     lines = end = offset = 0
     crc_so_far = crc
@@ -227,7 +227,7 @@ def _read_lines(descriptor: int, crc: int) -> tuple[int, int, int]:
 def plain_lines(path: Path) -> Iterator[bytes]:
     """Yield the whole lines of one file without their newlines, none for a missing file.
 
-    A file of a run may have parts elsewhere: its lines are `whole_lines` of run_file.py.
+    For a file of a run, of which parts may be elsewhere, use `whole_lines` of run_file.py.
     """
     try:
         file = open_lines(path)

@@ -15,23 +15,25 @@ _FILE = "file://"
 
 
 def check_url(url: str) -> None:
-    """Raise ConfigError for a URL that nothing installed opens, and for one with a password, which would be stored."""
+    """Raise ConfigError for a URL that no installed package opens, or with a password, which would be stored."""
     if not url.strip():
-        raise ConfigError("a place for segments must not be empty; expected a folder or a URL such as s3://bucket/runs")
+        raise ConfigError(
+            "the location of segments must not be empty; expected a folder or a URL such as s3://bucket/runs"
+        )
     if _is_path(url):
         return
     if urlsplit(url).username or urlsplit(url).password:
         raise ConfigError(
-            "the URL of segments must not contain a user or password, because it is stored with the run; give them in "
-            "the environment, as the object store's client expects them"
+            "the URL of segments must not contain a user or password, because it is stored with the run; set the "
+            "environment variables that the object store's client reads"
         )
     _filesystem(url)
 
 
 def put(path: Path, url: str, *, base: Path) -> None:
-    """Copy a local file to a URL, replacing what is there. Raises StorageError.
+    """Copy a local file to a URL, replacing an existing file. Raises StorageError.
 
-    `base` is the folder that a relative path begins at. A local copy is synced to the disk.
+    A relative path starts at `base`. A local copy is synced to the disk.
     """
     with _named_errors("write", url):
         if not _is_path(url):
@@ -98,9 +100,9 @@ def joined(url: str, name: str) -> str:
 
 
 def stored_form(url: str, *, base: Path) -> str:
-    """Return a URL as a file in the folder `base` names it: a relative path, of the working directory, from there.
+    """Return a URL for storing in `base`: a path relative to the working directory becomes relative to `base`.
 
-    A relative path stays right when both are moved together.
+    The stored path stays valid when `base` and the files are moved together.
     """
     if not is_relative(url):
         return url
@@ -113,7 +115,7 @@ def is_relative(url: str) -> bool:
 
 
 def absolute_form(url: str, *, base: Path) -> str:
-    """Return a URL that means the same in every working directory: a path in the folder `base` becomes absolute."""
+    """Return a URL that is valid in every working directory: a path relative to `base` becomes absolute."""
     return os.path.normpath(_path(url, base.resolve())) if _is_path(url) else url
 
 
@@ -151,14 +153,14 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _named_errors(doing: str, url: str) -> Iterator[None]:
+def _named_errors(verb: str, url: str) -> Iterator[None]:
     try:
         yield
     except (StorageError, ConfigError):
         raise
     except FileNotFoundError as error:
-        raise StorageError(f"cannot {doing} {url}: there is no such file") from error
+        raise StorageError(f"cannot {verb} {url}: there is no such file") from error
     except OSError as error:
-        raise StorageError(f"cannot {doing} {url}: {error.strerror or error}") from error
+        raise StorageError(f"cannot {verb} {url}: {error.strerror or error}") from error
     except Exception as error:
-        raise StorageError(f"cannot {doing} {url}: {type(error).__name__}: {error}") from error
+        raise StorageError(f"cannot {verb} {url}: {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""A file of a run, read as one whatever its parts are: listed segments first, then the parts in the run's folder."""
+"""A file of a run as one file: its listed segments first, then its parts in the run's folder."""
 
 import io
 import os
@@ -19,10 +19,10 @@ _CHUNK = 1 << 20
 
 
 def open_file(path: Path, *, buffering: int = _CHUNK) -> BinaryIO:
-    """Open a file of a run for reading, given the path of its first part. Offsets are those of all parts together.
+    """Open a file of a run for reading, given the path of its first part. Offsets count through all parts.
 
-    Raises FileNotFoundError if it has no part, StorageError for a segment that is missing or not as listed; a segment
-    that is read from its first to its last byte is compared with its checksum.
+    Raises FileNotFoundError if it has no part, StorageError for a segment that is missing or not as listed. The
+    checksum of a segment is compared if the segment is read from its first to its last byte.
     """
     parts = _open_parts(path)
     if parts is None:
@@ -52,7 +52,7 @@ def size_of(path: Path) -> int:
 
 
 def stamp_of(path: Path) -> str:
-    """Return a string that changes when a file of a run does: inode, size and modification time of its last part."""
+    """Return a string that changes when a file of a run changes: inode, size and modification time of its last part."""
     segments = load_segments(path.parent)
     listed = 0 if segments is None else len(segments.of(path.name))
     last = _last_local(path, listed)
@@ -68,7 +68,7 @@ def _stamp(found: os.stat_result) -> str:
 
 
 def append_to(path: Path) -> LineFile:
-    """Open the last part of a file of a run for writing. Raises OSError, StorageError for a broken segments.jsonl."""
+    """Open the last part of a file of a run for writing. Raises OSError, StorageError for an invalid segments.jsonl."""
     segments = load_segments(path.parent)
     listed = () if segments is None else segments.of(path.name)
     end = listed[-1].end if listed else FileEnd()
@@ -81,7 +81,7 @@ def append_to(path: Path) -> LineFile:
 
 
 def _last_local(path: Path, first: int) -> int:
-    """Return the number of the part that is written last; `first` is that of the first part that is not listed."""
+    """Return the number of the last local part; `first` is the number of the first part that is not a segment."""
     last = first
     while part_path(path, last + 1).exists():
         last += 1
@@ -89,7 +89,7 @@ def _last_local(path: Path, first: int) -> int:
 
 
 class _Part(Struct):
-    """A part of a file: where it starts among all parts, its size, and what it is read from."""
+    """A part of a file: its offset in the whole file, its size, and the open file or segment that has its bytes."""
 
     start: int
     size: int
@@ -98,10 +98,10 @@ class _Part(Struct):
 
 
 def _open_parts(path: Path) -> list[_Part] | None:
-    """Return the parts of a file, with local ones opened; None for one without segments.
+    """Return the parts of a file, local parts opened; None if the run has no segments.
 
-    While the list is read and local parts are opened, a part may be listed: its local file is then removed, or it was
-    empty and the segment is from elsewhere. Then the list has grown, and is read again.
+    Another process may list a part meanwhile: its local file is then removed, or was empty and gives way to a segment
+    from elsewhere. If the list has grown, it is read again.
     """
     while True:
         size = _size_of_list(path.parent)
@@ -136,7 +136,7 @@ def _size_of_list(folder: Path) -> int | None:
 def _open_local(path: Path, first: int) -> list[tuple[BinaryIO, int]]:
     """Open the local parts of a file from part `first` on; return each with its size.
 
-    A part is complete once there is a next one, so that is asked before its size.
+    A part is complete once the next part exists, which is therefore checked before the size is read.
     """
     opened: list[tuple[BinaryIO, int]] = []
     part, has_next = first, True
@@ -210,7 +210,7 @@ class _JoinedFile(io.RawIOBase):
         super().close()
 
     def _switch(self, part: _Part) -> BinaryIO:
-        """Open a part; the segment that was read before is closed."""
+        """Open a part, and close the segment that was read before."""
         self._leave()
         if part.file is not None:
             file = part.file
@@ -239,7 +239,7 @@ class _JoinedFile(io.RawIOBase):
 
     def _differs(self, part: _Part, how: str) -> StorageError:
         if part.segment is None:
-            return StorageError(f"{self._folder}: a file of the run was cut while it was read")
+            return StorageError(f"{self._folder}: a file of the run was truncated while it was being read")
         record = part.segment.record
         return StorageError(
             f"{self._place(part)}: {part.segment.url} {how}, but was listed with {record.bytes} bytes and the CRC-32 "

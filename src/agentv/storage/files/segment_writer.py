@@ -1,7 +1,7 @@
-"""Moves the full parts of a run's files to where its segments are, in a thread, and lists them.
+"""Moves the full parts of a run's files to the folder or URL of its segments, in a thread, and lists them.
 
-A part is uploaded, then listed with fsync, then its local file is deleted. A process that is killed between two of
-these steps loses and doubles nothing: until a part is listed its local file counts, from then on its segment.
+A part is uploaded, then listed with fsync, then its local file is deleted. Killing the process between two of these
+steps neither loses nor repeats a line: until a part is listed, its local file is read, and from then on its segment.
 """
 
 import os
@@ -36,9 +36,9 @@ RUN_FILE = "run.json"
 
 
 class SegmentRules(Struct, frozen=True):
-    """When a part is full: from this size in bytes, or this age in seconds.
+    """The size in bytes and the age in seconds from which a part is full.
 
-    `before_step` is called before each step of moving a part, with its name and that of the file.
+    `before_step` is called before each step of moving a part, with the name of the step and the name of the file.
     """
 
     most_bytes: int = SEGMENT_BYTES
@@ -47,9 +47,9 @@ class SegmentRules(Struct, frozen=True):
 
 
 class SegmentWriter:
-    """Moves parts of the files of one run. Its thread ends with `close`.
+    """Moves parts of the files of one run, in a thread that `close` ends.
 
-    A part that cannot be moved stays where it is and counts; it is tried again with the next one and at the end.
+    A part that cannot be moved stays valid in the run's folder; it is tried again with the next part and at the end.
     `error` is the last failure, None once nothing is left to move.
     """
 
@@ -63,7 +63,7 @@ class SegmentWriter:
         self._ends = {name: listed[-1].record for name, listed in segments.of_files.items()}
         self._manifest = LineFile(folder / SEGMENTS_FILE)
         self._listing = Lock()
-        os.fsync(self._manifest.descriptor)  # a killed process may not have
+        os.fsync(self._manifest.descriptor)  # a killed process may have left its last line unsynced
         self._full: deque[tuple[str, int]] = deque()
         self._begun: dict[LineFile, float] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentv-segments")
@@ -75,7 +75,7 @@ class SegmentWriter:
         return absolute_form(self._url, base=self._folder)
 
     def adopt(self, file: LineFile) -> None:
-        """Move the parts that an earlier process left behind, and delete the local file of one that it listed."""
+        """Move the parts that an earlier process did not move, and delete the local file of a part that it listed."""
         listed = self._listed(file.path.name)
         if listed:
             part_path(file.path, listed - 1).unlink(missing_ok=True)
@@ -84,7 +84,7 @@ class SegmentWriter:
             self._wake()
 
     def check(self) -> None:
-        """Copy run.json beside the segments. Raises StorageError if nothing can be written there."""
+        """Copy run.json to the folder of the segments. Raises StorageError if nothing can be written there."""
         put(self._folder / RUN_FILE, joined(self._url, RUN_FILE), base=self._folder)
 
     def wrote(self, file: LineFile) -> None:
@@ -95,11 +95,11 @@ class SegmentWriter:
             self._end_part(file)
 
     def has_moved(self, file: LineFile) -> bool:
-        """Return True if a file has no line here that is not listed: a segment from elsewhere can follow."""
+        """Return True if all lines of a file are in listed segments, so that a segment from elsewhere can follow."""
         return not file.own_bytes and self._listed(file.path.name) == file.part
 
     def move(self, file: LineFile) -> "Future[None]":
-        """Move all parts of a file, also one that is not full. The future ends then, or when that failed (`error`)."""
+        """Move all parts of a file, also one that is not full. The future is done when that succeeded or failed."""
         if file.own_bytes:
             self._end_part(file)
         return self._thread.submit(self._move_all)
@@ -130,14 +130,14 @@ class SegmentWriter:
         file.leave_part(list_it)
 
     def _list(self, record: SegmentRecord) -> None:
-        """Append a segment to the list, durably. The thread and the process's own event loop both do."""
+        """Append a segment to the list, durably. Called in the thread and in the event loop."""
         with self._listing:
             self._manifest.append(encode(record))
             os.fsync(self._manifest.descriptor)
             self._ends[record.file] = record
 
     def close(self, files: Sequence[LineFile]) -> None:
-        """Move the last parts and end the thread; what could not be moved stays in the run's folder (`error`)."""
+        """Move the last parts and end the thread; a part that cannot be moved stays in the run's folder (`error`)."""
         try:
             for file in files:
                 if file.own_bytes:
@@ -169,8 +169,8 @@ class SegmentWriter:
                 reason = str(error) if isinstance(error, AgentvError) else f"{error.strerror or error}"
                 self.error = StorageError(
                     f"cannot move a part of {self._full[0][0]} to its segments: {reason}. Every result is saved in "
-                    f"{self._folder}; when the place of the segments can be written, move the rest with: agentv "
-                    f"resume {self._folder.name}"
+                    f"{self._folder}; when segments can be written again, move the rest with: agentv resume "
+                    f"{self._folder.name}"
                 )
                 return
             self._full.popleft()
@@ -202,17 +202,17 @@ class SegmentWriter:
 
 
 def place_segments(folder: Path, url: str) -> None:
-    """Let a new run have its segments in a folder of their own at `url`. Raises OSError."""
+    """Give a new run a folder for its segments below `url`. Raises OSError."""
     begin_segments(folder, joined(stored_form(url, base=folder), folder.name))
 
 
 def has_segments(folder: Path) -> bool:
-    """Return True if a run has a place for segments."""
+    """Return True if a run has a folder or URL for segments."""
     return (folder / SEGMENTS_FILE).exists()
 
 
 def remove_segments(folder: Path) -> None:
-    """Delete the segments of a run, listed or uploaded when a process was killed. Raises StorageError."""
+    """Delete the segments of a run, also unlisted ones that a killed process uploaded. Raises StorageError."""
     segments = load_segments(folder)
     if segments is None:
         return

@@ -1,9 +1,9 @@
 """The segments of a run: full parts of its files that were moved elsewhere, and `segments.jsonl`, which lists them.
 
 A file of lines is written in parts, numbered from 0. Part 0 of `results.jsonl` is that file itself, part 1 is
-`results.1.jsonl`. A run without segments has only part 0. The parts that `segments.jsonl` lists are segments; those
-after them are in the run's folder. So the line that lists a part is what moves it: an unlisted segment does not count,
-nor does a local file whose part is listed.
+`results.1.jsonl`. A run without segments has only part 0. The parts that `segments.jsonl` lists are segments; the later
+parts are in the run's folder. A part counts as moved once it is listed: an unlisted segment is ignored, and so is the
+local file of a listed part.
 """
 
 import re
@@ -59,7 +59,7 @@ def segment_name(name: str, part: int) -> str:
 
 
 def node_segment_name(file: str, epoch: str, number: int) -> str:
-    """Return the name of segment `number` of one process of a node, whose `epoch` no other process has."""
+    """Return the name of segment `number` of one process of a node, which is identified by its unique `epoch`."""
     return f"{Path(file).stem}-{epoch}-{number:06}.jsonl"
 
 
@@ -72,14 +72,15 @@ def is_segment_name(name: str) -> bool:
 
 
 def begin_segments(folder: Path, url: str) -> None:
-    """Write the first line of segments.jsonl: the folder that the run's segments go to. Raises OSError."""
+    """Write the first line of segments.jsonl: the folder or URL for the run's segments. Raises OSError."""
     write_by_rename(folder / SEGMENTS_FILE, encode(SegmentsRecord(url=url)) + b"\n")
 
 
 def load_segments(folder: Path) -> Segments | None:
-    """Return the segments that a run lists; None for a run without any place for them.
+    """Return the segments that a run lists; None for a run without a segments.jsonl.
 
-    Raises StorageError, with the line, for one that cannot be read or does not follow on the one before.
+    Raises StorageError, with the number of the line, for a line that cannot be read and for a segment that does not
+    begin where the previous segment of its file ends.
     """
     path = folder / SEGMENTS_FILE
     lines = enumerate(plain_lines(path), start=1)
@@ -108,7 +109,7 @@ def _check_order(record: SegmentRecord, before: SegmentRecord | None) -> None:
     part, lines, size = (0, 0, 0) if before is None else (before.part + 1, before.total.lines, before.total.bytes)
     if (record.part, record.total.lines, record.total.bytes) != (part, lines + record.lines, size + record.bytes):
         raise StorageError(
-            f"part {record.part} of {record.file} does not follow on the parts that are listed before; restore "
+            f"part {record.part} of {record.file} does not follow the part that is listed before it; restore "
             f"{SEGMENTS_FILE} from a copy"
         )
     int(record.total.crc32, 16)

@@ -1,1 +1,1 @@
-"""The SQLite index over stored runs; derived, and made again when it is deleted."""
+"""The SQLite index over stored runs: derived from the run folders, and rebuilt when it is deleted."""

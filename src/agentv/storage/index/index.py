@@ -106,7 +106,7 @@ def _wide_conditions(query: RowQuery) -> list[Statement]:
 
 
 def _narrow_conditions(query: RowQuery) -> list[Statement]:
-    """Return the conditions that the facet of the same kind ignores: suite, target, state and tag."""
+    """Return the conditions on suite, target, prompt, state and tag; the facet of a kind ignores that kind's own."""
     found = []
     for column, wanted in (
         *(("suite", query.suites), ("target", query.targets)),
@@ -210,7 +210,7 @@ def decode_sums(data: bytes) -> RunSums:
 
 
 def find_sums(connection: sqlite3.Connection, folder: Path) -> SumsByPlace:
-    """Return a run's sums, recomputed when it changed. Raises OSError when its results cannot be read."""
+    """Return a run's sums, recomputed if the run changed. Raises OSError when its results cannot be read."""
     known = refresh_run(connection, folder)
     stamp = f"{known.results_stamp} {known.events_stamp}"
     with reading(connection):
@@ -309,7 +309,7 @@ class RunIndex:
 
 
 def _listed_run(connection: sqlite3.Connection, folder: Path) -> ListedRun:
-    """Return a run of the list from the index, or from its folder when a file of it cannot be read."""
+    """Return a run of the list from the index, or from its folder when one of its files cannot be read."""
     try:
         stored = StoredRun(folder)
         known = refresh_run(connection, folder)

@@ -156,7 +156,7 @@ def read_tags(text: str) -> tuple[str, ...]:
 
 
 def tail_digest(path: Path, end_offset: int) -> bytes:
-    """Return a digest of the bytes before byte `end_offset`; it changes unless the file was only appended to."""
+    """Return a digest of up to 64 KiB before byte `end_offset`, which shows that the file was replaced or cut."""
     if end_offset == 0:
         return b""
     with open_file(path) as file:

@@ -75,7 +75,7 @@ class IndexedRun(Struct, frozen=True):
 
 
 def find_indexed(connection: sqlite3.Connection, folder: str) -> IndexedRun | None:
-    """Return the entry of the run in the folder of this name, or None."""
+    """Return the entry of the run whose folder has this name, or None."""
     found: tuple[Any, ...] | None = connection.execute(sql.FIND_RUN, {"folder": folder}).fetchone()
     if found is None:
         return None

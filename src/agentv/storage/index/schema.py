@@ -1,4 +1,4 @@
-"""The tables of `.agentv/index.db`, and every statement that changes them. Their content is derived from runs."""
+"""The tables of `.agentv/index.db`, whose content is derived from runs, and statements on them."""
 
 VERSION = 6
 """Stored in the file. An index of another version is emptied and rebuilt."""

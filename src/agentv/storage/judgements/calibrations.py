@@ -32,7 +32,7 @@ def save_calibration(home: Path, calibration: Calibration) -> Path:
 
 
 def load_calibrations(home: Path) -> tuple[Calibration, ...]:
-    """Return all calibrations of a `.agentv` folder, sorted by file name. Raises StorageError for a broken one."""
+    """Return all calibrations of a `.agentv` folder, sorted by file name. Raises StorageError for an invalid one."""
     return tuple(_load(path) for path in sorted((home / CALIBRATIONS_FOLDER).glob("*.json")))
 
 
@@ -70,7 +70,7 @@ def calibration_to_record(calibration: Calibration) -> dict[str, JsonValue]:
 
 
 def record_to_calibration(record: JsonObject) -> Calibration:
-    """Read a calibration. Raises StorageError for a newer schema, ValueError for a broken record."""
+    """Read a calibration. Raises StorageError for another or newer schema, ValueError for an invalid record."""
     check_schema(record.get("schema"), CALIBRATION_SCHEMA)
     confusion, setups, kappa = read_object(record, "confusion"), record.get("setups"), record.get("kappa")
     if not isinstance(setups, list) or not all(isinstance(each, str) for each in setups):

@@ -1,4 +1,4 @@
-"""Configurations of judgements, stored once: a stored judgement names its own by hash."""
+"""Configurations of judgements, each stored once: a stored judgement refers to its configuration by hash."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ _SNAPSHOT, _CONFIG, CONFIG_SHA256 = "evaluationConfigSnapshot", "config", "confi
 
 
 class Referring(Struct, frozen=True):
-    """A judgement as JSON that names its configuration by hash, and the configuration; None if it has none."""
+    """A judgement as JSON that names its configuration by hash, and that configuration, if it has one."""
 
     record: dict[str, JsonValue]
     sha256: str = ""
@@ -30,7 +30,7 @@ def by_reference(record: dict[str, JsonValue]) -> Referring:
 
 
 def with_configuration(record: JsonObject, configs: Mapping[str, JsonObject]) -> JsonObject:
-    """Return a stored judgement with its configuration, found by hash. One that has it itself is returned as it is.
+    """Return a stored judgement with its configuration instead of the hash; without a hash, return it unchanged.
 
     Raises KeyError for a hash that is not in `configs`.
     """

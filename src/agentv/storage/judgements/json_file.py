@@ -86,7 +86,7 @@ class JsonFileStorageProvider:
     def load_results(self) -> Iterator[AggregatedEvaluationResult]:
         """Yield all judgements with their configurations.
 
-        A partial last line is skipped; any other line that is not a JSON object is passed over and logged. Raises
+        A partial last line is skipped; any other line that is not a JSON object is skipped with a warning. Raises
         StorageError, with the number of the line, for an object that is not a judgement or lacks its configuration.
         """
         configs = self._load_configs()
@@ -112,7 +112,7 @@ class JsonFileStorageProvider:
 
 
 def _records(path: Path) -> Iterator[tuple[int, JsonObject]]:
-    """Yield the records of a file with their line numbers; a line without one is logged.
+    """Yield the records of a file with their line numbers; skip and log a line that is not a JSON object.
 
     Raises StorageError if the file cannot be read.
     """
@@ -121,7 +121,7 @@ def _records(path: Path) -> Iterator[tuple[int, JsonObject]]:
             try:
                 record = decode(line)
             except ValueError as error:
-                log.warning("%s:%d: passed over: %s", path, number, error)
+                log.warning("%s:%d: skipped: %s", path, number, error)
                 continue
             yield number, record
     except OSError as error:
@@ -129,7 +129,7 @@ def _records(path: Path) -> Iterator[tuple[int, JsonObject]]:
 
 
 class _PartialLineError(OSError):
-    """A write failed after a part of the line; that part was removed again."""
+    """A write failed in the middle of a line; the partial line was removed again."""
 
 
 def append_record(path: Path, record: JsonValue) -> None:
@@ -165,10 +165,10 @@ def _open(path: Path) -> int:
 
 
 def _remove_partial_record(descriptor: int, path: Path) -> None:
-    """Remove the beginning of a record at the end of a file, which a killed process left there, and log it."""
+    """Remove the partial record that a killed process left at the end of a file, and log it."""
     end = os.fstat(descriptor).st_size
     last = _unfinished_line(descriptor, end)
-    if not last.startswith(b"{"):  # whole lines, or text that is not ours
+    if not last.startswith(b"{"):  # the file ends with a whole line, or with foreign text
         return
     try:
         decode(last)

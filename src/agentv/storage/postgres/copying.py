@@ -33,7 +33,7 @@ _CHUNK = 1 << 20
 
 
 class LineReader:
-    """Reads whole lines of a growing file; its position moves only with `advance`, after they are stored.
+    """Reads whole lines of a growing file. Its position moves only with `advance`, called after they are stored.
 
     `seq` is the number of the next line. A partial last line is not read; a missing file has no lines.
     """
@@ -63,7 +63,7 @@ class LineReader:
         return lines
 
     def advance(self, lines: list[bytes]) -> None:
-        """Move the position behind these lines."""
+        """Move the position past these lines."""
         self.seq += len(lines)
         self._offset += sum(len(line) + 1 for line in lines)
 
@@ -92,11 +92,11 @@ _STATE = "UPDATE agentv.runs SET state = %s, pushed_at = now() WHERE run_id = %s
 
 
 class RunPusher:
-    """Pushes one run's folder, and what is written to it later, into the database.
+    """Pushes the lines of one run's folder, also those written later, to the database.
 
-    The constructor compares the database's lines of the run with the folder, and continues after them. Raises
-    StorageError when they are of a different run, when the database has more lines than the folder, or when the
-    connection breaks; a new pusher on a new connection continues where this one stopped.
+    The constructor compares the database's lines of the run with the folder; `push` continues after them. Raises
+    StorageError when they belong to a different run, when the database has more lines than the folder, or when the
+    connection breaks; a new pusher on a new connection then continues.
     """
 
     def __init__(self, folder: Path, connection: "Connection", url: "StoreUrl") -> None:
@@ -129,7 +129,7 @@ class RunPusher:
         return self.pushed - before
 
     def settle(self) -> None:
-        """Store the run's state as its folder shows it: a killed run has no line that records it."""
+        """Store the state of the run, read from its folder: no line records the state of a killed run."""
         with store_errors(self._url, f"cannot store run {self.run_id}"):
             self._connection.execute(_STATE, [self._stored.state(), self.run_id])
 
@@ -154,7 +154,7 @@ class RunPusher:
         self._connection.execute(_RUN, values)
 
     def _skip_pushed(self, table: LineTable) -> None:
-        """Move behind the lines that the database has, which must equal the folder's."""
+        """Move past the lines that the database has, which must equal the folder's."""
         reader = self._readers[table.file]
         while lines := reader.read():
             stored = self._digests(table, reader.seq, len(lines))
@@ -162,9 +162,9 @@ class RunPusher:
                 if seq in stored and hashlib.sha256(line).digest() != stored[seq]:
                     raise StorageError(
                         f"the store {self._url} has another line in {table.file} of run {self.run_id}: "
-                        "another run with this id was pushed; nothing was changed"
+                        "another run with this id was pushed. Nothing was changed"
                     )
-            # The database lacks a number where another writer, or this folder, had the same result before.
+            # Numbers are missing where a result repeats an earlier one, which the database stores once.
             known = max(stored, default=reader.seq - 1) + 1 - reader.seq
             reader.advance(lines[:known])
             if known < len(lines):
@@ -227,8 +227,8 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class RunPuller:
     """Pulls one run into the folder of runs. Raises StorageError when that has a different run with the same id.
 
-    A folder with the beginning of the run gets the rest; one with more than the database stays as it is. Locks, logs
-    and workspaces are not pulled.
+    A folder that has the first lines of the run gets the rest; a folder that has more than the database is not
+    changed. Locks, logs and workspaces are not pulled.
     """
 
     def __init__(self, connection: "Connection", url: "StoreUrl", run_id: str) -> None:
@@ -244,9 +244,9 @@ class RunPuller:
         with store_errors(self._url, f"cannot provide run {self._run_id}"), self._connection.transaction():
             # All statements read one snapshot of the database.
             self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            return self._complete(folder) if folder.exists() else self._make(folder)
+            return self._extend(folder) if folder.exists() else self._create(folder)
 
-    def _make(self, folder: Path) -> Pulled:
+    def _create(self, folder: Path) -> Pulled:
         part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         shutil.rmtree(part, ignore_errors=True)
         make_run_folder(part)
@@ -261,10 +261,10 @@ class RunPuller:
             shutil.rmtree(part, ignore_errors=True)
         return Pulled(folder, lines)
 
-    def _complete(self, folder: Path) -> Pulled:
+    def _extend(self, folder: Path) -> Pulled:
         stored = StoredRun(folder)
         if not same_run(self._record(), stored.run):
-            raise self._another(folder, RUN_FILE)
+            raise self._different_run(folder, RUN_FILE)
         lock = RunLock(folder)
         try:
             for table in TABLES:
@@ -282,10 +282,10 @@ class RunPuller:
         return bytes(row[0])
 
     def _compare(self, table: LineTable, folder: Path) -> None:
-        """Raise StorageError unless the folder's lines and the database's are equal as far as both go."""
+        """Raise StorageError unless the lines that both the folder and the database have are equal."""
         for ours, theirs in zip(whole_lines(folder / table.file), self._lines(table, 0), strict=False):
             if ours != theirs:
-                raise self._another(folder, table.file)
+                raise self._different_run(folder, table.file)
 
     def _append(self, table: LineTable, folder: Path) -> int:
         """Write the lines that a file lacks; return their number."""
@@ -317,7 +317,7 @@ class RunPuller:
             if len(rows) < PAGE:
                 return
 
-    def _another(self, folder: Path, file: str) -> StorageError:
+    def _different_run(self, folder: Path, file: str) -> StorageError:
         return StorageError(
             f"{folder} holds a different run with this id: its {file} differs from that of the store {self._url}. "
             "Nothing was changed; move the folder away to pull"

@@ -55,7 +55,7 @@ class PostgresSettings(Struct, frozen=True, kw_only=True):
 
 
 def parse_postgres_url(text: str) -> StoreUrl:
-    """Return the URL of a PostgreSQL database. Raises ConfigError for another one."""
+    """Return the URL of a PostgreSQL database. Raises ConfigError for any other URL."""
     url = parse_store_url(text)
     if url.scheme not in ("postgresql", "postgres"):
         raise ConfigError(f"expected a store URL like postgresql://user@host/database, not {url.scheme}://…")
@@ -77,8 +77,8 @@ class PostgresStorageProvider:
     The line names its configuration by hash (`configSha256` in its `evaluationConfigSnapshot`); each configuration is
     a row of `agentv.judgement_configs`.
 
-    It connects for the first judgement and stays connected; a broken connection is reopened once for each judgement.
-    The event loop is not blocked.
+    The store connects for the first judgement and stays connected; a broken connection is reopened once for each
+    judgement. The event loop is not blocked.
     """
 
     kind = "postgres"
@@ -125,7 +125,7 @@ class PostgresStorageProvider:
 
 
 def _is_broken(connection: "Connection") -> bool:
-    """Return True if a connection broke since its last use; retrying an insert instead could store a row twice."""
+    """Return True if a connection broke since its last use. Retrying an insert instead could store a row twice."""
     import psycopg  # noqa: PLC0415 - slow to import
 
     try:

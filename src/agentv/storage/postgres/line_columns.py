@@ -1,4 +1,4 @@
-"""The columns beside a stored line: keys, numbers and times for queries. Pure.
+"""The columns beside a stored line: keys, numbers and times for queries.
 
 A line that cannot be read is stored with empty columns.
 """
@@ -21,7 +21,7 @@ from agentv.types.structs import struct_fields
 Column: TypeAlias = str | int | float | datetime | None
 
 LONGEST_TEXT = 500
-"""In characters; short enough for an index entry of 2,700 bytes. A longer string is cut and ends with a digest."""
+"""In characters; fits into an index entry of 2,700 bytes. A longer string is cut and ends with a digest."""
 
 _BIGINT = 1 << 63
 
@@ -97,7 +97,7 @@ def _fitting(value: object, sql_type: str) -> Column:
 
 
 def fitting_text(value: object) -> str | None:
-    """Return a text that a column and its index can hold: cut to LONGEST_TEXT, with U+FFFD for NUL."""
+    """Return a string cut to LONGEST_TEXT, with U+FFFD for NUL, which fits a column and its index; else None."""
     if not isinstance(value, str):
         return None
     if len(value) > LONGEST_TEXT:

@@ -1,4 +1,4 @@
-"""Migrations of the team's database: numbered steps that are each applied once."""
+"""Migrations of the team's database: numbered steps, each applied once."""
 
 from functools import cache
 from importlib.resources import files
@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS agentv.schema_versions (
 
 @cache
 def migrations() -> dict[int, tuple[str, str]]:
-    """Return the name and the statements of every migration by its number, from 1."""
+    """Return the name and the SQL of every migration by its number, from 1."""
     folder = files("agentv.storage.postgres") / "migrations"
     found = sorted((each.name, each.read_text("utf-8")) for each in folder.iterdir() if each.name.endswith(".sql"))
     return {int(name[:4]): (name.removesuffix(".sql"), text) for name, text in found}
@@ -65,10 +65,10 @@ def check_version(connection: "Connection", url: "StoreUrl") -> None:
     version = version_of(connection)
     _refuse_newer(version, url)
     if version < newest_version():
-        has = f"has tables of version {version}" if version else "has no tables of agentv yet"
+        has = f"has tables of version {version}" if version else "has no tables of agentv"
         raise StorageError(
             f"the store {url} {has}, and this agentv needs version {newest_version()}; "
-            "upgrade them with: agentv store upgrade"
+            "create or upgrade them with: agentv store upgrade"
         )
 
 

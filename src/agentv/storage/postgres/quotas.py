@@ -1,4 +1,4 @@
-"""Leases of shared quotas in the team's database, by its clock alone. The rules are those of migration 0006."""
+"""Leases of shared quotas in the team's database, timed by its clock. Migration 0006 implements the rules."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ _NOTHING = QuotaRequest(account="", holder="", lease="", limits=QuotaLimits())
 
 
 class _Exchange(Struct):
-    """One exchange in a thread. When it was given up, the thread closes its connection."""
+    """One exchange in a thread. If the caller gives it up or it fails, the thread closes the connection."""
 
     url: StoreUrl
     request: QuotaRequest
@@ -38,7 +38,7 @@ class _Exchange(Struct):
     is_given_up: bool = False
 
     def run(self) -> QuotaGrant:
-        """Connect if necessary, and call the function of the database. Raises StorageError."""
+        """Connect if necessary, and call `agentv.quota_exchange`. Raises StorageError."""
         try:
             if self.connection is None:
                 self.connection = _connect(self.url)
@@ -57,9 +57,9 @@ class _Exchange(Struct):
 
 
 class PostgresQuota:
-    """The holder of leases in a database. Nothing connects before `check` or the first exchange.
+    """A quota in a database. Nothing connects before `check` or the first exchange.
 
-    Each of several exchanges at once has its own connection; one that breaks or hangs is replaced.
+    Concurrent exchanges have a connection each; a connection that breaks or hangs is replaced.
     """
 
     def __init__(self, url: StoreUrl) -> None:
@@ -68,11 +68,11 @@ class PostgresQuota:
         self._idle: list[Connection] = []
 
     def __str__(self) -> str:
-        """Return what messages call this quota."""
+        """Return the name of this quota in messages."""
         return f"the shared quota in {self._url}"
 
     def check(self) -> None:
-        """Connect. Raises StorageError when the database cannot be reached, has other tables, or does not let us."""
+        """Connect. Raises StorageError when the database is unreachable, has other tables, or denies permission."""
         connection = _connect(self._url)
         try:
             with store_errors(self._url, "cannot be read"):
@@ -106,7 +106,7 @@ class PostgresQuota:
 
 
 def _connect(url: StoreUrl) -> "Connection":
-    """Connect. What the server has not done when the process gives up, it must not do later."""
+    """Connect with a statement timeout, so that the server does not run an exchange that the process gave up."""
     connection = connect(url)
     with store_errors(url, "cannot be reached"):
         connection.execute("SELECT set_config('statement_timeout', %s, false)", [f"{LEASE_S:g}s"])
@@ -129,7 +129,7 @@ def _exchange(connection: "Connection", url: StoreUrl, request: QuotaRequest, *,
     with store_errors(url, "cannot lease a quota", hint=hint):
         row = connection.execute(_EXCHANGE, values).fetchone()
     if row is None:
-        raise StorageError(f"the store {url} answered nothing")
+        raise StorageError(f"the store {url} returned no lease")
     requests, tokens, usd, wait_s, spent_usd = row
     return QuotaGrant(Amounts(requests, tokens, usd), LEASE_S, wait_s, spent_usd)
 

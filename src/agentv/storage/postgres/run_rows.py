@@ -18,7 +18,7 @@ _LATEST = re.compile(r"latest(?:~(\d+))?")
 _SHOWN = 8
 _RUNS = "SELECT run_id, name, created_at, state, pushed_at FROM agentv.runs ORDER BY created_at, run_id"
 _COUNTS = """
-WITH last_word AS (
+WITH last_change AS (
     SELECT DISTINCT ON (run_id, slot) run_id, type, slot
     FROM (
         SELECT run_id, seq, type, agentv.as_json(line) -> 'slot' AS slot
@@ -31,7 +31,7 @@ FROM (
         max(coalesce(generation, 0)) OVER (PARTITION BY run_id, suite, eval_id, target, trial, prompt) AS current
     FROM agentv.results
 ) AS rows WHERE generation = current AND NOT EXISTS (
-    SELECT FROM last_word WHERE type = 'case_retired' AND last_word.run_id = rows.run_id
+    SELECT FROM last_change WHERE type = 'case_retired' AND last_change.run_id = rows.run_id
         AND slot ->> 'suite' = suite AND slot ->> 'eval_id' = eval_id AND slot ->> 'target' = target
         AND coalesce((slot ->> 'trial')::numeric, 0) = coalesce(trial, 0)
         AND slot ->> 'prompt' IS NOT DISTINCT FROM prompt
@@ -83,16 +83,16 @@ def find_shared_run(connection: "Connection", url: "StoreUrl", reference: str) -
     if reference in ids:
         return reference
     named = [str(row[0]) for row in rows if row[1] == reference]
-    fitting = named or [
+    matching = named or [
         each for each in ids if each.startswith(reference) or each.rpartition("-")[2].startswith(reference)
     ]
-    if len(fitting) == 1 and reference:
-        return fitting[0]
-    if fitting and reference:
+    if len(matching) == 1 and reference:
+        return matching[0]
+    if matching and reference:
         what = "is the name of" if named else "matches"
-        advice = "give the id of one" if named else "use more characters of one of"
-        raise ConfigError(f"{reference!r} {what} {len(fitting)} runs of the store; {advice}: {_names(fitting)}")
-    known = f"known, latest first: {_names(ids[::-1])}" if ids else "it has none yet"
+        advice = "give an id" if named else "give more characters of an id"
+        raise ConfigError(f"{reference!r} {what} {len(matching)} runs of the store; {advice}: {_names(matching)}")
+    known = f"known, latest first: {_names(ids[::-1])}" if ids else "it has no runs yet"
     raise ConfigError(f"the store {url} has no run {reference!r}; {known}")
 
 
@@ -101,11 +101,11 @@ def _names(ids: list[str]) -> str:
     return ", ".join(ids[:_SHOWN]) + more
 
 
-# A push inserts its reference to a blob first, so this lock keeps pushes and deletions of blobs apart.
-_ALONE = "LOCK TABLE agentv.run_blobs IN SHARE ROW EXCLUSIVE MODE"
-_VALUES = "SELECT DISTINCT sha256 FROM agentv.run_blobs WHERE run_id = ANY(%s)"
-_DELETED_RUNS = "DELETE FROM agentv.runs WHERE run_id = ANY(%s) RETURNING run_id"
-_LEFT_OVER = """
+# A push inserts its reference to a blob before the blob, so this lock excludes pushes while blobs are deleted.
+_EXCLUDE_PUSHES = "LOCK TABLE agentv.run_blobs IN SHARE ROW EXCLUSIVE MODE"
+_BLOBS_OF_RUNS = "SELECT DISTINCT sha256 FROM agentv.run_blobs WHERE run_id = ANY(%s)"
+_DELETE_RUNS = "DELETE FROM agentv.runs WHERE run_id = ANY(%s) RETURNING run_id"
+_DELETE_UNUSED_BLOBS = """
 DELETE FROM agentv.blobs WHERE sha256 = ANY(%s)
 AND NOT EXISTS (SELECT FROM agentv.run_blobs AS other WHERE other.sha256 = blobs.sha256)
 """
@@ -115,9 +115,9 @@ def remove_shared_runs(connection: "Connection", url: "StoreUrl", run_ids: Seque
     """Delete runs with all their lines in one transaction; return the ids that existed. Raises StorageError."""
     ids = list(run_ids)
     with store_errors(url, "cannot delete runs"), connection.transaction():
-        connection.execute(_ALONE)
-        values = [str(row[0]) for row in connection.execute(_VALUES, [ids]).fetchall()]
-        gone = {str(row[0]) for row in connection.execute(_DELETED_RUNS, [ids]).fetchall()}
-        if values:
-            connection.execute(_LEFT_OVER, [values])
-    return tuple(run_id for run_id in ids if run_id in gone)
+        connection.execute(_EXCLUDE_PUSHES)
+        blobs = [str(row[0]) for row in connection.execute(_BLOBS_OF_RUNS, [ids]).fetchall()]
+        deleted = {str(row[0]) for row in connection.execute(_DELETE_RUNS, [ids]).fetchall()}
+        if blobs:
+            connection.execute(_DELETE_UNUSED_BLOBS, [blobs])
+    return tuple(run_id for run_id in ids if run_id in deleted)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 GATHER_S = 0.2
-"""Seconds for which lines are gathered before they are pushed together."""
+"""Seconds for which new lines are collected before they are pushed together."""
 PATIENCE_S = 15.0
 """Seconds for which the end of a run waits for a database that makes no progress."""
 LAST_ATTEMPTS = 2
@@ -38,8 +38,8 @@ _LONGEST_WAIT_S = 30.0
 class Mirror:
     """Pushes one run folder to the database in a thread, from `start` until `finish`.
 
-    A broken connection is reopened after one second, then with growing delays of up to half a minute. Messages for
-    the user are appended to `messages`, from which the writer of the run takes and reports them.
+    A broken connection is reopened after one second, then after growing delays of up to half a minute. The thread
+    appends messages for the user to `messages`; the writer of the run reports them.
     """
 
     def __init__(self, folder: Path, url: StoreUrl, connection: "Connection") -> None:
@@ -68,7 +68,7 @@ class Mirror:
             self._woken.set()
 
     def finish(self, patience_s: float = PATIENCE_S) -> None:
-        """Push the rest, waiting until `patience_s` pass without progress; report a rest that could not be pushed."""
+        """Push the remaining lines; after `patience_s` without progress, report that some were not pushed."""
         if self._thread.ident is None:
             self._disconnect()
             return
@@ -106,7 +106,7 @@ class Mirror:
         except StorageError as error:
             self._lost(str(error))
             return False
-        except Exception as error:  # noqa: BLE001 - `finish` would wait for a thread that died
+        except Exception as error:  # noqa: BLE001 - a dead thread would push nothing more
             self._lost(f"the store {self._url} failed: {type(error).__name__}")
             return False
         if self._has_reported_loss:
@@ -143,9 +143,9 @@ INTERRUPTED_PATIENCE_S = 3.0
 class MirroredRun:
     """A ResultStore: the run folder acknowledges every record, and a Mirror pushes it to the database.
 
-    The constructor connects first, and raises StorageError when the database cannot be reached or has tables of
-    another version: before any call is paid for. `open_folder` then creates or reopens the run's folder. Losing the
-    database later does not stop the run: it is reported through `report_to`.
+    The constructor connects first and raises StorageError when the database cannot be reached or has tables of
+    another version, before any call costs money. `open_folder` then creates or reopens the run's folder. A later loss
+    of the database does not stop the run; it is reported through `report_to`.
     """
 
     def __init__(self, url: StoreUrl, open_folder: Callable[[], RunFolder]) -> None:
@@ -158,7 +158,7 @@ class MirroredRun:
             connection.close()
             raise
         self._mirror = Mirror(Path(self._inner.folder), url, connection)
-        self._tell: Callable[[str], None] | None = None
+        self._report_message: Callable[[str], None] | None = None
 
     @property
     def run_id(self) -> str:
@@ -170,9 +170,9 @@ class MirroredRun:
         """The path of the run's folder on this machine."""
         return self._inner.folder
 
-    def report_to(self, tell: Callable[[str], None]) -> None:
-        """Call `tell` with each message about the database, in the thread that writes the run."""
-        self._tell = tell
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Call `report` with each message about the database, in the thread that writes the run."""
+        self._report_message = report
 
     def begin(self, run: RunRecord) -> None:
         """Write run.json and start pushing. Raises StorageError when the database has a different run with this id."""
@@ -203,7 +203,7 @@ class MirroredRun:
         return stored
 
     def close(self, state: str) -> None:
-        """Write the end of the run, then wait a limited time for the database to store the rest."""
+        """Write the end of the run, then wait a limited time until the database has all lines."""
         try:
             self._inner.close(state)
         finally:
@@ -216,8 +216,8 @@ class MirroredRun:
             self._report()
 
     def _report(self) -> None:
-        while self._mirror.messages and self._tell is not None:
-            self._tell(self._mirror.messages.popleft())
+        while self._mirror.messages and self._report_message is not None:
+            self._report_message(self._mirror.messages.popleft())
 
 
 class PostgresStore:
@@ -238,7 +238,7 @@ class PostgresStore:
 
     @contextmanager
     def opened(self) -> "Iterator[PostgresRuns]":
-        """Connect until the end of the block. Raises StorageError when the tables have another version."""
+        """Connect for the duration of the block. Raises StorageError when the tables have another version."""
         with connect(self._url) as connection:
             with store_errors(self._url, "cannot be read"):
                 check_version(connection, self._url)
@@ -261,14 +261,14 @@ class PostgresRuns:
         return find_shared_run(self._connection, self._url, reference)
 
     def push(self, folder: Path) -> Pushed:
-        """Copy what the database lacks of a run folder, with the run's state."""
+        """Copy the lines of a run folder that the database lacks, and the run's state."""
         pusher = RunPusher(folder, self._connection, self._url)
         lines = pusher.push()
         pusher.settle()
         return Pushed(pusher.run_id, lines)
 
     def pull(self, run_id: str, runs_folder: Path) -> Pulled:
-        """Copy what this machine lacks of a run."""
+        """Copy the lines of a run that this machine lacks."""
         return RunPuller(self._connection, self._url, run_id).pull(runs_folder)
 
     def remove(self, run_ids: Sequence[str]) -> tuple[str, ...]:

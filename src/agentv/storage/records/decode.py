@@ -1,4 +1,4 @@
-"""Decode lines to stored values: one typed decoder per file, with upgrades for older and exported lines."""
+"""Decode lines into stored values: one typed decoder per file, which also upgrades older and exported lines."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,21 +28,21 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 _REQUEST_NAMES = ("evaluator_provider_request", "evaluator_raw_request", "grader_raw_request")
-"""The names of a judge's request, newest first; the first is written, all are read."""
+"""The keys of a judge's request, newest first: lines are written with the first and read with any of them."""
 
 
 def upgrade_answer(record: JsonObject) -> JsonObject:
-    """Return an answer's record with the keys that the first versions left out."""
+    """Return an answer's record with defaults for the keys that the first versions did not write."""
     upgraded: dict[str, Any] = {"answer_key": "", "text": "", "duration_ms": 0.0, **_without_none(record)}
     if "duration_ms" in record:
-        upgraded["duration_ms"] = record["duration_ms"]  # None: a log did not say it
+        upgraded["duration_ms"] = record["duration_ms"]  # None: an imported log has no duration
     return upgraded
 
 
 def upgrade_result(record: JsonObject) -> JsonObject:
     """Return a stored or exported result's record with the keys of the current format.
 
-    An exported result in the single form has its only evaluator's fields at the top level, without its name.
+    A result exported in the single form has the fields of its only evaluator at the top level, and no name for it.
     """
     upgraded: dict[str, Any] = {"dataset": "", "run_id": "", "score": None, "verdict": None, **_without_none(record)}
     if isinstance(upgraded.get("cached"), Mapping):
@@ -110,7 +110,7 @@ T = TypeVar("T", bound=Struct)
 
 
 class LineDecoder(Generic[T]):
-    """Decodes the lines of one file. Raises StorageError for a newer schema, ValueError for a broken line.
+    """Decodes the lines of one file. Raises StorageError for another or newer schema, ValueError for an invalid line.
 
     A line in the current format is decoded in one step; the dict of any other line goes through `upgrade` first.
     `finish` converts the fields that msgspec does not.
@@ -131,8 +131,8 @@ class LineDecoder(Generic[T]):
         self._finish = finish
 
     def of_line(self, line: bytes) -> T:
-        """Read a line."""
-        # These are upgraded: stored failures omit keys, and older versions named a judge's request differently.
+        """Return the value of a line."""
+        # Always upgraded: stored failures omit keys, and older versions named a judge's request differently.
         if b'"error":{' in line or b'_raw_request":' in line:
             return self.of_record(decode(line))
         try:
@@ -144,7 +144,7 @@ class LineDecoder(Generic[T]):
         return self._finished(value)
 
     def of_record(self, record: JsonObject) -> T:
-        """Read the dict that a line holds."""
+        """Return the value of a line that was parsed into a dict."""
         check_schema(record.get("schema"), self._schema)
         try:
             return self._finished(msgspec.convert(self._upgrade(record), self._kind))
@@ -220,18 +220,18 @@ RUNS: Final = LineDecoder(RunRecord, RUN_SCHEMA)
 
 
 class EventDecoder:
-    """Decodes the lines of events.jsonl, where an event's own fields are beside the common ones."""
+    """Decodes the lines of events.jsonl, in which an event's own fields are keys beside the common ones."""
 
     def __init__(self) -> None:
-        # msgspec crashes when two threads read a type for the first time at the same moment: it is read here.
+        # msgspec crashes when two threads use a type for the first time at once, so its first decoder is made here.
         msgspec.json.Decoder(EventRecord)
 
     def of_line(self, line: bytes) -> EventRecord:
-        """Read a line."""
+        """Return the event of a line."""
         return self.of_record(decode(line))
 
     def of_record(self, record: JsonObject) -> EventRecord:
-        """Read the dict that a line holds."""
+        """Return the event of a line that was parsed into a dict."""
         check_schema(record.get("schema"), EVENT_SCHEMA)
         fields = {key: value for key, value in record.items() if key not in ("schema", "seq", "time", "type")}
         try:

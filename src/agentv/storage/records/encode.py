@@ -1,4 +1,4 @@
-"""Convert stored values to the form in which msgspec encodes their lines (docs/reference/run-folder.md), and exports.
+"""Convert stored values to records: for their lines (docs/reference/run-folder.md) and for exports.
 
 Three things differ between a value and its line: times are in UTC, messages are dicts, and a failure omits fields
 whose values follow from the record that contains it. Exports are described in docs/reference/results-and-verdicts.md.
@@ -29,10 +29,10 @@ _SINGLE_FORM_FIELDS = ("hits", "misses", "reasoning", "expected_aspect_count", "
 
 
 def numbered(value: N, *, seq: int, run_id: str) -> N:
-    """Return an answer or a result with its number in a store and its run.
+    """Return an answer or a result with `seq`, its number in a store, and `run_id`.
 
-    A value without a number is not shared yet, so it is changed in place, which is faster than a copy of all fields
-    (bench/echo_cases.py). A value with the number of another store is copied.
+    A value without a number is not shared yet and is changed in place, which is faster than a copy of all fields
+    (bench/echo_cases.py). A value that another store has numbered is copied.
     """
     if value.seq is not None:
         return replace(value, seq=seq, run_id=run_id)
@@ -62,7 +62,7 @@ def answer_line(answer: Answer) -> Answer:
 def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
     """Return a result ready to be encoded.
 
-    Without `with_trace` it has no `trace` and `output_messages`, nor has its `partial`, because its answer
+    Without `with_trace`, `trace` and `output_messages` are omitted, also from `partial`: the result's answer
     (`answer_ref`) has them.
     """
     changes: dict[str, Any] = {}
@@ -125,7 +125,7 @@ def _message_to_record(message: Message) -> dict[str, JsonValue]:
 
 
 def _file_to_record(part: FilePart) -> dict[str, JsonValue]:
-    """Return the record of an attached file; a binary file is a reference to a blob with hash, size and media type."""
+    """Return the record of an attached file. Text is included; binary content is a reference to a blob."""
     record: dict[str, JsonValue] = {"type": "file", "path": part.path, "real_path": part.real_path}
     if part.is_guideline:
         record["is_guideline"] = True
@@ -163,7 +163,7 @@ def event_line(event: EventRecord) -> dict[str, JsonValue]:
 
 
 def to_record(value: Struct) -> dict[str, Any]:
-    """Return a value as the dict of its line; values from plug-ins are in it unconverted."""
+    """Return a value as the dict of its line; values from plug-ins are not converted."""
     match value:
         case Answer():
             line: Struct = answer_line(value)
@@ -183,7 +183,7 @@ def to_record(value: Struct) -> dict[str, Any]:
 
 
 def _record(value: Struct) -> dict[str, Any]:
-    """Return the written fields of a Struct. Durations are rounded; those in lines of the first version may not be."""
+    """Return the written fields of a Struct. Durations are rounded: those read from the oldest lines are not."""
     return {
         name: rounded_ms(item) if name.endswith("_ms") and isinstance(item, float) else _plain(item)
         for name, item in written_fields(value).items()
@@ -201,7 +201,7 @@ def _plain(value: Any) -> Any:
 
 
 def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str, JsonValue]:
-    """Return the record of a failure; `stage` and `retryable` are left out where they follow from the stage `at`."""
+    """Return the record of a failure. With `at`, a `stage` equal to `at` and a False `retryable` are omitted."""
     record: dict[str, JsonValue] = {}
     if failure.stage != at:
         record["stage"] = failure.stage
@@ -221,15 +221,16 @@ _started_at = attrgetter("started_at")
 
 
 def _are_utc(moments: tuple[datetime, ...]) -> bool:
-    """Return True for plain datetimes in UTC, which msgspec encodes as required; others are converted first."""
+    """Return True if all are plain datetimes in UTC, which msgspec encodes without a conversion."""
     return not [moment for moment in moments if moment.tzinfo is not UTC or type(moment) is not datetime]
 
 
 def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObject:
-    """Return a result as exports write it; `trace` and `output_messages`, also of `partial`, only with `include_trace`.
+    """Return a result as exports write it.
 
-    A case in the single form has no `evaluator_results`: its evaluator's fields are at the top (seed REQ-EVAL-008).
-    Values from plug-ins that are not JSON are converted as in the run folder.
+    `trace` and `output_messages`, also those of `partial`, are included only with `include_trace`. A result in the
+    single form has its evaluator's fields at the top level instead of `evaluator_results` (seed REQ-EVAL-008). Values
+    from plug-ins that are not JSON are converted as in the run folder.
     """
     record = to_record(result)
     if not include_trace:

@@ -17,7 +17,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 _DEEPEST = 100
 _MOST_PARTS = 1_000_000
-"""The most levels and containers of a record that cannot be encoded directly; it may contain itself."""
+"""The most levels, and objects and lists, of a record that msgspec cannot encode, which may contain itself."""
 
 # Python converts integers of up to 4,300 digits to text.
 _INTEGER_BITS = 14_000
@@ -25,7 +25,7 @@ BLOB_KEY = "$blob"
 
 
 class BlobReference(dict[str, JsonValue]):
-    """A reference `{"$blob": "sha256:…", "bytes": n, "media_type": …}`; its class marks it as ours, not a user's."""
+    """A reference `{"$blob": "sha256:…", "bytes": n, "media_type": …}`; its class distinguishes it from user data."""
 
     @classmethod
     def to(cls, sha256: str, *, size: int, media_type: str) -> "BlobReference":
@@ -51,10 +51,10 @@ def _plain(value: object) -> object:
         return list(value)
     if isinstance(value, datetime):
         return time_text(value)
-    return _no_json(value)
+    return _placeholder(value)
 
 
-def _no_json(value: object) -> str:
+def _placeholder(value: object) -> str:
     return f"[{type(value).__name__}: no JSON value]".encode("ascii", "replace").decode()
 
 
@@ -66,7 +66,7 @@ def time_text(moment: datetime) -> str:
 
 
 def written_fields(value: msgspec.Struct) -> dict[str, object]:
-    """Return the fields of a Struct that its line has, by their keys in the line."""
+    """Return the fields of a Struct that are written to its line, by JSON key."""
     kind = type(value)
     fields = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
     pairs = [(name, key, getattr(value, name)) for name, key in fields]
@@ -78,7 +78,7 @@ def written_fields(value: msgspec.Struct) -> dict[str, object]:
 
 @cache
 def _omitted_values(kind: type[msgspec.Struct]) -> dict[str, object]:
-    """Return, by field, the value that is left out of a line: the default, or an empty dict."""
+    """Return, by field, the value with which the field is omitted from a line: its default, or an empty dict."""
     found: dict[str, object] = {}
     for field in msgspec.structs.fields(kind):
         if field.default is not msgspec.NODEFAULT:
@@ -97,7 +97,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def reason(error: Exception) -> str:
-    """Return why a line cannot be decoded, in words for a user."""
+    """Return why a line cannot be decoded, as part of a message."""
     return "JSON is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
@@ -141,15 +141,15 @@ def _fitted(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
         return value
     try:
         return _fitted_value(value, levels, remaining)
-    except Exception:  # noqa: BLE001 - as above
-        return _no_json(value)
+    except Exception:  # noqa: BLE001 - a plug-in's object may raise anything on access
+        return _placeholder(value)
 
 
 def _fitted_value(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
     if isinstance(value, str):
         return str.encode(value, "utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, int):
-        return int.__int__(value) if value.bit_length() <= _INTEGER_BITS else _no_json(value)
+        return int.__int__(value) if value.bit_length() <= _INTEGER_BITS else _placeholder(value)
     if isinstance(value, Real):
         number = float(value)
         return number if math.isfinite(number) else None
@@ -158,9 +158,9 @@ def _fitted_value(value: object, levels: int, remaining: Iterator[int]) -> JsonV
     if isinstance(value, msgspec.Struct):
         value = written_fields(value)
     if not isinstance(value, Mapping | Sequence):
-        return _no_json(value)
+        return _placeholder(value)
     if levels == 0 or next(remaining, None) is None:
-        return "[too deep or too large to be kept]"
+        return "[too deep or too large to store]"
     if isinstance(value, Mapping):
         return {
             str(_fitted(str(key), 0, remaining)): _fitted(item, levels - 1, remaining) for key, item in value.items()

@@ -1,4 +1,4 @@
-"""Partial reading of records: types with a few fields, single fields with type checks, and small shared values."""
+"""Read parts of records: a base for types with some of the fields, and checked access to single fields."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from agentv.types.usage import Usage
 
 
 class Subset(Struct, frozen=True, gc=False):
-    """Some fields of the record type `WHOLE`; a test checks that both declare them in the same way."""
+    """Some fields of the record type `WHOLE`; a test checks that they are declared as in `WHOLE`."""
 
     WHOLE: ClassVar[type[Struct]]
 

@@ -19,7 +19,7 @@ _JSON = "application/json; charset=utf-8"
 
 
 def may_have_blobs(line: bytes) -> bool:
-    """Return True if a part of a line may have to become a blob, or looks like a reference to one."""
+    """Return True if a line may have a part to store as a blob: it is long, or has a key `$blob`."""
     return len(line) > BLOB_LIMIT or b'"$blob":' in line
 
 
@@ -54,9 +54,9 @@ class BlobFolder:
         try:
             data = path.read_bytes()
         except FileNotFoundError as error:
-            raise StorageError(f"{path}: this blob of the run is missing") from error
+            raise StorageError(f"{path}: this blob of the run is missing; restore it from a copy") from error
         if hashlib.sha256(data).hexdigest() != name[1]:
-            raise StorageError(f"{path}: this blob was changed after it was written")
+            raise StorageError(f"{path}: this blob was changed after it was written; restore it from a copy")
         decoded: JsonValue = data.decode() if media_type == _TEXT else decode_value(data)
         return decoded
 

@@ -1,7 +1,7 @@
 """Checksums of a run's files, as recorded in its events, compared with the files.
 
-Files of lines only grow, so a checksum of their first bytes stays valid for ever: whatever is appended later, by a
-resumed run too, changes none of them. run.json does not change, except for its tags, which its checksum leaves out.
+Files of lines only grow, so a checksum of their first bytes stays valid, also when a resumed run appends to them.
+run.json does not change except for its tags, which its checksum does not cover.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,9 +33,9 @@ class Checksum(Struct, frozen=True):
 
 
 class RecordedChecksums(Struct, frozen=True):
-    """All recorded checksums of each file, in the order of the events; `unreadable` events have malformed ones.
+    """All recorded checksums of each file, in the order of the events.
 
-    `of_record` is that of run.json, None if there is none.
+    `unreadable` are the numbers of events with malformed checksums; `of_record` is the checksum of run.json, if any.
     """
 
     of_files: Mapping[str, Sequence[Checksum]]
@@ -44,7 +44,7 @@ class RecordedChecksums(Struct, frozen=True):
 
     @property
     def are_recorded(self) -> bool:
-        """False for a run of an older agentv."""
+        """False for a run of an older agentv, which recorded no checksums."""
         return bool(self.unreadable) or any(self.of_files.values())
 
 
@@ -96,7 +96,7 @@ def changed_files(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
 
 
 def _present_record_checksum(run: StoredRun) -> str:
-    """Return the checksum of the run's record; "", which is none, if a part of it is no longer JSON."""
+    """Return the checksum of run.json as it is now; "", which equals no checksum, if it is no longer JSON."""
     try:
         return record_crc32(decode((run.folder / RUN_FILE).read_bytes()))
     except (ValueError, RecursionError):
@@ -104,7 +104,7 @@ def _present_record_checksum(run: StoredRun) -> str:
 
 
 def edit_warnings(run: StoredRun) -> Iterator[str]:
-    """Yield a warning for each file of a run that differs from a recorded checksum, for commands that read only rows.
+    """Yield a warning for each file of a run that differs from a recorded checksum.
 
     Raises StorageError for an event that cannot be read.
     """
@@ -119,7 +119,7 @@ def edit_warning_of_results(run: StoredRun, recorded: RecordedChecksums) -> str 
 
 
 def is_unchanged(run: StoredRun, recorded: RecordedChecksums, name: str) -> bool:
-    """Return True if a file has a recorded checksum of all of its bytes, and it is right."""
+    """Return True if a checksum of all bytes of a file is recorded, and every recorded checksum matches."""
     checksums, path = recorded.of_files.get(name, ()), run.folder / name
     size = size_of(path)
     is_covered = any(checksum.size == size for checksum in checksums)
@@ -127,7 +127,7 @@ def is_unchanged(run: StoredRun, recorded: RecordedChecksums, name: str) -> bool
 
 
 def _first_wrong(path: Path, checksums: Sequence[Checksum]) -> Checksum | None:
-    """Return the first checksum that the beginning of a file does not have, None if it has all of them."""
+    """Return the first checksum that the beginning of a file does not match, None if it matches all."""
     crc = offset = 0
     try:
         file = open_file(path)

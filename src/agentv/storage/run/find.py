@@ -1,4 +1,4 @@
-"""Find a stored run by id or the start of one, name, path, `latest`, or `latest~2`."""
+"""Find a stored run by id, start of an id, name, path, `latest`, or `latest~2`."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def _holds_run(folder: Path) -> bool:
     try:
         return (folder / "run.json").is_file()
     except OSError:
-        # A folder without permission to list is reported as an unreadable run.
+        # A folder that may not be read is reported as an unreadable run.
         return True
 
 
@@ -47,15 +47,15 @@ def _readable(folder: Path) -> StoredRun | None:
 
 
 LOG_SUFFIX = ".eval"
-"""The suffix of logs of inspect, which `agentv convert` makes runs of."""
+"""The suffix of logs of inspect, which `agentv convert` converts to runs."""
 
 
 def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     """Return the folder of the run that `reference` names; `without` is the id of a run to skip.
 
-    `reference` is `latest`, `latest~1` (the one before), a path, an id, a name, or the start of an id or of its random
-    suffix; the first of these that any run has counts. Raises ConfigError, listing the runs, when no run or several
-    runs match.
+    `reference` is `latest`, `latest~1` (the run before it), a path, an id, a name, or the start of an id or of its
+    random suffix. They are tried in this order until any run matches. Raises ConfigError, listing the runs, when no run
+    or several runs match.
     """
     folders = [folder for folder in list_run_folders(home) if folder.name != without]
     latest = _LATEST.fullmatch(reference)
@@ -67,17 +67,17 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     path = Path(reference)
     if (os.sep in reference or reference in (".", "..")) and (path / "run.json").is_file():
         return path
-    fitting = _fitting(folders, reference)
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        is_name = _name_of(fitting[0]) == reference
+    matching = _matching(folders, reference)
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        is_name = _name_of(matching[0]) == reference
         what = "is the name of" if is_name else "matches"
-        advice = "give the id of one" if is_name else "use more characters of one of"
-        raise ConfigError(f"{reference!r} {what} {len(fitting)} runs; {advice}: {_names(fitting)}")
+        advice = "give an id" if is_name else "give more characters of an id"
+        raise ConfigError(f"{reference!r} {what} {len(matching)} runs; {advice}: {_names(matching)}")
     if path.suffix == LOG_SUFFIX and path.is_file():
         raise ConfigError(
-            f"{reference} is a log of inspect; make a run of it: agentv convert {reference} -o .agentv/runs"
+            f"{reference} is a log of inspect; convert it to a run with: agentv convert {reference} -o .agentv/runs"
         )
     near = nearest(reference, filter(None, (run.run.name for run in map(_readable, folders) if run is not None)))
     hint = f". Did you mean {near!r}?" if near else ""
@@ -90,7 +90,7 @@ def find_tagged(home: Path, tag: str) -> Path | None:
     return next((run.folder for run in runs if tag in run.run.tags), None)
 
 
-def _fitting(folders: Sequence[Path], reference: str) -> list[Path]:
+def _matching(folders: Sequence[Path], reference: str) -> list[Path]:
     exact = [folder for folder in folders if folder.name == reference]
     if exact or not reference:
         return exact
@@ -119,7 +119,7 @@ UNREADABLE = "unreadable"
 
 
 class ListedRun(Struct, frozen=True):
-    """One run of a list. When a file of it cannot be read, `state` is `unreadable` and `problem` is the error.
+    """One run of a list. If one of its files cannot be read, `state` is `unreadable` and `problem` is the error.
 
     `run` is None when run.json cannot be read; `counts` (results by state) is empty when results.jsonl cannot be read.
     """

@@ -116,12 +116,12 @@ class RunFolder:
 
     The constructor creates or reopens the folder, takes its lock, and cuts torn last lines (with an event in
     events.jsonl). Every write returns when its line survives a crash of the process; fsync follows in the background.
-    Checksums of the files are recorded at the begin and the end, and after every 1,000 results (checksums.py).
+    Checksums of the files are recorded at the start and the end, and after every 1,000 results (checksums.py).
     Raises StorageError when another process writes this run or a line cannot be written; acknowledged lines stay
     readable.
 
-    `segments` is the folder or URL that full parts of the files of a new run are moved to (segment_writer.py),
-    as `segment_rules` say; a run that has such a place keeps it.
+    `segments` is the folder or URL to which full parts of a new run's files are moved (segment_writer.py);
+    `segment_rules` says when a part is full. An existing run keeps its own folder or URL.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class RunFolder:
                 try:
                     self._segments.check()
                 except BaseException:
-                    path.unlink()  # not a run: nothing could be stored where it was asked to be
+                    path.unlink()  # without it the folder is not a run: its segments could not be stored
                     raise
             checksums = {**checksums, RUN_FILE: {"crc32": record_crc32(decode(data))}}
         versions: JsonObject = {"agentv": run.agentv_version, "python": platform.python_version()}
@@ -199,7 +199,7 @@ class RunFolder:
             self._write(self._cases, case_line(case))
 
     def append_encoded_case(self, line: bytes) -> None:
-        """Write the line of a case whose attachments are stored; ignore a case that is already written."""
+        """Write the line of a case whose attachments are already stored; ignore a case that is already written."""
         if len(line) > BLOB_LIMIT or b"$" in line:  # a part of it may become a blob
             self.append_case(CASES.of_line(line))
             return
@@ -230,13 +230,13 @@ class RunFolder:
         return None if self._segments is None else self._segments.place
 
     async def list_segment(self, uploaded: UploadedSegment) -> int | None:
-        """List a segment that a node uploaded; return the number of its first line, None if it must wait.
+        """List a segment that a node uploaded; return the number of its first line, None if it cannot be listed yet.
 
-        The lines that were written here before are moved first, since a file is its segments and then its local part.
+        Lines that this process wrote are moved first, because the local parts of a file come after its segments.
         """
         segments, file = self._segments, next(each for each in self._files if each.path.name == uploaded.file)
         if segments is None:
-            raise StorageError(f"{self._folder} has no place for segments")
+            raise StorageError(f"{self._folder} has no segments.jsonl")
         while not segments.has_moved(file):
             with self._disk(f"write {uploaded.file}"):
                 moving = segments.move(file)
@@ -332,18 +332,18 @@ class RunFolder:
             ) from error
 
     @contextmanager
-    def _disk(self, doing: str) -> Iterator[None]:
+    def _disk(self, action: str) -> Iterator[None]:
         try:
             yield
         except StorageError:
             raise
         except OSError as error:
-            raise self._failed(error, doing) from error
+            raise self._failed(error, action) from error
 
-    def _failed(self, error: OSError, doing: str) -> StorageError:
+    def _failed(self, error: OSError, action: str) -> StorageError:
         self._broken = error
         return StorageError(
-            f"cannot {doing} in {self._folder}: {error.strerror or error}. "
+            f"cannot {action} in {self._folder}: {error.strerror or error}. "
             "Every reported result is saved and readable; free space or repair the disk, "
             "then continue with: agentv resume"
         )
@@ -380,7 +380,8 @@ def record_crc32(run: JsonObject) -> str:
 def append_event(folder: Path, type_: str, fields: Mapping[str, JsonValue], *, clock: Clock) -> bool:
     """Append an event to a run that has ended. Raises StorageError when it cannot be written.
 
-    Return False, and write nothing, if a process writes the run or died doing so: its lock names what it left behind.
+    Return False, and write nothing, if a process writes the run or died while writing it: its lock file is needed to
+    find the processes and folders that it left behind.
     """
     if read_holder(folder) is not None:
         return False
@@ -395,7 +396,7 @@ def append_event(folder: Path, type_: str, fields: Mapping[str, JsonValue], *, c
                 file.close()
         finally:
             lock.release()
-    except StorageError:  # another process has begun to write it
+    except StorageError:  # another process has begun to write the run
         return False
     except OSError as error:
         raise StorageError(f"cannot write {folder / 'events.jsonl'}: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""Delete stored runs, and tag those that are to stay."""
+"""Delete stored runs, and tag runs, which exempts them from pruning."""
 
 import shutil
 from collections.abc import Collection, Sequence
@@ -18,7 +18,7 @@ def remove_run(folder: Path) -> None:
     """Delete a run, all its files and its segments. Raises StorageError while a process writes it."""
     lock = RunLock(folder)
     try:
-        remove_segments(folder)  # if their place cannot be reached, the run stays, to be deleted later
+        remove_segments(folder)  # if they cannot be reached, the run stays and can be deleted later
         # Without run.json a folder is not a run: the rest of an interrupted deletion is never listed as one.
         (folder / RUN_FILE).unlink(missing_ok=True)
         shutil.rmtree(folder)
@@ -46,9 +46,9 @@ def tag_run(folder: Path, *, add: Sequence[str] = (), remove: Collection[str] = 
 
 
 def prunable_runs(home: Path, *, keep: int) -> tuple[Path, ...]:
-    """Return all runs but the newest `keep`, oldest first, without tagged runs and those that are being written.
+    """Return the runs to prune, oldest first: all but the newest `keep`, tagged runs and runs being written.
 
-    A run that cannot be read is not among them, because it may be tagged.
+    A run that cannot be read is not pruned, because it may be tagged.
     """
     folders = list_run_folders(home)
     return tuple(folder for folder in folders[: max(0, len(folders) - keep)] if _is_prunable(folder))

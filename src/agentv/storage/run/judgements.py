@@ -1,4 +1,4 @@
-"""The evaluator results of a stored run with the keys of their scores; other fields are skipped unread."""
+"""Read the evaluator results of a stored run with their score keys, without decoding other fields."""
 
 from collections.abc import Collection, Iterator
 
@@ -58,7 +58,7 @@ _decode = msgspec.json.Decoder(_Row).decode
 
 
 def read_judgements(stored: StoredRun, evaluators: Collection[str]) -> Iterator[Judgement]:
-    """Yield the current results of the named evaluators. Raises StorageError for a broken line."""
+    """Yield the current results of the named evaluators. Raises StorageError for a line that cannot be read."""
     for number, _, line in stored.current_lines(_RESULTS):
         try:
             row = _decode(line)

@@ -21,7 +21,7 @@ from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 
-_ONE_LINE = 16 * 1024
+_BUFFER_BYTES = 16 * 1024
 
 _BUCKETS = 1024
 _OFFSET_BITS = 40
@@ -29,7 +29,7 @@ _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 
 
 _MARKED = 32
-"""Of so many lines, the offset of the first is remembered, to find the number of a line by counting from there."""
+"""The offset of every 32nd line is stored; the number of a line is found by counting newlines from there."""
 
 
 class Found(NamedTuple):
@@ -43,21 +43,21 @@ class LineIndex:
     """An index of the lines of an append-only file (up to 1 TiB) by key.
 
     An entry is the line's offset (40 bits) and 24 bits of a digest of its key; ten more bits select the bucket.
-    A lookup reads the line and compares its `key_of`, so that keys with equal digests are not confused.
+    A lookup reads the line and compares its key (`key_of`), because two keys may have equal digests.
     """
 
     def __init__(self, path: Path, key_of: Callable[[bytes], str]) -> None:
         try:
-            self._file: BinaryIO = open_file(path, buffering=_ONE_LINE)
+            self._file: BinaryIO = open_file(path, buffering=_BUFFER_BYTES)
         except FileNotFoundError:
             path.touch(mode=0o600)
-            self._file = open_lines(path, buffering=_ONE_LINE)
+            self._file = open_lines(path, buffering=_BUFFER_BYTES)
         self._key_of = key_of
         self._buckets = [array("Q") for _ in range(_BUCKETS)]
         self._marks = array("Q")
 
     def mark(self, number: int, at: int) -> None:
-        """Note where line `number`, from 0, begins. To be called for each line, in order, if `number_at` is."""
+        """Record the offset of line `number`, from 0. Before `number_at`, call this for each line, in order."""
         if number % _MARKED == 0:
             self._marks.append(at)
 
@@ -187,7 +187,7 @@ class StoredRows:
     def _index_rows(self, path: Path, *, most_answers: int) -> bytearray:
         """Index the current result of each result key; return a bit for each answer, set when it was judged.
 
-        `most_answers` is a number that the answers cannot exceed: a result that refers beyond it has no answer.
+        `most_answers` is an upper bound of the number of answers: a reference to a later one is invalid.
         """
         judged = bytearray()
         generations = Generations()

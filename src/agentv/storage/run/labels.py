@@ -59,9 +59,9 @@ def append_labels(
 
 
 def current_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """Return the current labels: for each answer, criterion and annotator the one with the latest time.
+    """Return the current labels: for each answer, criterion and annotator, the label with the latest time.
 
-    Of two with the same time, the one that was written later is current.
+    Of two labels with the same time, the one that was written later is current.
     """
     current: dict[tuple[ResultKey, int, str, str], Label] = {}
     for label in labels:

@@ -17,8 +17,8 @@ LOCK_NAME = "lock"
 class RunLock:
     """An exclusive lock for writing a run, held until `release` or the end of the process.
 
-    `name` is the name of the lock file; `what` is the name of the locked part in messages. `dead_writer` is the process
-    that died writing the run before, None if none did.
+    `name` is the name of the lock file; `what` is the name of the locked part in messages. `dead_writer` is the last
+    writer if it died before it released the lock, else None.
     """
 
     def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run") -> None:

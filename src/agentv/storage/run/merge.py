@@ -20,9 +20,9 @@ _SHOWN = 5
 
 
 def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
-    """Return the index of the run to take the results of each result key from: the first run that has the key.
+    """Return, by result key, the index of the run whose results are merged: the first run that has the key.
 
-    Raises ConfigError when two runs have different keys for a result: another case, target or evaluator.
+    Raises ConfigError when two runs have results of different cases, targets or evaluators under one result key.
     """
     owners, keys = DigestMap("I"), DigestMap()
     conflicts: list[str] = []
@@ -37,12 +37,12 @@ def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
                 conflicts.append(f"{row.slot.suite} {row.eval_id} ({row.target}, trial {row.slot.trial + 1})")
     if conflicts:
         more = f" and {len(conflicts) - _SHOWN} more" if len(conflicts) > _SHOWN else ""
-        raise ConfigError(f"two of the runs have different results of a case: {', '.join(conflicts[:_SHOWN])}{more}")
+        raise ConfigError(f"two runs have different results of the same case: {', '.join(conflicts[:_SHOWN])}{more}")
     return owners
 
 
 def merge_into(store: RunFolder, runs: Sequence[StoredRun], owners: DigestMap) -> None:
-    """Write the results of all runs, of every generation; each keeps the id of its run."""
+    """Write the results of all runs, of every generation; each result has the id of its original run."""
     for place, run in enumerate(runs):
         options = run.run.plan.get("options")
         shard = options.get("shard") if isinstance(options, Mapping) else None
@@ -56,7 +56,7 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
         shutil.copytree(blobs, f"{store.folder}/blobs", dirs_exist_ok=True)
     for case in run.cases():
         store.append_case(case)
-    numbers = array("q")  # of each answer of the run, in the new run; -1 if it is not in it
+    numbers = array("q")  # the number of each answer in the new run, -1 if it is not merged
     for answer in run.all_answers():
         owner = owners.get(slot_name(answer.slot))
         if owner is None:  # answered, but not judged

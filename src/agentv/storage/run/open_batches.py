@@ -17,11 +17,12 @@ ENDS = ("batch_fetched", "batch_failed")
 def find_open_batch(
     home: Path, target: str, left: AbstractSet[str], *, keys: AbstractSet[str], own: str | None = None
 ) -> BatchTicket | None:
-    """Return the ticket of the latest open batch that answers what is `left` of the answer keys `keys`, or None.
+    """Return the ticket of the latest open batch that answers the keys in `left`, or None.
 
-    A batch of another run must have all keys in `left` and none outside `keys`. A batch of the calling run, `own`,
-    needs only one key in `left`, because its other keys may have been answered since. Batches that were fetched,
-    failed, or belong to another run that is still being written are not open.
+    `left` are those of the answer keys `keys` that have no answer yet. A batch of another run must have all keys in
+    `left` and none outside `keys`. A batch of the calling run, `own`, needs only one key in `left`, because its other
+    keys may have been answered since. A batch is not open if it was fetched, if it failed, or if another run that is
+    still being written submitted it.
     """
     closed: set[str] = set()
     for folder in reversed(list_run_folders(home)[-RUNS_SEARCHED:]):

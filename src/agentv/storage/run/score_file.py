@@ -66,8 +66,8 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
 def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> GroupedSide:
     """Read a baseline, or results that `agentv run -o results.jsonl` wrote, as one side of a comparison.
 
-    It has the chosen rows, and their groups of kind `by`. Raises ConfigError with the file and the number of the line
-    that cannot be read, and for a baseline that is to be grouped by what only results have.
+    The side has the chosen rows, with their groups by `by`. Raises ConfigError, with file and line, for a line that
+    cannot be read, and for a baseline if `by` is a field that only results have.
     """
     side = Side(chosen.label(str(path)))
     grouped = GroupedSide(side, by)
@@ -147,7 +147,7 @@ def _measured(name: str, value: float) -> float:
 
 
 def _ungrouped(row: ScoredRow) -> GroupedRow:
-    """Return a row of which only the key is known."""
+    """Return a row with the groups that follow from its key: suite, target and prompt."""
     slot, score = row.slot, row.measures.get(SCORE)
     kind = RowKind(
         row.state,

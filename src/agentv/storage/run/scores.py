@@ -1,4 +1,4 @@
-"""The results of a stored run for comparisons: scores, states and amounts; other fields are skipped unread."""
+"""Read scores, states and amounts of a stored run for comparisons, without decoding other fields."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -72,7 +72,7 @@ class _Row(Subset, frozen=True):
 
 
 class _RowOfGroup(_Row, frozen=True, kw_only=True):
-    """The fields that rows can be grouped by, too."""
+    """The measured fields of a result, and the fields by which results can be grouped."""
 
     timestamp: datetime
     dataset: str
@@ -95,7 +95,7 @@ _decode_case = msgspec.json.Decoder(_Case).decode
 
 
 def load_side(stored: StoredRun, chosen: RowChoice = ALL_ROWS, *, by: str | None = None) -> GroupedSide:
-    """Return a run's current results, or the chosen ones, as one side of a comparison, and its groups of kind `by`.
+    """Return the chosen current results of a run as one side of a comparison, with its groups by `by`.
 
     Raises StorageError, with the number of the line, for a line that cannot be read, and ConfigError for too many
     groups.
@@ -174,7 +174,7 @@ def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
 class FoundScores(Struct, frozen=True):
     """One side of a comparison, with its groups if there are any.
 
-    `reference` names it in later commands; `stored` is None for a file of scores.
+    `reference` names the side in later commands; `stored` is None for a file of scores.
     """
 
     grouped: GroupedSide
@@ -188,7 +188,7 @@ class FoundScores(Struct, frozen=True):
 
 
 def find_scores(home: Path, reference: str, chosen: RowChoice = ALL_ROWS, *, by: str | None = None) -> FoundScores:
-    """Return the scores that `reference` names, or the chosen ones, and their groups of kind `by`.
+    """Return the chosen scores of the run or file that `reference` names, with their groups by `by`.
 
     `reference` is a file (a baseline or exported results), or a run of `home` by id, path, name, `latest` or tag.
     Raises ConfigError when nothing matches, the file has another format, or the chosen target or prompt has no
@@ -207,7 +207,7 @@ def find_scores(home: Path, reference: str, chosen: RowChoice = ALL_ROWS, *, by:
             names = [each for each in known if each is not None]
             if name is not None and name not in names:
                 shown = ", ".join(names) or "none"
-                raise ConfigError(f"{reference} has no result of a {kind} {name!r}; its {kind}s are {shown}")
+                raise ConfigError(f"{reference} has no result of {kind} {name!r}; its {kind}s: {shown}")
         raise ConfigError(f"{reference} has no result of target {chosen.target!r} with prompt {chosen.prompt!r}")
     return found
 

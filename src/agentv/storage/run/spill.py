@@ -1,4 +1,4 @@
-"""A temporary file for sums that a stream without end must not hold in memory."""
+"""A temporary file for the sums of an endless stream, which do not fit into memory."""
 
 import os
 import tempfile
@@ -6,7 +6,7 @@ import weakref
 
 
 class TemporarySpill:
-    """A `Spill` in an unnamed temporary file, which is made for the first data and vanishes with this object."""
+    """A `Spill` in an unnamed temporary file, which is created by the first `write` and deleted with this object."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None

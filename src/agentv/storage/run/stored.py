@@ -22,17 +22,17 @@ from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
-_ONE_LINE = 16 * 1024
+_BUFFER_BYTES = 16 * 1024
 
 SCORED = "scored"
-"""The key of the plan of a run of given answers, which says how its lines were read."""
+"""The key of the plan of a run that judged given answers; its value describes how they were read."""
 
 
 R = TypeVar("R")
 
 
 def with_seq(row: R, seq: int) -> R:
-    """Return a stored line's value with its number; a line that a node stored does not have it."""
+    """Return the value of a stored line with its number, which a line written by a node lacks."""
     if isinstance(row, Answer | CaseResult) and row.seq is None:
         msgspec.structs.force_setattr(row, "seq", seq)
     return row
@@ -69,13 +69,13 @@ Row_co = TypeVar("Row_co", covariant=True)
 
 
 class LineReader(Protocol[Row_co]):
-    """A decoder of lines, given as bytes or as the dict that they hold."""
+    """A decoder of lines, which are given as bytes or parsed into dicts."""
 
     def of_line(self, line: bytes) -> Row_co:
-        """Read a line."""
+        """Return the value of a line."""
 
     def of_record(self, record: JsonObject) -> Row_co:
-        """Read the dict that a line holds."""
+        """Return the value of a line that was parsed into a dict."""
 
 
 class _RowHead(Subset, frozen=True):
@@ -144,10 +144,10 @@ class StoredRun:
         return SCORED in self.run.plan
 
     def may_repeat_cases(self) -> bool:
-        """Return False if no case has more than one row, so that a summary need not remember each case.
+        """Return False if no case has more than one result, so that a summary need not remember each case.
 
-        This follows from the planned numbers of rows and cases. The plan of a stream has no such numbers: then the run
-        must have one target, and no row a second trial or a prompt.
+        This follows from the planned numbers of results and cases. The plan of a stream has no such numbers: then the
+        run must have one target, and no result may have a second trial or a prompt.
         """
         planned, suites = self.run.plan.get("rows"), self.run.plan.get("suites")
         if isinstance(planned, int) and isinstance(suites, list):
@@ -163,11 +163,11 @@ class StoredRun:
         return self._read("events.jsonl", EVENTS)
 
     def cases(self) -> Iterator[CaseRecord]:
-        """Yield the planned cases that were used."""
+        """Yield the stored cases."""
         return self._read("cases.jsonl", CASES)
 
     def cases_named(self, names: Collection[tuple[str, str]]) -> Iterator[CaseRecord]:
-        """Yield the planned cases with these names (suite, id); the others are not decoded further."""
+        """Yield the planned cases with these names (suite, id); other cases are not fully decoded."""
         name = "cases.jsonl"
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
             head = self._decoded(name, number, line, _decode_case_head)
@@ -175,7 +175,7 @@ class StoredRun:
                 yield self._row(name, number, line, CASES)
 
     def answers(self) -> Iterator[Answer]:
-        """Yield the current answers: of each result key the highest generation."""
+        """Yield the current answers: for each result key, those of the highest generation."""
         return self._current("answers.jsonl", ANSWERS)
 
     def all_answers(self) -> Iterator[Answer]:
@@ -183,10 +183,10 @@ class StoredRun:
         return self._read("answers.jsonl", ANSWERS)
 
     def results(self, *, lines: int | None = None) -> Iterator[CaseResult]:
-        """Yield the current results: of each result key the highest generation, without retired cases.
+        """Yield the current results: for each result key, those of the highest generation, without retired cases.
 
-        `lines` reads only the first lines of the file, to see the results as they were when it had so many. None reads
-        those that it has now, not those appended meanwhile: `rescore` appends while it reads.
+        `lines` limits reading to the first lines of the file: the results as they were when it had so many lines.
+        None reads the lines that the file has at the start, because `rescore` appends while it reads.
         """
         return self._current("results.jsonl", RESULTS, lines)
 
@@ -216,7 +216,7 @@ class StoredRun:
         }
 
     def labels(self) -> tuple[Label, ...]:
-        """Return the human labels of this run: for each answer, annotator and criterion the latest."""
+        """Return the human labels of this run: the latest for each answer, annotator and criterion."""
         return current_labels(self.all_labels())
 
     def all_labels(self) -> Iterator[Label]:
@@ -249,7 +249,7 @@ class StoredRun:
     def results_at(self, places: Iterable[tuple[int, int, int]]) -> Iterator[CaseResult]:
         """Yield the results at these places in results.jsonl: line number, offset and size in bytes."""
         name = "results.jsonl"
-        with open_file(self.folder / name, buffering=_ONE_LINE) as file:
+        with open_file(self.folder / name, buffering=_BUFFER_BYTES) as file:
             for number, offset, size in places:
                 file.seek(offset)
                 yield self._row(name, number, file.read(size), RESULTS)
@@ -259,9 +259,9 @@ class StoredRun:
             yield self._row(name, number, line, decoder)
 
     def current_lines(self, name: str, lines: int | None = None) -> Iterator[tuple[int, int, bytes]]:
-        """Yield number, offset and bytes of the current lines: of each result key the highest generation.
+        """Yield number, offset and bytes of the current lines: for each result key, the highest generation.
 
-        `lines` reads only the first lines of the file; None: those that it has now, not those appended meanwhile.
+        `lines` limits reading to the first lines of the file; None reads the lines that it has at the start.
         """
         (generations, lines), retired = self._generations(name, lines), self._retired()
         is_plain = generations.are_all_first and not retired
@@ -288,7 +288,7 @@ class StoredRun:
         return retired
 
     def _generations(self, name: str, lines: int | None = None) -> tuple[Generations, int]:
-        """Return the generations in the first lines of the file (None: in all that it has now), and their number."""
+        """Return the generations in the first `lines` lines of a file (None: in all), and the number of lines read."""
         generations, found = Generations(), 0
         for found, _, head in islice(self._heads(name), lines):  # noqa: B007 - it is returned
             generations.add(head.slot, head.generation)

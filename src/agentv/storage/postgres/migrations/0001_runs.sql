@@ -101,8 +101,8 @@ CREATE TABLE agentv.run_blobs (
     PRIMARY KEY (run_id, sha256)
 );
 
--- A line as jsonb. That type has no NUL character, which an answer may contain: it becomes U+FFFD here, and stays in
--- the line.
+-- Return a line as jsonb. jsonb cannot hold a NUL character, which an answer may contain: it becomes U+FFFD here; the
+-- stored line is not changed.
 CREATE FUNCTION agentv.as_json(line bytea) RETURNS jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     SELECT regexp_replace(convert_from(line, 'UTF8'), '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::jsonb
 $$;

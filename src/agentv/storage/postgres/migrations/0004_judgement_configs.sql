@@ -1,4 +1,5 @@
--- Configurations of judgements, each once: `evaluationConfigSnapshot.configSha256` of a judgement names its own.
+-- Configurations of judgements, each stored once: a judgement refers to its configuration by
+-- `evaluationConfigSnapshot.configSha256`.
 
 CREATE TABLE agentv.judgement_configs (
     sha256 text PRIMARY KEY,

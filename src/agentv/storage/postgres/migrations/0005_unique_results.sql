@@ -1,4 +1,5 @@
--- A result is stored once, however often it is written: the key is what it is a result of. Lines without a key are not compared.
+-- Store each result once, even if a run wrote it twice. The key is the result key and the generation; lines without a
+-- key are not compared.
 
 DELETE FROM agentv.results AS later USING agentv.results AS first
 WHERE later.run_id = first.run_id AND later.seq > first.seq

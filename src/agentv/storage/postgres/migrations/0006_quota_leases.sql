@@ -1,5 +1,5 @@
--- Quotas and budgets that several processes share. `agentv.execution.quotas` explains the rules, and applies the same
--- ones within a process; here they are a function, so that the account is locked for no longer than one statement.
+-- Quotas and budgets that several processes share. `agentv.execution.quotas` explains the rules and applies them within
+-- a process; here they are a function, so that the account is locked for no longer than one statement.
 
 CREATE TABLE agentv.quota_accounts (
     account text PRIMARY KEY,
@@ -19,11 +19,11 @@ CREATE TABLE agentv.quota_leases (
     PRIMARY KEY (account, lease)
 );
 
--- The clock of all leases: that of the server.
+-- The clock of all leases: the clock of the server.
 CREATE FUNCTION agentv.quota_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT clock_timestamp() $$;
 
 -- Record what was used (`uses`: an array of {lease, requests, tokens, usd, is_over}), and grant a lease, unless `least`
--- is empty. Limits that are null do not exist. `wait_s` is null if waiting does not help.
+-- is empty. A null limit means no limit. `wait_s` is null if waiting does not help.
 CREATE FUNCTION agentv.quota_exchange(
     in_account text, in_holder text, in_lease text,
     limit_requests bigint, limit_tokens double precision, limit_usd double precision,
@@ -54,7 +54,7 @@ BEGIN
     current := agentv.quota_now();
     INSERT INTO agentv.quota_accounts (account) VALUES (in_account) ON CONFLICT DO NOTHING;
     SELECT * INTO found_account FROM agentv.quota_accounts WHERE account = in_account;
-    -- What money was spent is never forgotten.
+    -- Leases with spent money are never deleted.
     DELETE FROM agentv.quota_leases AS old
         WHERE old.account = in_account AND old.usd = 0 AND old.expires_at + minute <= current;
     spacing := minute / limit_requests;
