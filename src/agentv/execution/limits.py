@@ -157,7 +157,7 @@ class AccountLimiter:
         self._refusals_in_a_row = 0
         self._accepted_count = 0
         self._recent: deque[bool] = deque(maxlen=RECENT)
-        # The holder of the lock decides when the next call starts; the others wait in order of arrival.
+        # The task that holds the lock waits until its call may start; other tasks wait in order of arrival.
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._released = asyncio.Event()

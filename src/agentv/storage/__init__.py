@@ -1,6 +1,6 @@
 """Everything that agentv writes and reads back, and the registry of stores by name: `STORES`.
 
-Importing this package loads none of them.
+Importing this package imports no store.
 """
 
 from agentv.registry import Registry, Spec, make_registry

@@ -19,8 +19,8 @@ class RunStore(Protocol):
     def share_run(self, open_folder: Callable[[], RunFolder]) -> ResultStore:
         """Open a run's folder; return a store that writes the folder and this place.
 
-        Raises StorageError before it opens the folder if this place cannot store the run, so that no call costs money
-        before. A later loss of the place does not stop the run, because its folder has everything; a ReportingStore
+        Raises StorageError, before it opens the folder and before any call costs money, if this place cannot store the
+        run. A later loss of the place does not stop the run, because its folder has everything; a ReportingStore
         reports it.
         """
 

@@ -100,8 +100,8 @@ class _Part(Struct):
 def _open_parts(path: Path) -> list[_Part] | None:
     """Return the parts of a file, local parts opened; None if the run has no segments.
 
-    Another process may list a part meanwhile: its local file is then removed, or was empty and gives way to a segment
-    from elsewhere. If the list has grown, it is read again.
+    The writer of the run may list a part meanwhile: its local file is then removed, or was empty and gives way to a
+    segment from elsewhere. If the list has grown, it is read again.
     """
     while True:
         size = _size_of_list(path.parent)

@@ -216,7 +216,7 @@ class RunFolder:
     def append(self, result: CaseResult) -> CaseResult:
         """Write a result and return it with its `seq`.
 
-        Trace and messages are left out when the result's answer has them (`answer_ref`).
+        Trace and messages are omitted when the result's answer has them (`answer_ref`).
         """
         result = numbered(result, seq=self._results.next_seq, run_id=result.run_id)
         self._write(self._results, result_line(result, with_trace=result.answer_ref is None))

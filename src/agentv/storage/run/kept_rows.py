@@ -102,7 +102,7 @@ class LineIndex:
         return self._buckets[digest % _BUCKETS], digest >> _OFFSET_BITS << _OFFSET_BITS
 
     def _find(self, key: str, bucket: "array[int]", prefix: int) -> tuple[int | None, Found | None]:
-        """Return the place in the bucket and the line of a key."""
+        """Return the position of a key in its bucket, and its line."""
         for place in range(bisect_left(bucket, prefix), len(bucket)):
             if bucket[place] & ~_OFFSET_MASK != prefix:
                 break
@@ -140,7 +140,7 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 class StoredRows:
     """An index of a run's results and answers, 17 bytes for a result and its answer.
 
-    It is built in one pass over the run's files; a lookup reads one line. Lines that are appended later are not in it,
+    It is built in one pass over the run's files; a lookup reads one line. Lines that are appended later are missing,
     so the caller must hold the run's lock. Raises StorageError for a line that cannot be read.
     """
 
