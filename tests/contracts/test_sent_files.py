@@ -169,5 +169,5 @@ def test_a_note_names_what_nodes_do_not_have(tmp_path: Path) -> None:
     folder = project_of(tmp_path / "project", {".agentv/targets.yaml": ECHO, "evals/suite.yaml": HAS} | data | ignored)
     report = away(folder)
     assert [note for note in report.notes if "git ignores" in note] == [
-        "nodes do not have what git ignores: data-1.bin, local"
+        "not sent to the nodes, because git ignores them: data-1.bin, local"
     ]

@@ -53,10 +53,10 @@ from agentv.types.targets import ResolvedTarget
 class Timing(Struct, frozen=True):
     """Intervals of a run on several machines, in seconds.
 
-    A node waits `wait_s` for the first line before it answers without one, and this renews its leases; without a call
-    for `lease_s` it stops its own. The driver looks for new nodes every `search_s`, waits for one `grace_s` if there is
-    none left, and gives a node `begin_s` to read the run's files and check the targets, and `stop_s` to close what it
-    opened; `store_s` more if it stores its rows. A segment that cannot be listed is tried again after `list_s`.
+    `Node.take` waits `wait_s` for the first line. A node that the driver has not called for `lease_s` cancels its rows.
+    The driver looks for new nodes every `search_s`; the run ends if a target has no node for `grace_s`. A node has
+    `begin_s` to read the run's files and check the targets, and `stop_s` to close, or `store_s` more if it stores its
+    rows. A segment that could not be listed is tried again after `list_s`.
     """
 
     wait_s: float = 1.0
@@ -71,12 +71,12 @@ class Timing(Struct, frozen=True):
 
 ROUNDING = 1e-9
 AHEAD_S = 0.2
-"""Beside the rows in progress a node has those that it will finish within so many seconds, at most as many again, so
-that it does not wait for them. Rows that take minutes are not sent ahead: another node may be free first."""
+"""A node gets its next rows ahead of time: as many as it finishes in so many seconds, and at most as many as it runs
+concurrently. Rows that take minutes are not sent ahead, because another node may be free first."""
 MEASURED_S = 0.25
-"""The time over which the rows that a node finishes are counted."""
+"""The shortest time, in seconds, over which the finished rows of a node are counted."""
 MOST_LOSSES = 3
-"""A row whose node was lost so often is an error: it may be what ends the nodes."""
+"""A row becomes an error after so many lost nodes: it may be the cause."""
 
 
 class NodeLostError(Exception):
@@ -105,16 +105,16 @@ class Node(Protocol):
         """Begin rows (`encode_tasks`)."""
 
     async def take(self, wait_s: float) -> bytes:
-        """Return the next lines (`encode_lines`), waiting so many seconds for one; this renews the leases of rows."""
+        """Return the next lines (`encode_lines`) after at most `wait_s` seconds. The call renews the leases of rows."""
 
     async def grant(self, number: int, grant: bytes) -> None:
         """Answer a request for a lease of the quota (`encode_grant`)."""
 
     async def flush(self) -> None:
-        """Store the rows that are finished, or send them: the driver waits for them."""
+        """Store the finished rows now, or send them, because the driver waits for them."""
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Say at which line of its file a segment begins; None if it could not be listed."""
+        """Pass on the number of a segment's first line in its file, None if the segment could not be listed."""
 
     async def stop(self) -> bytes:
         """Cancel the rows in flight, close everything, and return the remaining lines."""
@@ -146,7 +146,7 @@ class LeasedRow(Struct):
 
 
 class NodeSession:
-    """What the driver knows about one node: the rows that it runs, and those that it has finished, but not listed."""
+    """The driver's state of one node: the `rows` that it runs, and finished ones that are `unlisted`."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -169,14 +169,14 @@ class NodeSession:
         return has_labels and all(self._amount(name) >= amount for name, amount in target.resources.items())
 
     def slots(self, target: ResolvedTarget, *, most: int) -> int:
-        """Return how many rows of a target the node takes if it has no others; it runs at most `most` at once."""
+        """Return how many rows of a target an idle node takes; it runs at most `most` concurrently."""
         if not self.can_run(target):
             return 0
         of_resources = (int(self._amount(name) / amount + ROUNDING) for name, amount in target.resources.items())
         return min((most + self._rows_ahead(target, most), *of_resources))
 
     def room(self, target: ResolvedTarget, *, most: int) -> int:
-        """Return how many more rows of a target the node takes now; it runs at most `most` at once."""
+        """Return how many more rows of a target the node takes now; it runs at most `most` concurrently."""
         if not self.can_run(target):
             return 0
         room = most + self._rows_ahead(target, most) - self.in_flight[id(target)]
@@ -213,7 +213,7 @@ class NodeSession:
         return row
 
     def look_ahead(self, now: float) -> bool:
-        """Set how many rows the node has beside those in progress; return True if that has changed."""
+        """Update how many rows are sent ahead; return True if a number has changed."""
         passed_s = now - self._measured_at
         if passed_s < MEASURED_S:
             return False
@@ -227,11 +227,11 @@ class NodeSession:
 class Cluster:
     """The nodes of a run. `run` leases a row to one of them and waits for its result; a lost row is leased again.
 
-    `workers` returns the number of concurrent rows of a target on one node. The nodes lease permits and money over
+    `workers` returns the number of concurrent rows of a target on one node. The nodes lease permits and money from
     `quota`; `on_budget_stop` is called when the money is used up. Use it as an async context manager.
 
-    With `segments` the nodes store the rows: a row that a node has finished is UNLISTED, and is recorded when its
-    segment is listed there; `settle` waits for that.
+    With `segments` the nodes store the rows: the `seq` of a finished row is UNLISTED until its segment is listed, and
+    only then is the row recorded. `settle` waits for that.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class Cluster:
         self._clock = clock
         self._quota = quota
         self._on_budget_stop = on_budget_stop
-        is_compared = recorder.comparison is not None  # with a baseline, by what the cases hold
+        is_compared = recorder.comparison is not None  # with a baseline, by the content of cases
         self._encoded_cases = (
             recorder.store if isinstance(recorder.store, EncodedCaseStore) and not is_compared else None
         )
@@ -261,7 +261,7 @@ class Cluster:
         self._changed = asyncio.Event()
         self._is_awaited = False
         self._segments = segments
-        self._unlisted = self._ended(None)
+        self._passed_row = self._unlisted_row(None)
         self._listings: set[asyncio.Task[None]] = set()
         self._repeats: set[asyncio.Task[None]] = set()
         self._stepped = asyncio.Event()
@@ -284,7 +284,7 @@ class Cluster:
         return most
 
     def watch(self, call: Callable[[], None]) -> None:
-        """Call a function whenever a node joined or was lost."""
+        """Call a function whenever the number of rows that the nodes take may have changed."""
         self._watchers.append(call)
 
     async def __aenter__(self) -> Self:
@@ -301,7 +301,7 @@ class Cluster:
         return self
 
     async def _begin(self) -> AgentvError | None:
-        """Start the nodes that there are; return why the run cannot begin, None if it can."""
+        """Start the nodes of the cluster; return the error that prevents the run, None if there is none."""
         problems = await self._join(await self._machines.find())
         if problems:
             return problems[0]
@@ -310,7 +310,7 @@ class Cluster:
         target = self._unplaced()
         if target is None:
             return None
-        return ConfigError(f"target {target.name!r}: no node of the cluster has {_wanted(target)}")
+        return ConfigError(f"target {target.name!r}: no node of the cluster has {_requirements(target)}")
 
     def _unplaced(self) -> ResolvedTarget | None:
         """Return a target that no node can run, None if there is none."""
@@ -322,7 +322,7 @@ class Cluster:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the nodes, and store what they still have."""
+        """Stop the nodes, and store their last lines."""
         await self._close()
 
     async def run(self, task: CaseTask) -> CaseResult:
@@ -342,7 +342,7 @@ class Cluster:
                     return failed_row(
                         self._recorder.store.run_id, task, Failure("transport", message), now=self._clock()
                     )
-                # Paid for already: only its scores are missing. Scores of a workspace need its folder, which is lost.
+                # The answer is stored: only scores are missing, unless they need a workspace, which is lost.
                 if row.answers and not _has_workspace(task):
                     task = replace(task, stored=Stored(row.answers[-1]))
 
@@ -350,7 +350,7 @@ class Cluster:
         key = result_key_of(task)
         row = LeasedRow(task, asyncio.get_running_loop().create_future())
         session.add(key, row)
-        if not session.pending:  # sent when all rows that can be leased now are leased
+        if not session.pending:  # one call sends all rows that are leased until then
             asyncio.get_running_loop().call_soon(self._give_soon, session)
         session.pending.append(to_data(task))
         return row
@@ -363,7 +363,7 @@ class Cluster:
         self._begin_in(self._calls, call)
 
     def _begin_in(self, tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
-        """Do some work in a task that is in a set until it ends."""
+        """Start a task, and keep it in `tasks` until it ends."""
         task = asyncio.create_task(work)
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -379,7 +379,7 @@ class Cluster:
             self._fail(error)
 
     async def _grant(self, session: NodeSession, line: QuotaLine) -> None:
-        """Lease a part of the quota to a node, which waits for it; without an answer it makes no calls."""
+        """Answer a node's request for a lease. On a QuotaError there is no answer, and the node makes no calls."""
         with suppress(QuotaError):
             grant = await self._quota.exchange(line.request)
             try:
@@ -406,7 +406,7 @@ class Cluster:
             await self._changed.wait()
 
     def _wake(self) -> None:
-        """Let rows that wait for a node look again."""
+        """Wake the rows that wait for a node with room."""
         self._is_awaited = False
         self._changed.set()
         self._changed = asyncio.Event()
@@ -417,7 +417,7 @@ class Cluster:
             call()
 
     async def _join(self, nodes: Iterable[Node]) -> list[AgentvError]:
-        """Start nodes, each of which takes rows as soon as it can; return why some that are there cannot."""
+        """Start nodes, which take rows as soon as they have begun; return the problems of those that cannot."""
         outcomes = await asyncio.gather(*map(self._begin_node, nodes))
         return [outcome for outcome in outcomes if outcome is not None]
 
@@ -431,8 +431,8 @@ class Cluster:
         except ConfigError as error:
             problem = ConfigError(f"node {node.name}: {error}")
         except (NodeLostError, TimeoutError) as error:
-            what = str(error) or f"it did not begin within {self._timing.begin_s:.0f} s"
-            self._recorder.note(f"node {node.name} was lost before it could begin: {what}")
+            reason = str(error) or f"it did not begin within {self._timing.begin_s:.0f} s"
+            self._recorder.note(f"node {node.name} was lost before it could begin: {reason}")
             node.kill()
             return None
         if problem is not None:
@@ -445,7 +445,7 @@ class Cluster:
         return None
 
     async def _search_nodes(self) -> None:
-        """Add the nodes that join the cluster later; fail if none is left for a target for too long."""
+        """Add the nodes that join the cluster later; end the run if a target has had no node for `grace_s`."""
         loop = asyncio.get_running_loop()
         placed_at = loop.time()
         try:
@@ -464,7 +464,7 @@ class Cluster:
             self._fail(error)
 
     async def _add_new(self) -> None:
-        """Add the nodes that joined the cluster. A cluster that does not answer has no new ones."""
+        """Add the nodes that joined the cluster; report a cluster that does not answer."""
         try:
             new = await self._machines.find()
         except ClusterError as error:
@@ -473,13 +473,13 @@ class Cluster:
         before = len(self._sessions)
         problems = await self._join(new)
         for problem in problems:
-            self._recorder.note(f"a new node takes no rows: {problem}")
+            self._recorder.note(f"a new node cannot run cases: {problem}")
         joined = len(self._sessions) - before
         if joined > 0:
             self._recorder.note(f"{joined} more node{'s' if joined > 1 else ''} joined the run")
 
     async def _serve(self, session: NodeSession) -> None:
-        """Store the lines of a node until it is lost."""
+        """Store the lines of a node until it is done or lost, or the run ends."""
         try:
             while not session.is_done and (self._segments is not None or not self._closing.is_set()):
                 async with asyncio.timeout(self._timing.wait_s + 2 * self._timing.lease_s):
@@ -494,21 +494,21 @@ class Cluster:
             self._fail(error)
 
     def _lose(self, session: NodeSession, error: Exception) -> None:
-        """Let the rows of a lost node be leased again. What it still sends is not stored."""
+        """Remove a lost node, and lease its rows again. Lines that it still sends are not stored."""
         if session not in self._sessions:
             return
         self._sessions.remove(session)
         session.node.kill()
         if session.work is not None and session.work is not asyncio.current_task():
             session.work.cancel()
-        what = str(error) or "it does not answer"
+        reason = str(error) or "it does not answer"
         unlisted = [row.task for row in session.unlisted.values()]
         count = len(session.rows) + len(unlisted)
-        rows = "1 row is" if count == 1 else f"{count} rows are"
-        self._recorder.note(f"node {session.node.name} was lost ({what}); {rows} run by other nodes")
+        cases = "1 case runs" if count == 1 else f"{count} cases run"
+        self._recorder.note(f"node {session.node.name} was lost ({reason}); {cases} again on other nodes")
         for row in session.rows.values():
             if not row.result.done():
-                row.result.set_exception(NodeLostError(what))
+                row.result.set_exception(NodeLostError(reason))
         if unlisted:
             session.unlisted.clear()
             self._begin_in(self._repeats, self._repeat(unlisted))
@@ -539,7 +539,7 @@ class Cluster:
             case EndedRow(row=key, error=error) if key in session.rows:
                 row = session.unlisted[key] = self._end(session, key)
                 if not row.result.done():
-                    row.result.set_result(self._unlisted if error is None else self._ended(error))
+                    row.result.set_result(self._passed_row if error is None else self._unlisted_row(error))
             case SegmentLine():
                 self._store_segment(session, line)
             case NodeDone():
@@ -553,12 +553,12 @@ class Cluster:
             case NotStored(message=message):
                 self._fail(StorageError(f"node {session.node.name}: {message}"))
             case QuotaLine() | QuotaLoss() | BudgetLine():
-                self._lease_amounts(session, line)
+                self._handle_quota(session, line)
             case RetryLine() | LogText() | NoteText() | AnsweredLine():
                 self._report(line)
 
-    def _lease_amounts(self, session: NodeSession, line: QuotaLine | QuotaLoss | BudgetLine) -> None:
-        """Answer a node that requests permits or money, or end the run because there are none."""
+    def _handle_quota(self, session: NodeSession, line: QuotaLine | QuotaLoss | BudgetLine) -> None:
+        """Answer a request for permits or money, or end the run without them."""
         match line:
             case QuotaLine():
                 self._begin_call(self._grant(session, line))
@@ -567,8 +567,8 @@ class Cluster:
             case BudgetLine(stop=stop):
                 self._on_budget_stop(stop)
 
-    def _ended(self, error: Failure | None) -> CaseResult:
-        """Return what stands for a row that a node has finished: only how it ended, for those that depend on it."""
+    def _unlisted_row(self, error: Failure | None) -> CaseResult:
+        """Return a placeholder for a row that a node stores: it has only the status and the error."""
         return CaseResult(
             run_id=self._recorder.store.run_id,
             seq=UNLISTED,
@@ -681,7 +681,7 @@ class Cluster:
         await self._machines.aclose()
 
     async def _stop(self, session: NodeSession) -> None:
-        """Stop a node; store what its last call brings, then the lines that were left."""
+        """Stop a node; store the lines that `take` still returns, then the last ones."""
         is_served = session.work is not None and not session.work.done()
         store_s = self._timing.store_s if self._segments is not None and is_served else 0.0
         try:
@@ -699,11 +699,12 @@ class Cluster:
             session.node.kill()
             if session.unlisted:
                 count = len(session.unlisted)
-                rows = "1 row that it had finished is" if count == 1 else f"{count} rows that it had finished are"
-                self._recorder.note(f"node {session.node.name}: {rows} not stored, and run again by agentv resume")
+                results = "1 result" if count == 1 else f"{count} results"
+                ended = f"node {session.node.name} ended before it stored {results}"
+                self._recorder.note(f"{ended}; agentv resume repeats the work")
 
 
-def _wanted(target: ResolvedTarget) -> str:
+def _requirements(target: ResolvedTarget) -> str:
     return ", ".join(f"{name}: {value}" for name, value in {**target.resources, **target.node_label}.items())
 
 

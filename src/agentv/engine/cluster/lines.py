@@ -1,4 +1,4 @@
-"""What a node sends back: the lines of the run folder, in the order in which they were made, and messages."""
+"""The messages of a node to the driver: lines of the run folder in the order in which they were made, and events."""
 
 from typing import Literal
 
@@ -12,16 +12,16 @@ from agentv.types.records.answer import ResultKey
 from agentv.types.records.segment import UploadedSegment
 
 MOST_LINES = 50
-"""The most rows whose answers, and the most whose results, are in one message."""
+"""The maximum number of answers, and of results, in one message."""
 MOST_BYTES = 80_000
-"""The size of the rows after which a message is full: Ray sends one of 100 kB by a slower way (bench/cluster.py)."""
+"""The size of the lines at which a message is full: Ray is slower with one of 100 kB (bench/cluster.py)."""
 
 GATHER_S = 0.05
-"""How long a node gathers lines after the first one, so that a message holds several."""
+"""Seconds that a node waits for more lines after the first, so that one message has several."""
 
 
 class RetryLine(Struct, frozen=True, tag="retry", array_like=True):
-    """A call of a row that is repeated."""
+    """A failed call of a row, which is repeated after `wait_s` seconds."""
 
     row: ResultKey
     kind: str
@@ -44,7 +44,7 @@ class NoteText(Struct, frozen=True, tag="note", array_like=True):
 
 
 class StoredLine(Struct, frozen=True, tag="line", array_like=True):
-    """A line for a file of the run folder, encoded as there. `row` is the row that it belongs to."""
+    """An encoded line that the driver writes to a file of the run folder. `row` is the key of its row."""
 
     file: Literal["case", "answer", "result"]
     row: ResultKey
@@ -65,18 +65,18 @@ class AnsweredLine(Struct, frozen=True, tag="answered", array_like=True):
 
 
 class SegmentLine(Struct, frozen=True, tag="segment", array_like=True):
-    """A segment that a node has uploaded, to be listed; `rows` are its results, without their large parts."""
+    """A segment that a node has uploaded, for the driver to list; `rows` are its results, encoded by `slim_line`."""
 
     segment: UploadedSegment
     rows: list[bytes]
 
 
 class NodeDone(Struct, frozen=True, tag="done", array_like=True):
-    """A node that was stopped has nothing left to store."""
+    """A stopped node that stores its rows has nothing left to store."""
 
 
 class QuotaLine(Struct, frozen=True, tag="quota", array_like=True):
-    """A request for a lease of the quota that the driver holds; the grant for `number` is the answer."""
+    """A request for a lease of the driver's quota; the driver answers it with a grant for `number`."""
 
     number: int
     request: QuotaRequest

@@ -61,14 +61,14 @@ from agentv.types.records.run import CaseRecord
 
 
 class Load(Struct):
-    """What some lines amount to, and if this is enough for a message."""
+    """The number and size of some lines, which show when a message is full."""
 
     answers: int = 0
     results: int = 0
     size: int = 0
 
     def add(self, line: Line, *, sign: int = 1) -> None:
-        """Count a line; `sign` -1 takes it out again."""
+        """Count a line; with `sign` -1 remove it from the counts."""
         if isinstance(line, EndedRow):
             self.results += sign
         elif isinstance(line, StoredLine):
@@ -78,7 +78,7 @@ class Load(Struct):
 
     @property
     def is_full(self) -> bool:
-        """True if the lines have the answers, or the results, of as many rows as one message may have."""
+        """True if the lines reach the limit of a message: of answers, of results, or of bytes."""
         return max(self.answers, self.results) >= MOST_LINES or self.size >= MOST_BYTES
 
 
@@ -97,11 +97,11 @@ class Outbox:
         self._lines.append(line)
         self._load.add(line)
         self._has_lines.set()
-        if self._load.is_full or isinstance(line, QuotaLine | SegmentLine):  # something waits for the answer
+        if self._load.is_full or isinstance(line, QuotaLine | SegmentLine):  # the node waits for the driver's answer
             self._is_full.set()
 
     def close(self) -> None:
-        """Let no call wait any more."""
+        """Let `take` return without waiting from now on."""
         self._is_closed = True
         self._has_lines.set()
         self._is_full.set()
@@ -137,7 +137,7 @@ async def _within(event: asyncio.Event, seconds: float) -> None:
 
 
 class DriverQuota:
-    """The quota that the driver holds, seen from a node: a request is a line, the grant a call of the driver."""
+    """The driver's quota, seen from a node: a request is sent as a line, and the driver calls `grant` to answer."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
@@ -146,7 +146,7 @@ class DriverQuota:
         self._is_closed = False
 
     def __str__(self) -> str:
-        """Return what this is in messages."""
+        """Return the name for messages."""
         return "the driver of the run"
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
@@ -170,7 +170,7 @@ class DriverQuota:
             waiting.set_result(grant)
 
     def close(self) -> None:
-        """Wait for no answer any more: the driver takes the last lines and does not call back."""
+        """Answer all requests with an empty grant, because the driver takes the last lines and does not call back."""
         self._is_closed = True
         for number in list(self._grants):
             self.grant(number, QuotaGrant(Amounts()))
@@ -183,8 +183,8 @@ class NodeWork:
     """The rows of a run on one node, with its own live objects. The driver calls `take` again and again.
 
     `on_lost` is called when the driver has not called for `lease_s` seconds, after all calls were cancelled. `machine`
-    is the name of the machine in the paths of folders that are left on it. `lease_from` returns the quota to lease
-    from, given the one that the driver holds. `spool_rules` are for a run whose nodes store their rows.
+    names the machine in messages, and in the paths of workspaces that stay on it. `lease_from` returns the quota to
+    lease from, given the driver's. `spool_rules` are for a run whose nodes store their rows.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class NodeWork:
         self._lease_from = lease_from
         self._rows: dict[ResultKey, asyncio.Task[None]] = {}
         self._turns: dict[int, asyncio.Semaphore] = {}  # by the id of the target
-        self._answers: dict[ResultKey, int] = {}
+        self._sent_answers: dict[ResultKey, int] = {}  # the `seq` of the last answer sent: -1, -2, …
         self._renewed_at = monotonic()
         self._runtime: Runtime | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -303,25 +303,25 @@ class NodeWork:
         self._quota.grant(number, grant)
 
     async def take(self, wait_s: float) -> Lines:
-        """Return the lines that were made since the last call; wait so many seconds for one."""
+        """Return the lines since the last call; wait up to `wait_s` seconds for the first."""
         self._renew()
         lines = await self._outbox.take(wait_s)
         self._renew()
         return Lines(lines)
 
     def _renew(self) -> None:
-        """Note that the driver has called; the first time, begin to watch that it does."""
+        """Record that the driver has called; its first call starts the watch over the lease."""
         self._renewed_at = monotonic()
         if self._watch is None:
             self._watch = asyncio.create_task(self._watch_lease())
 
     def flush(self) -> None:
-        """Store the rows that are finished: the driver waits for them."""
+        """Store the finished rows now, because the driver waits for them."""
         if self._segments is not None:
             self._segments.flush()
 
     def listed(self, name: str, first: int | None) -> None:
-        """Take the number of the line at which a segment begins in its file, None if it could not be listed."""
+        """Accept the number of a segment's first line in its file, None if the segment could not be listed."""
         if self._segments is not None:
             self._segments.listed(name, first)
 
@@ -356,13 +356,13 @@ class NodeWork:
         await asyncio.gather(*rows, return_exceptions=True)
 
     async def _watch_lease(self) -> None:
-        """Stop everything when the driver has not called for too long."""
+        """Cancel all rows when the driver has not called for `lease_s`, then call `on_lost`."""
         loop = asyncio.get_running_loop()
         lost = asyncio.Event()
 
         def look(due: float) -> None:
             now = monotonic()
-            if now - due > self._lease_s / 2:  # code of a row has held the loop: calls of the driver are waiting
+            if now - due > self._lease_s / 2:  # blocking code of a row has delayed the driver's calls too
                 self._renewed_at = now
             left_s = self._renewed_at + self._lease_s - now
             if left_s > 0:
@@ -390,13 +390,13 @@ class NodeWork:
             self._outbox.put(Crash(key, described(error)))
         finally:
             self._rows.pop(key, None)
-            self._answers.pop(key, None)
+            self._sent_answers.pop(key, None)
 
     def _store(self, key: ResultKey, result: CaseResult) -> None:
-        """Store a result here or send it: one that counts for nothing, and one whose answer was sent, are sent."""
-        is_left = result.error is not None and result.error.kind == "budget"
-        if self._segments is None or is_left or key in self._answers:
-            if is_left:
+        """Store a result on this node, or send it: if the budget refused its call, or if its answer was sent."""
+        is_refused = result.error is not None and result.error.kind == "budget"
+        if self._segments is None or is_refused or key in self._sent_answers:
+            if is_refused:
                 result = replace(result, answer_ref=None)
             line = encode(result_line(result, with_trace=result.answer_ref is None))
             self._outbox.put(StoredLine("result", key, line))
@@ -419,17 +419,20 @@ class NodeWork:
             self._outbox.put(StoredLine("case", key, encode(case_line(record))))
 
     def answer(self, answer: Answer) -> Answer:
-        """Send an answer before it is judged. Its number is -1 for the first answer of a row, then -2, and so on."""
+        """Store or send an answer before it is judged, and return it with a provisional `seq`.
+
+        That of the first answer that is sent for a row is -1, of the next -2, and so on.
+        """
         if answer.error is not None and answer.error.kind == "budget":
             return answer
-        if self._segments is not None and answer.slot not in self._answers:
+        if self._segments is not None and answer.slot not in self._sent_answers:
             line = encode(answer_line(replace(answer, run_id=self._spec.run_id)))
             if not may_have_blobs(line):
                 if self._spec.shows_answers:
                     self._outbox.put(AnsweredLine(slim_answer(answer)))
                 return replace(answer, seq=self._segments.answer(line))
         self._outbox.put(StoredLine("answer", answer.slot, encode(answer_line(answer))))
-        number = self._answers[answer.slot] = self._answers.get(answer.slot, 0) - 1
+        number = self._sent_answers[answer.slot] = self._sent_answers.get(answer.slot, 0) - 1
         return replace(answer, seq=number)
 
     def _on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:

@@ -1,7 +1,7 @@
 """The answers and results of a node, gathered on its disk and stored as segments beside those of the run.
 
-Answers are uploaded and listed first: a result names the number of its answer's line, which only the list gives. A row
-counts when its result is listed, so what a lost node had not listed is run again.
+Answers are uploaded and listed first: a result names the number of its answer's line, which is known only when the
+answer is listed. A row counts when its result is listed; unlisted rows of a lost node are run again.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.segment import UploadedSegment
 
 MOST_UNLISTED = 5_000
-"""The most rows of one node that are finished and not listed: if it cannot store them, it gets no more."""
+"""The maximum number of finished rows of one node that are not listed: at that number it gets no more."""
 _ROOT = Path("/")
 _ANSWERS, _RESULTS = "answers.jsonl", "results.jsonl"
 
@@ -57,10 +57,10 @@ def slot_of(line: bytes) -> ResultKey:
 
 
 class SpoolRules(Struct, frozen=True):
-    """When a node stores what it has: at so many bytes or rows, or after a share of the time that it has run.
+    """When a node stores its spool: at `most_bytes`, at `most_rows`, or after a `share` of the time that it has run.
 
-    That time is at least `least_s`, so that a short run is soon visible, and at most `most_s`, so that a long one has
-    few segments. A place that cannot be written is tried again after `retry_s`.
+    This wait is at least `least_s`, and at most `most_s`, so that short runs are soon visible and long ones have few
+    segments. A failed upload is repeated after `retry_s`.
     """
 
     most_bytes: int = SEGMENT_BYTES
@@ -72,7 +72,7 @@ class SpoolRules(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True, gc=False):
-    """A result in the spool: its size there, its answer's number on this node, and what the driver counts."""
+    """A result in the spool: the size of its line, its answer's number on this node, and its line for the driver."""
 
     row: ResultKey
     size: int
@@ -82,7 +82,7 @@ class Entry(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Spool(Struct, kw_only=True):
-    """The answers and results that are stored together next. `first_answer` is the number of its first answer here."""
+    """Answers and results that are stored together. `first_answer` is the number of the first answer on this node."""
 
     number: int
     first_answer: int
@@ -127,7 +127,7 @@ def slim_answer(answer: Answer) -> bytes:
 
 
 def slim_line(result: CaseResult, *, whole: bool) -> bytes:
-    """Return what the driver needs of a result to count and show it; all of it if `whole`."""
+    """Return the line of a result, without parts that the driver neither counts nor shows unless `whole`."""
     if whole:
         return encode(result_line(result))
     small = replace(
@@ -160,7 +160,7 @@ def _slim_evaluator(result: EvaluatorResult) -> EvaluatorResult:
 
 
 def check_place(url: str) -> None:
-    """Raise ConfigError unless this machine sees the run's segments, and can add some.
+    """Raise ConfigError unless this machine can read and add segments of the run at `url`.
 
     The driver has written run.json there, so a folder of the same name on another disk is noticed.
     """
@@ -171,19 +171,19 @@ def check_place(url: str) -> None:
         open_stored(joined(url, RUN_FILE), base=_ROOT)[0].close()
         probe.touch()
         put(probe, joined(url, name), base=_ROOT)
-        with suppress(StorageError):  # keys that may only add: it goes with the run
+        with suppress(StorageError):  # credentials that may not delete: the probe stays until the run is deleted
             remove(joined(url, name), base=_ROOT)
     except (AgentvError, OSError) as error:
         raise ConfigError(
-            f"it cannot store segments: {error}. Nodes write them themselves: --segments needs the URL of a store that "
-            "all nodes reach, with their own keys, or a folder on a disk that all machines share under one path"
+            f"it cannot store segments: {error}. Nodes write segments themselves: --segments must be the URL of a "
+            "store that all nodes reach with their own credentials, or a folder that all machines share under one path"
         ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 class NodeSegments:
-    """Stores the rows of a node in `url`. Lines for the driver go to `send`; its answers come to `listed`.
+    """Stores the rows of a node at `url`. Lines for the driver are passed to `send`; the driver answers with `listed`.
 
     `now` is a monotonic clock in seconds.
     """
@@ -210,9 +210,9 @@ class NodeSegments:
         self._began = now()
         self._uploads = self._answers = self._spools = 0
         self._spool = self._open_spool()
-        self._starts: list[int] = []  # of listed answers: their numbers here, and the lines that they begin at
-        self._lines: list[int] = []
-        self._handed: dict[int, int] = {}  # answers that the driver stores: their numbers here, and their seqs
+        self._first_answers: list[int] = []  # of each listed segment: its first answer's number on this node
+        self._first_lines: list[int] = []  # and that of its first line in the answers of the run
+        self._handed: dict[int, int] = {}  # the number on this node of each answer that the driver stores -> its seq
         self._handed_of: Counter[ResultKey] = Counter()
         self._replies: dict[str, asyncio.Future[int | None]] = {}
         self._is_due = asyncio.Event()
@@ -226,21 +226,21 @@ class NodeSegments:
         return Spool(number=number, first_answer=self._answers, answers=answers, results=results)
 
     def answer(self, line: bytes) -> int:
-        """Add the line of an answer, and return its `seq` for now. Raises StorageError."""
+        """Add the line of an answer, and return its provisional `seq`. Raises StorageError."""
         spool = self._spool
         self._write(spool.answers, line)
         spool.answers_crc = crc32(b"\n", crc32(line, spool.answers_crc))
         spool.answer_count += 1
         number = self._answers
         self._answers += 1
-        self._added()
+        self._schedule()
         return local_seq(number)
 
     def result(self, row: ResultKey, result: CaseResult, line: bytes, *, is_direct: bool, is_urgent: bool) -> None:
         """Add a result and its line. Raises StorageError.
 
-        A direct one goes to the driver once its answer is listed, because parts of it become blobs. An urgent one is
-        stored soon: it may stop the run.
+        A direct result is sent to the driver once its answer is listed, because parts of it become blobs. An urgent
+        one may stop the run, so it is stored at once.
         """
         seq = result.answer_seq
         number = None if seq is None or seq >= 0 else -1 - seq
@@ -248,7 +248,7 @@ class NodeSegments:
         self._write(self._spool.results, line)
         self._spool.entries.append(Entry(row=row, size=len(line) + 1, answer=number, slim=slim, is_direct=is_direct))
         self._send(EndedRow(row, result.error if result.status == "error" else None))
-        self._added()
+        self._schedule()
         if is_urgent or len(self._spool.entries) >= self._rules.most_rows:
             self._is_due.set()
 
@@ -261,40 +261,40 @@ class NodeSegments:
     def _full(self, error: OSError) -> StorageError:
         return StorageError(f"cannot write to {self._folder}: {error.strerror or error}; free space there")
 
-    def _added(self) -> None:
+    def _schedule(self) -> None:
         if self._spool.begun_at is None:
             self._spool.begun_at = self._now()
             age_s = self._spool.begun_at - self._began
             wait_s = min(max(self._rules.least_s, self._rules.share * age_s), self._rules.most_s)
-            asyncio.get_running_loop().call_later(wait_s, self._pass, self._spool.number)
+            asyncio.get_running_loop().call_later(wait_s, self._store_overdue, self._spool.number)
         if self._spool.size >= self._rules.most_bytes:
             self._is_due.set()
 
-    def _pass(self, number: int) -> None:
+    def _store_overdue(self, number: int) -> None:
         """Store a spool that has waited long enough, unless it was stored before."""
         if number == self._spool.number:
             self._is_due.set()
 
     def flush(self) -> None:
-        """Store what there is, because the driver waits for it; what cannot be stored goes to the driver."""
+        """Store the spool now, because the driver waits; rows that cannot be stored are sent to the driver."""
         self._is_awaited.set()
         self._is_due.set()
 
     def listed(self, name: str, first: int | None) -> None:
-        """Take the driver's answer: the number of the line at which a segment begins, None if it was not listed."""
+        """Accept the driver's answer: the number of a segment's first line, None if it was not listed."""
         reply = self._replies.get(name)
         if reply is not None and not reply.done():
             reply.set_result(first)
 
     async def finish(self) -> None:
-        """Store what there is, and end; what cannot be stored goes to the driver."""
+        """Store the spool, and end; rows that cannot be stored are sent to the driver."""
         self._is_ending = True
         self.flush()
         await self._work
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     async def aclose(self) -> None:
-        """Give up what is not stored."""
+        """Discard the rows that are not stored."""
         self._work.cancel()
         await asyncio.gather(self._work, return_exceptions=True)
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
@@ -316,7 +316,7 @@ class NodeSegments:
             self._spool.close()
 
     async def _store_spool(self) -> None:
-        """Store what was gathered, while a new spool gathers what comes. Raises OSError."""
+        """Store the current spool, while a new one gathers further rows. Raises OSError."""
         spool = self._spool
         try:
             self._spool = self._open_spool()
@@ -325,15 +325,15 @@ class NodeSegments:
             spool.close()
 
     async def _store(self, spool: Spool) -> None:
-        """Store a spool: its answers, then its results, whose numbers of answers are known by then. Raises OSError."""
+        """Store a spool: its answers first, because results name the lines of their answers. Raises OSError."""
         try:
             if spool.answer_count:
                 spool.answers.flush()
                 size = spool.answers.tell()
                 described = self._describe(_ANSWERS, lines=spool.answer_count, size=size, crc=spool.answers_crc)
                 first = await self._publish(described, Path(spool.answers.name), [])
-                self._starts.append(spool.first_answer)
-                self._lines.append(first)
+                self._first_answers.append(spool.first_answer)
+                self._first_lines.append(first)
             await self._store_results(spool)
         except _NotListedError:
             self._hand_over(spool)
@@ -365,17 +365,17 @@ class NodeSegments:
         return crc, size, direct
 
     def _is_direct(self, entry: Entry) -> bool:
-        """Return True for a result that the driver stores: it is large, or the driver has its answer."""
+        """Return True for a result that the driver stores: it is direct, or the driver has its answer."""
         return entry.is_direct or entry.answer in self._handed
 
     def _numbered(self, line: bytes, number: int | None) -> bytes:
-        """Return a result's line with the number of its answer's line in place of that of the answer here."""
+        """Return a result's line with the final number of its answer in place of the one on this node."""
         if number is None:
             return line
         if number in self._handed:
             return _with_answer(line, number, self._handed[number])
-        place = bisect_right(self._starts, number) - 1
-        return _with_answer(line, number, self._lines[place] + number - self._starts[place])
+        place = bisect_right(self._first_answers, number) - 1
+        return _with_answer(line, number, self._first_lines[place] + number - self._first_answers[place])
 
     def _describe(self, file: str, *, lines: int, size: int, crc: int) -> UploadedSegment:
         self._uploads += 1
@@ -385,7 +385,7 @@ class NodeSegments:
     async def _publish(self, segment: UploadedSegment, path: Path, rows: list[bytes]) -> int:
         """Upload a segment and let the driver list it; return the number of its first line.
 
-        A failing upload is repeated while the run goes on. Raises _NotListedError if the driver waits.
+        A failing upload is repeated. Raises _NotListedError if it fails while the driver waits, or listing fails.
         """
         while True:
             try:
@@ -412,9 +412,9 @@ class NodeSegments:
     def _hand_over(self, spool: Spool) -> None:
         """Send the driver the lines of a spool that are not listed, which it stores in the run folder.
 
-        Until then an answer's number is -1 for the first that is sent of its row, then -2, and so on.
+        The first answer that is sent of a row has the number -1, the next -2, and so on.
         """
-        if not self._starts or self._starts[-1] < spool.first_answer:
+        if not self._first_answers or self._first_answers[-1] < spool.first_answer:
             spool.answers.seek(0)
             for number, line in enumerate(spool.answers, start=spool.first_answer):
                 row = slot_of(line)

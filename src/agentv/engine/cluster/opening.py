@@ -1,4 +1,4 @@
-"""The cluster of a run, opened on the engine that its options name."""
+"""The cluster of a run, opened on the backend that its options name."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 MOST_NAMED = 5
-"""The ignored files and folders that are named in a note."""
+"""How many ignored files and folders a note names."""
 
 OpenMachines: TypeAlias = Callable[[RunSpec, RunOptions], Machines]
 
@@ -57,7 +57,7 @@ _SETTINGS = {
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # under `uv run` Ray would send the whole working folder, with its .env file
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray would warn that this becomes the default
 }
-"""Settings of Ray that it reads when it is imported, for those that its user has not set."""
+"""Environment variables that Ray reads when it is imported; those that the user has set are kept."""
 
 
 def _import_ray() -> None:
@@ -72,7 +72,7 @@ def _import_ray() -> None:
 
 @asynccontextmanager
 async def reached(plan: RunPlan) -> AsyncIterator[None]:
-    """Connect to the Ray cluster of a run, before anything of the run is stored, and leave it at the end.
+    """Connect to the Ray cluster of a run for the time of the block, before anything of the run is stored.
 
     Raises MissingExtraError, ConfigError for a plan that cannot be sent, and ClusterError.
     """
@@ -94,7 +94,7 @@ async def reached(plan: RunPlan) -> AsyncIterator[None]:
 
 
 def check_segments(plan: RunPlan) -> None:
-    """Raise ConfigError for segments in a folder of this machine if the nodes are others, which share no folder."""
+    """Raise ConfigError for segments in a folder of this machine, which other machines cannot reach."""
     url = plan.options.segments
     if url is not None and is_relative(url):
         raise ConfigError(
@@ -114,9 +114,9 @@ def cluster_of(
     quota: QuotaClient,
     may_store: bool = True,
 ) -> Cluster:
-    """Return the machines of a run. Raises MissingExtraError, or ConfigError for a plan without files.
+    """Return the cluster of a run, not started yet. Raises MissingExtraError, or ConfigError for a plan without files.
 
-    If `may_store`, the nodes store the rows of a run that has a place for segments.
+    With `may_store` the nodes store the rows themselves, if the run has a place for segments.
     """
     budget = runtime.budget
     run_id, store = recorder.store.run_id, recorder.store
@@ -124,7 +124,7 @@ def cluster_of(
     packed = pack(plan, run_id=run_id) if plan.options.backend == "ray" and is_packed(plan) else None
     if packed is not None and (ignored := not_sent(plan)):
         names = ", ".join(ignored[:MOST_NAMED]) + (", …" if len(ignored) > MOST_NAMED else "")
-        recorder.note(f"nodes do not have what git ignores: {names}", is_problem=False)
+        recorder.note(f"not sent to the nodes, because git ignores them: {names}", is_problem=False)
     spec = make_spec(
         plan,
         run_id=run_id,
@@ -140,7 +140,7 @@ def cluster_of(
         shows_answers=recorder.shows_answers,
     )
     if isinstance(quota.quota, StartedQuota):
-        with suppress(QuotaError):  # the first request reports why
+        with suppress(QuotaError):  # reported when the first request fails
             for account in _accounts(plan, spec, runtime):
                 quota.quota.start(account)
     return Cluster(
@@ -149,19 +149,19 @@ def cluster_of(
         workers=plan.workers,
         clock=clock,
         quota=quota,
-        on_budget_stop=lambda stop: None if budget is None else budget.stop(_as_given(stop, plan, budget)),
+        on_budget_stop=lambda stop: None if budget is None else budget.stop(_of_whole_run(stop, plan, budget)),
         segments=store if place is not None and isinstance(store, SegmentStore) else None,
     )
 
 
 def _accounts(plan: RunPlan, spec: RunSpec, runtime: Runtime) -> set[str]:
-    """Return the accounts whose leases the nodes will need if they have the keys of this machine."""
+    """Return the quota accounts from which nodes with the API keys of this machine will lease."""
     called = (*(plan.targets if spec.calls_targets else ()), *(plan.judges if spec.calls_judges else ()))
     limited = {runtime.account_of(each) for each in called if each.requests_per_minute or each.tokens_per_minute}
     return limited if runtime.budget is None else {runtime.budget.account, *limited}
 
 
-def _as_given(stop: BudgetStop, plan: RunPlan, budget: Budget) -> BudgetStop:
-    """Return the reason of a stop with the limit and the name that the user gave."""
+def _of_whole_run(stop: BudgetStop, plan: RunPlan, budget: Budget) -> BudgetStop:
+    """Return a node's budget stop with the limit, the name and the spending of the whole run."""
     spent_usd = stop.spent_usd + budget.spent_usd
     return replace(stop, limit_usd=budget.limit_usd, spent_usd=spent_usd, name=plan.options.budget_name)

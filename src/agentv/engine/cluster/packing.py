@@ -19,20 +19,20 @@ from agentv.loading.files.places import HOME_FOLDER, find_repository_root
 from agentv.types.errors import ConfigError
 
 MOST_BYTES = 200_000_000
-"""The most bytes of all files together that are sent to each node."""
+"""The maximum total size, in bytes, of the files that are sent to each node."""
 
 REPOSITORIES = "repositories"
-"""The folder in `.agentv` of a copy that has the repositories of workspaces, from which their clones borrow objects."""
+"""The folder in a copy's `.agentv` for the repositories of workspaces; their clones share its objects."""
 
-_NEVER = frozenset({".git", ".hg", "__pycache__", ".venv", "node_modules"})
-_HOME_PARTS_LEFT = frozenset({"runs", "cache", "workspaces", "git", "logs"})
-"""What a `.agentv` folder holds besides settings: results and caches."""
+_FOLDERS_NOT_SENT = frozenset({".git", ".hg", "__pycache__", ".venv", "node_modules"})
+_HOME_PARTS_NOT_SENT = frozenset({"runs", "cache", "workspaces", "git", "logs"})
+"""The parts of a `.agentv` folder with results and caches."""
 
 
 def is_packed(plan: RunPlan) -> bool:
     """Return True if the nodes get a copy of the project: they are other machines, and share no folder that has it.
 
-    Raises ConfigError for a shared path without the project.
+    Raises ConfigError if the project is outside of the shared path.
     """
     shared = plan.options.shared_path
     if shared is None:
@@ -45,7 +45,7 @@ def is_packed(plan: RunPlan) -> bool:
 
 
 def project_root(plan: RunPlan) -> Path:
-    """Return the folder that is sent: the git repository of the folder in which the run was started, else this one."""
+    """Return the folder that is sent: the git repository around the run's working folder, else the working folder."""
     return find_repository_root(Path(plan.folder or "."))
 
 
@@ -55,24 +55,24 @@ def check_packable(plan: RunPlan) -> None:
     for path in _named_files(plan, None):
         if not path.resolve().is_relative_to(root):
             raise ConfigError(
-                f"{path} is outside of the project {root}, which is sent to the nodes; move it there, or put the "
-                "project on a disk that all machines share and name the folder: --shared-path DIR"
+                f"{path} is outside of the project {root}, which is sent to the nodes; move it into the project, "
+                "or put the project on a disk that all machines share and name its folder: --shared-path DIR"
             )
     with fetched(plan) as (copies, repositories):
         size = sum(map(_size, chain(_files(plan, root), copies.rglob("*"))))
     if size > MOST_BYTES:
-        what = " with the repositories of its workspaces" if repositories else ""
+        extra = " with the repositories of its workspaces" if repositories else ""
         raise ConfigError(
-            f"the project {root}{what} has {size / 1e6:,.0f} MB, and at most {MOST_BYTES / 1e6:,.0f} MB are sent to "
-            "the nodes; let .gitignore name what they do not need, or put the project on a disk that all machines "
-            "share and name the folder: --shared-path DIR"
+            f"the project {root}{extra} has {size / 1e6:,.0f} MB, and at most {MOST_BYTES / 1e6:,.0f} MB are sent to "
+            "the nodes; exclude files that they do not need in .gitignore, or put the project on a disk that all "
+            "machines share and name its folder: --shared-path DIR"
         )
 
 
 def pack(plan: RunPlan, *, run_id: str | None = None) -> Packed:
-    """Return the files of a project, but no `.env`, no results, and nothing that git ignores, unless the run names it.
+    """Return the files of a project without `.env`, results, and files that git ignores unless the run names them.
 
-    `run_id` is that of the run.
+    `run_id` is the run that is starting: `latest` never means this run.
     """
     root = project_root(plan)
     home = os.path.relpath(Path(plan.home).resolve(), root)
@@ -86,13 +86,13 @@ def pack(plan: RunPlan, *, run_id: str | None = None) -> Packed:
 
 
 def unpack(packed: Packed) -> Path:
-    """Make a folder with the files of a project, and return it."""
+    """Unpack a project into a new temporary folder, and return the folder."""
     place = Path(tempfile.mkdtemp(prefix="agentv-project-")).resolve()
     with tarfile.open(fileobj=io.BytesIO(packed.tar)) as tar:
         tar.extractall(place, filter="tar")
-    if packed.has_git:  # the name of an eval file is its path in the repository
+    if packed.has_git:  # eval files are named by their path in the repository
         (place / ".git").mkdir()
-    _keep_caches(place / packed.home)
+    _link_caches(place / packed.home)
     return place
 
 
@@ -109,7 +109,7 @@ def not_sent(plan: RunPlan) -> list[str]:
 
 
 def placed_workspaces(packed: Packed, place: Path) -> PlacedWorkspaces:
-    """Return the workspaces of a copy of a project, which is in the folder `place`."""
+    """Return the workspaces of the copy of a project in the folder `place`."""
     moved = {
         replace(repository, base_dir=moved_path(repository.base_dir, packed.root, str(place))): copy
         for repository, copy in packed.repositories.items()
@@ -117,17 +117,17 @@ def placed_workspaces(packed: Packed, place: Path) -> PlacedWorkspaces:
     return PlacedWorkspaces(moved, place / packed.home / REPOSITORIES)
 
 
-def _keep_caches(home: Path) -> None:
-    """Let the caches of a copy be those of the node's user, which later runs find again."""
-    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentv"
+def _link_caches(home: Path) -> None:
+    """Link the caches of a copy to those of the node's user, so that later runs use them too."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentv"
     home.mkdir(parents=True, exist_ok=True)
     for name in ("cache", "git"):
-        (kept / name).mkdir(parents=True, exist_ok=True)
-        (home / name).symlink_to(kept / name)
+        (caches / name).mkdir(parents=True, exist_ok=True)
+        (home / name).symlink_to(caches / name)
 
 
 def discard(place: Path, packed: Packed) -> None:
-    """Remove a copy of a project, but for workspaces that were kept in it, and the repositories that they belong to."""
+    """Remove a copy of a project, except for workspaces that were kept in it and the repositories that they share."""
     home = place / packed.home
     kept = (home / "workspaces", home / REPOSITORIES)
     if not kept[0].exists():
@@ -142,14 +142,14 @@ def discard(place: Path, packed: Packed) -> None:
 
 
 def _named_files(plan: RunPlan, run_id: str | None) -> Iterator[Path]:
-    """Yield the files and folders that the files of a run name."""
+    """Yield the folders of eval files, the templates of workspaces, and the files that a run names."""
     yield from (Path(suite.suite.base_dir) for suite in plan.suites)
     yield from chain.from_iterable(map(templates_of, plan.suites))
     yield from files_of(plan, run_id=run_id)
 
 
 def _files(plan: RunPlan, root: Path, run_id: str | None = None) -> list[Path]:
-    """Return the files to send: templates whole, what the run names, and of the rest what git does not ignore."""
+    """Return the files to send: all of templates, those that the run names, and others that git does not ignore."""
     found = {path for path in _listed(root) if _is_sent(path.relative_to(root).parts)}
     found.update(path for path in _named_files(plan, run_id) if not path.is_dir())
     found.update(path for path in scripts_of(plan) if path.resolve().is_relative_to(root))
@@ -164,15 +164,15 @@ def _is_empty(path: Path) -> bool:
 
 
 def _is_sent(parts: tuple[str, ...]) -> bool:
-    return not _NEVER.intersection(parts) and not _is_left(parts)
+    return not _FOLDERS_NOT_SENT.intersection(parts) and not _is_private(parts)
 
 
-def _is_left(parts: tuple[str, ...]) -> bool:
-    """Return True for files with variables, and for the results and caches of a `.agentv` folder."""
+def _is_private(parts: tuple[str, ...]) -> bool:
+    """Return True for `.env` files, and for results and caches in a `.agentv` folder."""
     if parts[-1] == ".env" or parts[-1].startswith(".env."):
         return True
     within = (name for folder, name in pairwise(parts) if folder == HOME_FOLDER)
-    return any(name in _HOME_PARTS_LEFT or name.startswith("index.db") for name in within)
+    return any(name in _HOME_PARTS_NOT_SENT or name.startswith("index.db") for name in within)
 
 
 def _listed(root: Path) -> Iterable[Path]:
@@ -181,7 +181,7 @@ def _listed(root: Path) -> Iterable[Path]:
 
 
 def _git_listed(root: Path, *options: str) -> list[Path]:
-    """Return what git lists of a project; nothing if it is not a repository."""
+    """Return the files that `git ls-files` lists with these options; none outside of a repository."""
     if not (root / ".git").exists():
         return []
     command = ["git", "-C", str(root), "ls-files", "-z", "--exclude-standard", *options]
@@ -191,7 +191,7 @@ def _git_listed(root: Path, *options: str) -> list[Path]:
 
 def _walked(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root):
-        folders[:] = set(folders) - _NEVER  # which are not entered
+        folders[:] = set(folders) - _FOLDERS_NOT_SENT  # os.walk does not enter the others
         yield from (Path(folder, name) for name in names)
 
 

@@ -20,7 +20,7 @@ from agentv.engine.cluster.tasks import RunSpec, decode_tasks
 from agentv.types.errors import AgentvError, ClusterError
 
 MOST_PROCESSES = 3
-"""The most processes that are started on one machine, one after the other was lost."""
+"""The maximum number of processes started on one machine; each replaces a lost one."""
 
 CONNECT_S = 10.0
 """How long a connection to the address of a cluster may take."""
@@ -29,7 +29,7 @@ _ACTOR_OPTIONS: dict[str, Any] = {
     "num_cpus": 0,
     "max_restarts": 0,
     "max_task_retries": 0,
-    "max_concurrency": 100,  # more calls than the driver makes of one node at once: its rows are not calls
+    "max_concurrency": 100,  # the driver makes fewer concurrent calls to a node: rows are not calls
 }
 
 
@@ -37,17 +37,17 @@ class NodeActor:
     """The process of a run on one machine, as an actor of Ray."""
 
     def __init__(self, spec: bytes) -> None:
-        # The driver is gone, or has given up this node: whatever still runs here must not call anything.
         run: RunSpec = pickle.loads(spec)  # noqa: S301 - written by the driver
         self._work = NodeWork(
             run,
             machine=socket.gethostname(),
             lease_from=lambda driver: NodeQuota(run.run_id, driver),
+            # The driver is gone, or treats this node as lost: code that still runs must not call anything.
             on_lost=lambda: os._exit(1),
         )
 
     async def begin(self) -> str | AgentvError | None:
-        """Read the run's files and check targets; return why rows cannot be run."""
+        """Read the run's files and check targets; return the problem that prevents rows, None if there is none."""
         try:
             return await self._work.begin(os.environ)
         except AgentvError as error:
@@ -70,7 +70,7 @@ class NodeActor:
         self._work.flush()
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Take the number of the line at which a segment begins."""
+        """Accept the number of a segment's first line."""
         self._work.listed(name, first)
 
     async def stop(self) -> bytes:
@@ -115,7 +115,7 @@ class RayNode:
         await self._call(self._actor.flush.remote())
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Say at which line a segment begins."""
+        """Pass on the number of a segment's first line."""
         await self._call(self._actor.listed.remote(name, first))
 
     async def stop(self) -> bytes:
@@ -139,7 +139,7 @@ class RayNode:
 
 
 class RayMachines:
-    """The machines of a Ray cluster. `address` None starts a cluster on this machine alone, which ends with the run."""
+    """The machines of the Ray cluster that `connect` finds at `address`. One that it starts ends with the run."""
 
     timing = Timing()
 
@@ -160,7 +160,7 @@ class RayMachines:
             raise _unreached(self._address, error) from error
         if self._sent is None:
             self._sent = ray.put(self._spec)  # once for all nodes: it may hold a project
-        # A head that is not to run anything is started without CPUs.
+        # A head node that must not run anything is started without CPUs.
         usable = [each for each in about if each["Alive"] and each["Resources"].get("CPU")]
         new: list[Node] = []
         for each in usable:
@@ -172,7 +172,7 @@ class RayMachines:
         return new
 
     async def aclose(self) -> None:
-        """Leave the cluster if this has connected to it; one that was started for the run ends."""
+        """Leave the cluster if `find` connected to it; one that was started for the run ends."""
         if self._is_ours:
             await asyncio.to_thread(leave)
 
@@ -181,24 +181,24 @@ _UNREACHED = (RayError, ConnectionError, RuntimeError, ValueError, OSError)
 
 
 def _unreached(address: str | None, error: Exception) -> ClusterError:
-    return ClusterError(f"the Ray cluster {_named(address)} cannot be used: {error}")
+    return ClusterError(f"the Ray cluster {_address_or_default(address)} cannot be used: {error}")
 
 
-def _named(address: str | None) -> str:
+def _address_or_default(address: str | None) -> str:
     return address or os.environ.get("RAY_ADDRESS") or "local"
 
 
 def connect(address: str | None) -> bool:
-    """Connect this process to a cluster, unless it is connected to one; return True if it was not. Raises ClusterError.
+    """Connect this process to a cluster; return False if it is connected to one already. Raises ClusterError.
 
-    `address` None is that of the variable RAY_ADDRESS, else a cluster of this machine alone, which is started.
+    `address` None means the variable RAY_ADDRESS; if it is not set, a cluster on this machine alone is started.
     """
     if ray.is_initialized():
         return False
-    options: dict[str, Any] = {"include_dashboard": False} if _named(address) == "local" else {}
+    options: dict[str, Any] = {"include_dashboard": False} if _address_or_default(address) == "local" else {}
     try:
-        _check_listens(_named(address))
-        ray.init(address=_named(address), log_to_driver=False, logging_level=logging.ERROR, **options)
+        _check_listens(_address_or_default(address))
+        ray.init(address=_address_or_default(address), log_to_driver=False, logging_level=logging.ERROR, **options)
     except _UNREACHED as error:
         raise _unreached(address, error) from error
     return True

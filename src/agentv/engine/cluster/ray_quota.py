@@ -1,4 +1,4 @@
-"""The quota of a run on a Ray cluster: one actor for each account, on the machine of the driver, has its leases."""
+"""The quota of a run on a Ray cluster: one actor for each account, on the driver's machine, holds the leases."""
 
 import asyncio
 import shutil
@@ -20,7 +20,7 @@ _ACTOR_OPTIONS: dict[str, Any] = {"num_cpus": 0, "max_restarts": -1, "max_task_r
 
 
 class QuotaActor:
-    """The holder of the leases of one account, as an actor of Ray. A killed one goes on from its journal."""
+    """The holder of the leases of one account, as an actor of Ray. A restarted actor continues from its journal."""
 
     def __init__(self, journal: str) -> None:
         self._book = JournaledBook(Path(journal), time.monotonic)
@@ -31,7 +31,7 @@ class QuotaActor:
 
 
 class ActorQuota:
-    """The quota of one account, whose actor is reached directly."""
+    """The quota of one account, leased from its actor."""
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
@@ -51,9 +51,8 @@ class ActorQuota:
 class RayQuota:
     """The quota of a run, seen from the driver, which starts the actor of an account at its first request.
 
-    The actors have their journals in `folder`. They end with the driver; the journals stay if it is killed, or if the
-    run is to be resumed (`is_over` is then False), so that a resume knows the last minute. What the rows have cost is
-    known from their answers.
+    The actors write their journals to `folder` and end with the driver. The journals stay if the driver is killed, or
+    if `is_over` returns False, so that a resume knows the calls of the last minute; money spent is read from answers.
     """
 
     def __init__(self, run_id: str, folder: Path, *, is_over: Callable[[], bool]) -> None:
@@ -63,14 +62,14 @@ class RayQuota:
         self._accounts: dict[str, ActorQuota] = {}
 
     def __str__(self) -> str:
-        """Return what this is in messages."""
+        """Return the name for messages."""
         return "the quota of the run"
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
         """Record what was used, and return a lease. Raises QuotaError when the actor cannot be reached."""
         account = self._accounts.get(request.account)
         if account is None:
-            if _says_nothing(request):
+            if _is_empty(request):
                 return QuotaGrant(Amounts())
             self.start(request.account)
             account = self._accounts[request.account]
@@ -78,7 +77,7 @@ class RayQuota:
 
     def start(self, account: str) -> None:
         """Start the actor of an account. Raises QuotaError."""
-        if not ray.is_initialized():  # it would start a cluster
+        if not ray.is_initialized():  # a remote call would start another cluster
             raise QuotaError(f"{self} does not answer: the driver has left the cluster")
         journal = self._folder / digest(account)
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -101,9 +100,10 @@ class RayQuota:
 
 
 class NodeQuota:
-    """The quota of a run, seen from a node. `driver` leads to the driver, which starts an actor that is missing.
+    """The quota of a run, seen from a node, which leases from actors.
 
-    If there is none after that, the driver itself has the leases, from a database (`--quota`).
+    A request for an account without an actor goes to `driver`, which starts the actor, or leases from the database of
+    `--quota`.
     """
 
     def __init__(self, run_id: str, driver: QuotaLease) -> None:
@@ -112,7 +112,7 @@ class NodeQuota:
         self._accounts: dict[str, QuotaLease] = {}
 
     def __str__(self) -> str:
-        """Return what this is in messages."""
+        """Return the name for messages."""
         return "the quota of the run"
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
@@ -141,8 +141,8 @@ def _name(run_id: str, account: str) -> str:
     return f"agentv-quota-{run_id}-{digest(account)}"
 
 
-def _says_nothing(request: QuotaRequest) -> bool:
-    """Return True for a report that nothing was used."""
+def _is_empty(request: QuotaRequest) -> bool:
+    """Return True for a request that asks for nothing and reports no use."""
     has_used = any(use.used != Amounts() for use in request.uses)
     return request.least == Amounts() and not has_used and not request.hold_s
 

@@ -1,6 +1,6 @@
-"""What is sent to a node: the run once, then its rows. No secret, no environment, no live object.
+"""The data that is sent to a node: the run once, then its rows. No secrets, environment variables or live objects.
 
-Also the files that a run reads besides its eval files, as its plan names them: nodes need and compare them.
+Also finds the other files that the plan of a run names: nodes need them, and compare them with the driver's.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
 MOST_CASES_CHECKED = 1_000
-"""The cases of an eval file whose evaluators' files are compared on the nodes; those of the file itself always are."""
+"""How many cases of an eval file have their evaluators' files compared; files of the suite's evaluators always are."""
 
 _RUN_FILES = ("run.json", ANSWERS, "blobs/**/*")
 
@@ -51,7 +51,7 @@ _NOT_IN_COPIES = "a copy of the project has no .env file, and nothing that git i
 
 
 class SharedBudget(Struct, frozen=True):
-    """The budget of a run, whose money its nodes lease. The highest costs of calls are known from before a resume."""
+    """The budget of a run, from which its nodes lease, with the highest known cost of a call of each target."""
 
     name: str
     limit_usd: float
@@ -61,8 +61,8 @@ class SharedBudget(Struct, frozen=True):
 class Packed(Struct, frozen=True):
     """The files of a project under `root` as a tar archive; `has_git` is True for a git repository.
 
-    `home` is the path of its `.agentv` folder under `root`. `repositories` are those that workspaces name, each with
-    the folder in `home`/REPOSITORIES that the archive has for it.
+    `home` is the path of its `.agentv` folder under `root`. `repositories` maps each repository that a workspace
+    names to its copy in `home`/REPOSITORIES.
     """
 
     tar: bytes
@@ -75,10 +75,10 @@ class Packed(Struct, frozen=True):
 class RunSpec(Struct, frozen=True):
     """A run as its nodes read it: from the same files, with the variables of their own environment.
 
-    `paths` are eval files relative to `folder`, which is in a copy of `packed` if that is given. `contents` holds a
-    digest for each suite, target, judge and script by name: a node on which one differs takes no rows. With `segments`,
-    a URL or an absolute path, the nodes store their rows there. `needs_whole_rows` and `shows_answers` say what
-    observers in the driver need of these.
+    `paths` are eval files relative to `folder`, which is in the copy if there is `packed`. `contents` has a digest for
+    each suite, target, judge and file by name: a node on which one differs takes no rows. If `segments` is given, a URL
+    or an absolute path, nodes store their rows there; `needs_whole_rows` and `shows_answers` are True if the
+    driver's observers then need complete results, and answers.
     """
 
     run_id: str
@@ -159,7 +159,7 @@ def check_sendable(plan: RunPlan) -> None:
 
 
 def contents_of(plan: RunPlan, *, run_id: str, placed: PlacedWorkspaces | None = None) -> dict[str, str]:
-    """Return a digest of everything that the plan of a run read, by name; `placed` has the repositories of a copy."""
+    """Return a digest of each thing that the plan of a run read, by name; `placed` has the repositories of a copy."""
     folders = [suite.suite.base_dir for suite in plan.suites]
     contents = {f"eval file {suite.suite.path}": suite.suite.sha256 for suite in plan.suites}
     for target, of in _targets_of(plan):
@@ -178,7 +178,7 @@ def contents_of(plan: RunPlan, *, run_id: str, placed: PlacedWorkspaces | None =
 
 
 def _targets_of(plan: RunPlan) -> Iterator[tuple[ResolvedTarget, str]]:
-    """Yield each target and judge with what uses it: targets of several folders may have one name."""
+    """Yield each target with its suite, because targets of several folders may share a name, then each judge."""
     for suite in plan.suites:
         for target in suite.targets:
             yield target, suite.suite.path
@@ -211,7 +211,7 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces
     folder = Path(spec.folder)
     options = spec.options
     if placed is not None:
-        options = replace(options, allow_paths=(os.sep,))  # the driver has checked them, at their own places
+        options = replace(options, allow_paths=(os.sep,))  # the driver has checked the original paths
     why = "every node needs the same files in the same folder" if placed is None else _NOT_IN_COPIES
     try:
         inputs = load_inputs(find_eval_files(spec.paths, cwd=folder), options, cwd=folder, env=env)
@@ -219,19 +219,19 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces
             inputs.suites, options, specs=inputs.specs, home=str(find_home(folder)), has_sources=placed is None
         )
         found = contents_of(replace(plan, folder=spec.folder), run_id=spec.run_id, placed=placed)
-    except AgentvError as error:  # other classes cannot be sent
+    except AgentvError as error:  # some other classes cannot be pickled
         raise ConfigError(f"{error}; {why}") from error
     for name, expected in spec.contents.items():
         if found.get(name) != expected:
-            what = "is missing" if name not in found else "differs"
-            raise ConfigError(f"{name} {what} on the node; {why}")
+            state = "is missing" if name not in found else "differs"
+            raise ConfigError(f"{name} {state} on the node; {why}")
     if placed is not None:
         placed.learn(plan)
     return plan
 
 
 def to_data(task: CaseTask) -> TaskData:
-    """Return a task as data."""
+    """Return a task as data, with its suite and target by name."""
     return TaskData(
         suite=task.suite.path,
         target=task.target.name,
@@ -246,8 +246,8 @@ def to_data(task: CaseTask) -> TaskData:
 class TaskReader:
     """Turns data back into tasks, with the suites and targets of one plan.
 
-    `moved` is the folder of the project on the driver, and that of the copy here. Cases with the same evaluators get
-    the same objects, since what is made from an evaluator is cached by the object.
+    `moved` is the project's folder on the driver, and that of the copy on this node. Cases with equal evaluators share
+    the evaluator objects, because caches use the identity of an evaluator.
     """
 
     def __init__(self, plan: RunPlan, *, moved: tuple[str, str] | None = None) -> None:
@@ -257,7 +257,7 @@ class TaskReader:
         self._evaluators: dict[bytes, tuple[EvaluatorLike, ...]] = {}
 
     def task(self, data: TaskData) -> CaseTask:
-        """Return the task."""
+        """Return the task that `data` describes."""
         suite = self._suites[data.suite]
         case = data.case if self._moved is None else moved_paths(data.case, *self._moved)
         return CaseTask(
@@ -289,7 +289,7 @@ T = TypeVar("T")
 
 
 def moved_paths(value: T, root: str, place: str) -> T:
-    """Return a case, or a part of one, whose absolute paths under `root` are under `place` instead."""
+    """Return a case, or a part of one, in which absolute paths under `root` are moved to `place`."""
     if isinstance(value, tuple):
         return cast(T, tuple(moved_paths(each, root, place) for each in value))
     if not isinstance(value, Struct):
@@ -304,7 +304,7 @@ def moved_paths(value: T, root: str, place: str) -> T:
 
 
 def moved_path(path: str, root: str, place: str) -> str:
-    """Return an absolute path, under `place` instead if it is under `root`."""
+    """Return an absolute path; one under `root` is moved to `place`."""
     return place + path.removeprefix(root) if path == root or path.startswith(f"{root}{os.sep}") else path
 
 
@@ -314,7 +314,7 @@ def encode_tasks(tasks: list[TaskData]) -> bytes:
 
 
 def decode_tasks(data: bytes) -> list[TaskData]:
-    """Return the tasks in bytes, which must come from the driver: pickles run code."""
+    """Return the tasks in bytes, which must come from the driver, because a pickle can run code."""
     tasks: list[TaskData] = pickle.loads(data)  # noqa: S301 - written by `encode_tasks` of the driver
     return tasks
 
@@ -322,7 +322,7 @@ def decode_tasks(data: bytes) -> list[TaskData]:
 def files_of(plan: RunPlan, *, run_id: str | None = None) -> list[Path]:
     """Return the files of a plan: of the project, its targets and evaluators, and stored runs that they name.
 
-    `run_id` is that of this run, which is not `latest`. Raises ConfigError for a run that does not exist.
+    `run_id` is the run that is starting, which `latest` never means. Raises ConfigError for a run that does not exist.
     """
     found = chain(
         chain.from_iterable(map(_of_project, plan.suites)),
@@ -333,7 +333,7 @@ def files_of(plan: RunPlan, *, run_id: str | None = None) -> list[Path]:
 
 
 def scripts_of(plan: RunPlan) -> list[Path]:
-    """Return the scripts that targets name; programs of the machine may be among them."""
+    """Return the scripts that targets name, which include programs installed on the machine."""
     folders = [suite.suite.base_dir for suite in plan.suites]
     return sorted({path for target in targets_of(plan) for path in find_scripts(target, folders).values()})
 
@@ -383,7 +383,7 @@ def _of_evaluator(config: EvaluatorConfig, plan: RunPlan, run_id: str | None) ->
 
 
 def _of_run(run: str, base_dir: str, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
-    """Yield the files of a stored run with its answers, and those by which `latest~1` is found."""
+    """Yield the files with the answers of a stored run; for `latest~N` also the run.json of each newer run."""
     home = Path(plan.home)
     folder = run_folder(run, base_dir, lambda named: str(find_run(home, named, without=run_id)))
     yield from (path for pattern in _RUN_FILES for path in folder.glob(pattern) if path.is_file())

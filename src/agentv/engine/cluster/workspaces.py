@@ -69,20 +69,20 @@ def repositories_of(plan: RunPlan) -> list[Repository]:
         Repository(str(wanted.base_dir), git, ref or "HEAD")
         for suite in plan.suites
         for wanted in workspaces_of(suite)
-        for git, ref in _named(wanted.config)
+        for git, ref in _git_sources(wanted.config)
         if local_repository(git, wanted.base_dir) is not None
     }
     return sorted(found)
 
 
-def _named(config: WorkspaceConfig) -> Iterator[tuple[str, str | None]]:
+def _git_sources(config: WorkspaceConfig) -> Iterator[tuple[str, str | None]]:
     if config.git is not None:
         yield config.git, config.ref
     yield from ((repo.git, repo.ref) for repo in config.repos)
 
 
 class RepositoryState(Struct, frozen=True, order=True):
-    """What a clone of a repository at a ref has: the commit, the name of its branch, and the digest of all tags."""
+    """The state of a clone of a repository at a ref: the commit, the name of its branch, and the digest of all tags."""
 
     commit: str
     branch: str
@@ -90,7 +90,7 @@ class RepositoryState(Struct, frozen=True, order=True):
 
     @property
     def digest(self) -> str:
-        """A digest of everything."""
+        """One digest of all three."""
         return digest([self.commit, self.branch, self.tags])
 
 
@@ -99,7 +99,7 @@ Located = tuple[Path, str]
 
 
 def located_here(repository: Repository) -> Located:
-    """Return the folder and the ref that a workspace names."""
+    """Return the folder of a repository on this machine, and its ref."""
     return repository.folder.resolve(), repository.ref
 
 
@@ -131,7 +131,7 @@ def _commit(folder: Path, ref: str) -> str:
 
 
 class Fetched(Struct, frozen=True):
-    """A repository with what nodes need: `folder` is the name of its copy, `commit` what its ref names."""
+    """The copy of a repository for nodes: the name of its folder, and the commit of the ref."""
 
     folder: str
     commit: str
@@ -161,7 +161,8 @@ def _fetch(source: Path, target: Path, states: Sequence[RepositoryState]) -> Non
     command = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(target))
     _git(command, of=source)
     _git(["-C", str(target), "symbolic-ref", "HEAD", head], of=source)
-    settings = ("-c", "protocol.version=2", "-c", "fetch.unpackLimit=1", "-c", "gc.auto=0")  # any commit; one file
+    # Protocol 2 fetches any commit; the limit keeps the objects in one pack.
+    settings = ("-c", "protocol.version=2", "-c", "fetch.unpackLimit=1", "-c", "gc.auto=0")
     commits = (f"{commit}:refs/agentv/{commit}" for commit in sorted({state.commit for state in states}))
     wanted = (f"{states[0].commit}:{head}", *commits, "refs/tags/*:refs/tags/*")
     fetch = ("fetch", "--quiet", "--no-tags", "--update-shallow", "--", str(source), *wanted)
@@ -169,7 +170,10 @@ def _fetch(source: Path, target: Path, states: Sequence[RepositoryState]) -> Non
 
 
 def _git(arguments: Sequence[str], *, of: Path, otherwise: str = "") -> str:
-    """Return what git prints, without the last line break. Raises ConfigError that names the repository `of`."""
+    """Return what git prints, without the last line break.
+
+    Raises ConfigError that names the repository `of`, with the reason `otherwise` if git prints none.
+    """
     command = [*WITHOUT_GIT_VARIABLES, "GIT_TERMINAL_PROMPT=0", "git", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603 - git
     if done.returncode != 0:
@@ -187,9 +191,9 @@ def _temporary() -> Iterator[Path]:
 
 
 class PlacedWorkspaces:
-    """The workspaces of a run on a node that has a copy of the project: their repositories are in the copy.
+    """The workspaces of a run on a node that has a copy of the project.
 
-    `repositories` are those that were sent, by the name that workspaces of the copy give them.
+    `repositories` are those that were sent, as workspaces of the copy name them; their copies are in `folder`.
     """
 
     def __init__(self, repositories: Mapping[Repository, Fetched], folder: Path) -> None:
@@ -198,24 +202,24 @@ class PlacedWorkspaces:
         self._known: set[WantedWorkspace] = set()
 
     def learn(self, plan: RunPlan) -> None:
-        """Take note of the workspaces whose sources were sent and compared."""
+        """Record the workspaces of a plan, whose sources were sent and compared."""
         self._known.update(wanted for suite in plan.suites for wanted in workspaces_of(suite))
 
     def locate(self, repository: Repository) -> Located:
-        """Return where a repository is here, and its commit. Raises ConfigError if it was not sent."""
+        """Return the folder of a repository's copy, and the commit. Raises ConfigError if it was not sent."""
         found = self._repositories.get(repository)
         if found is None:
             raise ConfigError(f"workspace: the repository {repository.git} was not sent to the node")
         return self._folder / found.folder, found.commit
 
     def place(self, wanted: WantedWorkspace) -> WantedWorkspace:
-        """Return a workspace that is cloned from the repositories here. Raises ProviderError if one was not sent."""
+        """Return a workspace that is cloned from the copies. Raises ProviderError if a source was not sent."""
         config, base_dir = wanted.config, str(wanted.base_dir)
         if wanted not in self._known:
-            sources = [source for source in (config.template, *(git for git, _ in _named(config))) if source]
+            sources = [source for source in (config.template, *(git for git, _ in _git_sources(config))) if source]
             message = (
-                f"workspace: {', '.join(sources)} was not sent to the node: of a stream of cases, only the "
-                f"workspaces of the first {STREAM_CHECKED_AHEAD:,} are; use --shared-path DIR or --backend local"
+                f"workspace: {', '.join(sources)} was not sent to the node; only the workspaces of the first "
+                f"{STREAM_CHECKED_AHEAD:,} cases of a stream are sent: use --shared-path DIR or --backend local"
             )
             raise ProviderError(Failure("config_error", message))
         git, ref = self._placed(base_dir, config.git, config.ref)
