@@ -156,6 +156,13 @@ def test_put_waits_for_a_place(held: Held) -> None:
     assert asyncio.run(run()) == SamplerStats(offered=3, sampled=3, judged=3)
 
 
+def test_put_into_a_closed_sampler_counts_a_dropped_line() -> None:
+    with Sampler(CONFIG) as sampler:
+        pass
+    assert not asyncio.run(sampler.put(line(0)))
+    assert sampler.stats == SamplerStats(offered=1, sampled=1, dropped=1)
+
+
 def test_lines_that_are_not_judged_in_time_are_counted_as_lost(held: Held, caplog: pytest.LogCaptureFixture) -> None:
     sampler = Sampler(EvaluationRunConfig(evaluators=[held]), workers=1, flush_s=0.2)
     with sampler:
