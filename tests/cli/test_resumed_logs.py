@@ -141,7 +141,7 @@ def test_resume_refuses_a_log_that_is_shorter(agentv: Call) -> None:
     cut(score(agentv, "v1.jsonl"), rows=3, answers=3)
     Path("v1.jsonl").write_text(answer(0))
     code, _, err = agentv("resume", "latest")
-    assert (code, "v1.jsonl: has no line 3 any more" in err) == (4, True), err
+    assert (code, "v1.jsonl: no longer has line 3" in err) == (4, True), err
 
 
 def test_resume_takes_a_log_that_was_compressed(agentv: Call) -> None:

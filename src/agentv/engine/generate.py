@@ -138,12 +138,12 @@ def cases_prompt(template: str | None = None) -> GenerationPrompt:
 
 
 def template_warnings(template: str, *, known: Sequence[str], needed: Sequence[str]) -> tuple[str, ...]:
-    """Return a warning for each unknown variable of a user's prompt. Raises ConfigError if it uses none of `needed`."""
+    """Return a warning for each unknown variable of a prompt. Raises ConfigError for one without any of `needed`."""
     used = variable_names(template)
     names = ", ".join(known)
     if not set(used) & set(needed):
         wanted = " or ".join(f"{{{{ {name} }}}}" for name in needed)
-        raise ConfigError(f"the prompt must use {wanted}, or it has no content; known: {names}")
+        raise ConfigError(f"the prompt must use {wanted}: without it the model gets no content; known: {names}")
     unknown = [name for name in used if name not in known]
     return tuple(f"unknown variable {{{{ {name} }}}} in the prompt, left as it is; known: {names}" for name in unknown)
 
@@ -168,7 +168,7 @@ _RUBRICS: JsonObject = {
 
 T = TypeVar("T")
 ATTEMPTS = 2
-"""Attempts for one task: an unusable reply is sent back once."""
+"""Attempts for one task: after an unusable reply the request is repeated once, with the reason."""
 
 REPLY_SHOWN = 100
 """Characters of an unusable reply that its failure quotes."""
@@ -196,10 +196,11 @@ class Generated(Struct, Generic[T], frozen=True):
 
 
 class GenerationSetup(Struct, frozen=True):
-    """The settings of a generation: `target` of `known`, with `concurrency` concurrent calls.
+    """The settings of a generation by `target`, one of `known`, with `concurrency` concurrent calls.
 
     `stops_on_failure` ends it after the first failure: calls in flight are finished, further requests are not sent.
-    `timeout_s` bounds each call with its retries. `on_done` is called with the number of finished tasks, from 0 to all.
+    `timeout_s` bounds each call with its retries. `on_done` is called with the number of finished tasks, and at the end
+    with that of all.
     """
 
     prompt: GenerationPrompt
@@ -218,9 +219,9 @@ class GenerationSetup(Struct, frozen=True):
 
 
 async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -> list[Generated[T]]:
-    """Return the results of all tasks, in their order. Never raises for a failure of the target.
+    """Return the results of all tasks, in their order. A failed call of the target is the result of its task.
 
-    Raises ProviderError when the target's own healthcheck fails.
+    Raises ProviderError if the target's healthcheck fails.
     """
     made: dict[int, Generated[T]] = {}
     async with Runtime(
@@ -267,18 +268,18 @@ async def _generate(
         except ProviderError as error:
             failure = Failure(error.failure.kind, cleaner.text(error.failure.message))
             lost = total_usage(call.usage for call in error.calls)
-            return _made(task, responses, failure=failure, lost=lost)
+            return _generated(task, responses, failure=failure, lost=lost)
         except Exception as error:  # noqa: BLE001 - plug-in code: its error is this task's failure
             failure = Failure("plugin_error", cleaner.text(f"{described(error)}"))
-            return _made(task, responses, failure=failure)
+            return _generated(task, responses, failure=failure)
         responses.append(response)
         try:
             value = cleaner.clean(task.parse(response.text, nonce, task.values.values()))
         except UnusableReplyError as error:
             reason = str(error)
         else:
-            return _made(task, responses, value=value)
-    return _made(task, responses, failure=_unusable(setup.target.name, reason, cleaner.text(responses[-1].text)))
+            return _generated(task, responses, value=value)
+    return _generated(task, responses, failure=_unusable(setup.target.name, reason, cleaner.text(responses[-1].text)))
 
 
 def _unusable(name: str, reason: str | None, reply: str) -> Failure:
@@ -293,10 +294,10 @@ def make_request(
 ) -> ProviderRequest:
     """Return the request of a task. Only a target that can judge takes a system prompt; others get one text."""
     user, system = setup.prompt.user(task.values, nonce=nonce, reason=reason), setup.prompt.system(nonce=nonce)
-    apart = setup.specs.providers.get(setup.target.provider).can_judge
+    takes_system_prompt = setup.specs.providers.get(setup.target.provider).can_judge
     return ProviderRequest(
-        question=user if apart else f"{system}\n\n{user}",
-        system_prompt=system if apart else None,
+        question=user if takes_system_prompt else f"{system}\n\n{user}",
+        system_prompt=system if takes_system_prompt else None,
         eval_case_id=task.id,
         eval_dir=setup.eval_dir,
         response_schema=setup.prompt.schema,
@@ -304,7 +305,7 @@ def make_request(
     )
 
 
-def _made(
+def _generated(
     task: GenerationTask[T],
     responses: Sequence[ProviderResponse],
     *,
@@ -312,14 +313,16 @@ def _made(
     failure: Failure | None = None,
     lost: Usage | None = None,
 ) -> Generated[T]:
+    """Return the result of a task; `lost` is the usage of calls without a response, whose cost is not known."""
     costs = [response.cost_usd for response in responses]
-    known = [cost for cost in costs if cost is not None]
+    known_costs = [cost for cost in costs if cost is not None]
     usage = total_usage([*(response.usage for response in responses), lost])
-    whole = bool(known) and len(known) == len(costs) and lost is None
-    return Generated(id=task.id, value=value, failure=failure, usage=usage, cost_usd=sum(known) if whole else None)
+    is_known = bool(known_costs) and len(known_costs) == len(costs) and lost is None
+    cost_usd = sum(known_costs) if is_known else None
+    return Generated(id=task.id, value=value, failure=failure, usage=usage, cost_usd=cost_usd)
 
 
-KEY = "rubrics"
+RUBRICS_KEY = "rubrics"
 _PLACEHOLDER = (RubricItem("placeholder", "Stands for a generated rubric"),)
 
 
@@ -339,11 +342,11 @@ def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequenc
 
     Raises EvalFileError if rubrics cannot be added to the file, before any paid call.
     """
-    without = [index for index in chosen if KEY not in file.cases[index]]
+    without = [index for index in chosen if RUBRICS_KEY not in file.cases[index]]
     job = RubricsJob(
         file=file,
         tasks={index: _task(cases[index]) for index in without},
-        skipped=tuple(cases[index].id for index in chosen if KEY in file.cases[index]),
+        skipped=tuple(cases[index].id for index in chosen if RUBRICS_KEY in file.cases[index]),
     )
     if without:
         file.with_keys({index: _new_key(_PLACEHOLDER) for index in without}, specs)
@@ -393,8 +396,8 @@ def _item_to_json(item: RubricItem) -> JsonObject:
 
 def _new_key(items: Sequence[RubricItem]) -> NewKey:
     value = rubrics_to_json(items)
-    lines = yaml_item({KEY: value}).split("\n")
-    return NewKey(KEY, value, "\n".join(line[2:] for line in lines), yaml_line(value))
+    lines = yaml_item({RUBRICS_KEY: value}).split("\n")
+    return NewKey(RUBRICS_KEY, value, "\n".join(line[2:] for line in lines), yaml_line(value))
 
 
 PLACEHOLDER: JsonObject = {
@@ -413,7 +416,7 @@ class NewCases(Struct, frozen=True):
 
     @property
     def cases(self) -> list[JsonObject]:
-        """All of them, in the order of the records."""
+        """All cases, in the order of the records."""
         return [case for each in self.by_record for case in each.value or ()]
 
 

@@ -1,4 +1,4 @@
-"""The configuration of criteria-based evaluation: which evaluators judge given answers, how, and where it is stored."""
+"""The configuration of criteria-based evaluation: the evaluators of given answers, and the storage of judgements."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from agentv.types.targets import TargetConfig
 Storage: TypeAlias = EvaluationStorageProvider | Mapping[str, Any]
 """A store of judgements: an object with `save_result`, or a dict with the `type` of a store and its settings."""
 
-AT = "$.storage"
+STORAGE_PATH = "$.storage"
 
 
 def make_stores(
@@ -38,24 +38,24 @@ def make_stores(
     made: list[EvaluationStorageProvider] = []
     for each in given if isinstance(given, list | tuple) else (given,):
         try:
-            store = _made(each, specs, str(base_dir)) if isinstance(each, Mapping) else each
+            store = _make_store(each, specs, str(base_dir)) if isinstance(each, Mapping) else each
         except EvalFileError as error:
             for problem in error.problems:
-                at = f"{AT}{problem.json_path[1:]}"
+                at = f"{STORAGE_PATH}{problem.json_path[1:]}"
                 problems.add(at, problem.message, allowed=problem.allowed, suggestion=problem.suggestion)
             continue
         except AgentvError as error:
-            problems.add(AT, str(error))
+            problems.add(STORAGE_PATH, str(error))
             continue
         if isinstance(store, EvaluationStorageProvider):
             made.append(store)
         else:
             wanted = 'an object with save_result(result), or {"type": "json_file", "path": "judged.jsonl"}'
-            problems.add(AT, f"{type(store).__name__} is not a store", allowed=wanted)
+            problems.add(STORAGE_PATH, f"{type(store).__name__} is not a store", allowed=wanted)
     return tuple(made)
 
 
-def _made(config: Mapping[str, Any], specs: Specs, base_dir: str) -> object:
+def _make_store(config: Mapping[str, Any], specs: Specs, base_dir: str) -> object:
     """Return the store described by a dict: its `type`, and its settings next to it or in `config`."""
     spec = specs.stores.get(str(config.get("type")))
     nested = config.get("config")
@@ -66,10 +66,11 @@ def _made(config: Mapping[str, Any], specs: Specs, base_dir: str) -> object:
 
 
 class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=CamelKeywords):
-    """The evaluators that judge an answer, and the storage of the judgement. Reuse one: it is read only once.
+    """The evaluators that judge an answer, and the storage of the judgement. Reuse an object: it is read only once.
 
-    `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or as the PRD nests
-    them), names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or functions of the context.
+    `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or with the
+    settings in a `config` dict), names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or
+    functions of the context.
     `judge` is the model for judges: a target's name, a TargetConfig or a Provider. `storage` saves every judgement:
     an EvaluationStorageProvider, `{"type": "json_file", "path": …}`, or several of them. `metadata` is
     copied into every judgement. `only` selects evaluators: "free" excludes those that cost money, a list names
@@ -123,7 +124,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
         for name, spellings in _SPELLINGS.items():
             if len(twice := [spelled for spelled in spellings if spelled in raw]) > 1:
                 raise ConfigError(f"{where}: {' and '.join(f'`{each}`' for each in twice)} both set `{name}`; keep one")
-        live = {name: _pop(raw, name) for name in _SPELLINGS}
+        live = {name: _find_spelling(raw, name) for name in _SPELLINGS}
         rest = {key: value for key, value in raw.items() if key not in {key for key, _ in live.values()}}
         for name in ("judge", "storage"):
             if isinstance(live[name][1], str | Mapping):
@@ -151,7 +152,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
         return made
 
     def with_values(self, **values: Any) -> Self:
-        """Return a copy with other values of these fields, read from the same file."""
+        """Return a copy with these values of fields; its `path` stays the same."""
         made = replace(self, **values)
         if self.path is not None:
             vars(made)[_PATH] = self.path
@@ -173,7 +174,7 @@ _PATH = "_path"
 
 
 def _faults(config: EvaluationRunConfig) -> Iterator[str]:
-    """Yield the problems of a configuration's values; its evaluators and criteria are checked later."""
+    """Yield the problems of a configuration's values. Its evaluators and criteria are checked when a plan is made."""
     if not _is_list(config.evaluators):
         yield "`evaluators` must be a list of config dicts, names, or evaluator objects"
     if not _is_list(config.criteria):
@@ -217,8 +218,8 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _pop(raw: Mapping[str, Any], name: str) -> tuple[str, Any]:
-    """Return the spelling of a name that a dict uses as its key, and the value."""
+def _find_spelling(raw: Mapping[str, Any], name: str) -> tuple[str, Any]:
+    """Return the key by which a dict spells a name, and the key's value."""
     key = next((spelled for spelled in _SPELLINGS[name] if spelled in raw), name)
     return key, raw.get(key)
 

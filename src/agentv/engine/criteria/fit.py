@@ -1,4 +1,4 @@
-"""Criteria and evaluators: the assignment before anything runs, and the result of each criterion after it."""
+"""The assignment of criteria to evaluators before they run, and the results per criterion afterwards."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from agentv.types.usage import Usage, total_usage
 
 
 class FittedEvaluator(Struct, frozen=True):
-    """An evaluator with the criteria that it scores; None if only its results will show which."""
+    """An evaluator with the criteria that it `scores`; None if they are not known before its results."""
 
     config: EvaluatorConfig
     given: EvaluatorLike
@@ -118,7 +118,7 @@ def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems)
 
 
 def _is_named(planned: PlannedEvaluator, names: Sequence[str]) -> bool:
-    """Return True if an object without a `criterion` scores one all the same: by its name, or as there is only one."""
+    """Return True if an object without a `criterion` scores the one with its name, or the only one."""
     if planned.settings is not None or getattr(planned.given, "names_its_criteria", False):
         return False
     return planned.config.name in names or len(names) == 1
@@ -157,9 +157,9 @@ def scores_several(settings: object) -> bool:
 class JudgedCriteria(Struct, frozen=True):
     """Every result with its evaluator's weight, the errors, and the usage of judges.
 
-    `evaluators` has the results of the evaluators, each with those of its criteria instead of its own. `unassigned` are
-    failures of evaluators of which it is not known which criteria they would have scored. `unverified` evaluators have
-    a judge's verdict that may not be its own.
+    `evaluators` has the results of the evaluators, each with its `results` per criterion. `unassigned` are failures of
+    evaluators whose criteria are not known. `unverified` is the number of evaluators whose judge's verdict could not
+    be verified.
     """
 
     weighed: tuple[WeighedResult, ...]
@@ -258,7 +258,7 @@ def _unscored_criteria(
 
 
 def _results_of(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> tuple[EvaluationResult, ...]:
-    """Return an evaluator's results per criterion."""
+    """Return an evaluator's results, one per criterion."""
     if result.status == "skipped":
         return tuple(_skipped(plan, fitted, result))
     if result.error is None and fitted.scores == tuple([each.criterion_name for each in result.results]):
@@ -308,7 +308,7 @@ def _matched(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult)
 
 
 def _explained(each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
-    """Return a result with a reason: the evaluator's own, if this is its only result."""
+    """Return a result with the evaluator's reasoning, if the result has none and is the only one."""
     if each.reasoning is not None or each.error is not None or len(result.results) > 1:
         return each
     return replace(each, reasoning=_reason(result))

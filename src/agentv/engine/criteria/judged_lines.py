@@ -19,7 +19,7 @@ from agentv.types.records.result import CaseResult, Spent, UsageBy
 
 
 class RowPlace(Struct, frozen=True):
-    """The place of a judgement in a run: its result key, the label of its suite, its answer, and the keys of both."""
+    """The place of a judgement in a run: result key, label of the suite, answer, and keys of answer and scores."""
 
     slot: ResultKey
     dataset: str
@@ -33,8 +33,8 @@ class JudgedLine(Struct, frozen=True):
     """One line with its judgement, or with the failure that prevented one. Lines count from 1.
 
     `part` counts, from 1, the answers of one line, and `digest` is that of its content. `evaluators` are the results
-    behind the judgement, each with those of the criteria that it judged. `slot` is its place in a run, outside of which
-    `target` names its target; `answer` is stored there already if it is judged again, which makes a new `generation`.
+    behind the judgement, each with its results per criterion. `slot` is the result key in a run; outside of a run
+    `target` names the target. `answer` is a stored answer that is judged again, as a new `generation`.
     """
 
     file: str
@@ -136,7 +136,7 @@ class JudgedLine(Struct, frozen=True):
 
 
 def _failure(judged: AggregatedEvaluationResult) -> Failure:
-    """Return why a judgement is not clean; without a message if nothing failed, and nothing could be scored."""
+    """Return the failure of a judgement without a verdict; without a message if there was only nothing to score."""
     messages = [f"{each.criterion or each.evaluator}: {each.message}" for each in judged.run_errors]
     kind = judged.run_errors[0].kind if messages else "evaluator_error"
     return Failure(kind, " | ".join(messages), stage="evaluator")

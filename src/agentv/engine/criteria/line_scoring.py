@@ -49,24 +49,24 @@ SaveLine = Callable[[JudgedLine], None]
 
 
 class LogReading(Struct, frozen=True):
-    """How lines are read: the paths of `--map`, and what happens to keys that are not known."""
+    """How lines are read: the paths of `--map`, and the treatment of unknown keys."""
 
     paths: LogMap = {}
     extra: Extra = "error"
 
 
 class Lines(Protocol):
-    """The lines of a stream or the stored answers of a run, as they come. `read` counts them so far."""
+    """The lines of a stream or the stored answers of a run, in order."""
 
     @property
     def read(self) -> int:
         """The number of lines so far."""
 
     async def next(self) -> "ReadLine | StoredAnswer | None":
-        """Wait for the next one; None at the end."""
+        """Wait for the next line or answer and return it; None at the end."""
 
     def stop(self) -> None:
-        """Return no more."""
+        """Return no more lines."""
 
     async def close(self) -> None:
         """Close the files."""
@@ -93,7 +93,7 @@ class StoredLines(Struct):
         self.answers.add(f"{name}\0{row.candidate_answer}")
 
     def has(self, slot: ResultKey, answer: str) -> bool:
-        """Return True if a line with this result key is stored."""
+        """Return True if a line with this result key is stored, and count a changed answer; else add the key."""
         name = slot_name(slot)
         if self.slots.add(name):
             return False
@@ -104,7 +104,7 @@ class StoredLines(Struct):
 class LineScoring(Struct):
     """The scoring of one stream, with the counts so far. The judgements are saved in `run`, if there is one.
 
-    `target_field` is the field of a line that names its target, else the line's own `target` or the file's name does.
+    `target_field` is the field that names the target of a line; else the line's `target` does, or the file's name.
     """
 
     lines: Lines | None
@@ -173,7 +173,7 @@ class LineScoring(Struct):
         gave_way_at = loop.time()
         lines = self.lines
         while lines is not None and self.stop.state == "finished" and (line := await lines.next()) is not None:
-            judged = await (self._again(line) if isinstance(line, StoredAnswer) else self._judged(line))
+            judged = await (self._judged_again(line) if isinstance(line, StoredAnswer) else self._judged(line))
             if judged is not None:
                 self._take(judged)
             if loop.time() - gave_way_at > YIELD_INTERVAL_S:
@@ -219,7 +219,7 @@ class LineScoring(Struct):
             target=target,
         )
 
-    async def _again(self, stored: StoredAnswer) -> JudgedLine | None:
+    async def _judged_again(self, stored: StoredAnswer) -> JudgedLine | None:
         """Return the judgement of a stored answer; None, after its row is counted, if nothing has changed."""
         row, given = stored.row, stored.given
         line = JudgedLine(
@@ -394,10 +394,10 @@ class LineScoring(Struct):
         if self.unchanged:
             yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
         if self.stored is not None and self.lines is not None and not self.lines.read:
-            yield "standard input was empty; pipe the stream into agentv resume that agentv score had read"
+            yield "standard input was empty; pipe the stream that agentv score read into agentv resume"
         if self.stored is not None and self.stored.changed:
             lines = "1 skipped line has" if self.stored.changed == 1 else f"{self.stored.changed:,} skipped lines have"
-            yield f"{lines} the id of a stored line, but another answer; resume reads the same stream from its start"
+            yield f"{lines} the id of a stored line, but another answer; pipe the same stream, from its start"
         if self.lines is not None and (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
 
@@ -425,11 +425,11 @@ class LineScoring(Struct):
         )
 
 
-_DEFAULT_GATE = "by default every line must pass; --gate none or `gates: none` only measure"
+_DEFAULT_GATE = "by default every line must pass; --gate none or `gates: none` turns this gate off"
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:
-    """Return the text of a field of an input or of its metadata; None if it has none, or no simple value."""
+    """Return a field of an input or of its metadata as text; None if it is missing, or not a text or number."""
     if name in ("target", "model", "agent_id", "session_id", "id"):
         value: JsonValue = getattr(given, name)
     else:
@@ -438,7 +438,7 @@ def named_value(given: EvaluationInput, name: str) -> str | None:
 
 
 def _render(problem: Problem, line: Line) -> str:
-    """Return a problem as text, without the file and line, which are reported anyway, and without `$` for the line."""
+    """Return a problem as text, without the file and line, which are reported anyway, and without a leading `$`."""
     if problem.path != line.file:
         return problem.render()
     column = f"column {problem.column}: " if problem.column > 1 else ""

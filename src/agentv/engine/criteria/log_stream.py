@@ -1,4 +1,4 @@
-"""The lines of logs: of text files and pipes as they arrive, of tables as JSON; sampled; compared with scored ones."""
+"""Lines of logs, from text files and pipes as they arrive, from tables as JSON; sampled, and checked for changes."""
 
 import asyncio
 import heapq
@@ -93,7 +93,7 @@ class DrawnLines:
         return self._sample.place(self._key(line)) if isinstance(line, Line) else 0
 
     def _key(self, line: Line) -> bytes:
-        """Return the value that decides about a line: its sampling key, or the whole line if it has none."""
+        """Return the value by which a line is sampled: its sampling key, or the whole line if it has none."""
         key = None
         if self._sample.by:
             try:
@@ -104,7 +104,7 @@ class DrawnLines:
         return line.data.strip() if key is None else key
 
     def missing_key(self) -> str | None:
-        """Return the path of the sampling key if no line had it, so that lines were sampled independently."""
+        """Return the path of the sampling key if no line had it; each line was then sampled independently."""
         is_missing = self._sample.by and not self._sample.is_all and self.read and not self.keyed
         return ".".join(self._sample.by) if is_missing else None
 
@@ -148,7 +148,7 @@ class LogStream:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """End the stream at its current position, also while the next line is awaited."""
+        """End the stream at its current position, even while a line is awaited."""
         self._is_stopped = True
         if self._open is not None:
             self._open.stop()
@@ -222,7 +222,7 @@ def content_digest(line: ReadLine) -> str:
 
 
 class ScoredLines(Struct):
-    """The digests of the lines that a run has scored, by their places, and the last of these lines of each file."""
+    """The digests of the lines that a run has scored, by source, and the number of the last such line of each file."""
 
     run_id: str
     lines: int = 0
@@ -238,11 +238,11 @@ class ScoredLines(Struct):
 
     @property
     def are_known(self) -> bool:
-        """False if no line has a digest, as in a run of an older version."""
+        """True if the lines have digests, which a run of an older version lacks."""
         return bool(self._last) or not self.lines
 
     async def refuse_changes(self, files: Sequence[str]) -> None:
-        """Raise ConfigError for the first scored line that is not in its file any more, or has another content."""
+        """Raise ConfigError for the first scored line that is no longer in its file, or whose content differs."""
         for file in files:
             last = self._last.get(file)
             if last is None:
@@ -259,7 +259,7 @@ class ScoredLines(Struct):
                     break
             await batches.aclose()
             if number < last:
-                raise ConfigError(f"{file}: has no line {last} any more, which run {self.run_id} has scored; {_ADVICE}")
+                raise ConfigError(f"{file}: no longer has line {last}, which run {self.run_id} has scored; {_ADVICE}")
 
     def _compare(self, line: ReadLine) -> None:
         place = source_of(line.file, line.number, line.part)
@@ -272,4 +272,4 @@ def _is_regular(file: str) -> bool:
     return stat.S_ISREG(Path(file).stat().st_mode)
 
 
-_ADVICE = "restore the file, or score what it has now as a run of its own with agentv score"
+_ADVICE = "restore the file, or score its present content as a new run with agentv score"

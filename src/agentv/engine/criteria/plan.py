@@ -1,4 +1,4 @@
-"""The plan of a criteria-based evaluation: names resolved, settings checked, and the copy that a judgement records."""
+"""The plan of a criteria-based evaluation: names resolved, settings checked; and the snapshot for judgements."""
 
 import math
 import os
@@ -42,8 +42,8 @@ from agentv.types.targets import ResolvedTarget, TargetConfig
 from agentv.version import __version__
 
 
-class Selecting(Struct, frozen=True):
-    """A configuration's selection: None selects all, "free" those without cost, a list names evaluators or types."""
+class EvaluatorSelection(Struct, frozen=True):
+    """The evaluators that `only` selects: None all, "free" those without cost, a list those with the name or type."""
 
     only: str | Sequence[str] | None
     targets: Mapping[str, TargetConfig]
@@ -64,7 +64,7 @@ class Selecting(Struct, frozen=True):
         return self.specs.evaluators.get(config.type).cost == "free" and not paid
 
     def may_judge(self, selected: Iterable[object]) -> bool:
-        """Return True if evaluators with these settings may call the judge. Otherwise the judge may be unavailable."""
+        """Return True if evaluators with these settings may call the judge. If not, the judge need not be available."""
         if self.only is None or self.only == "free":
             return self.only is None
         inside = (inner for settings in selected for inner in all_settings(settings, self.specs))
@@ -123,7 +123,7 @@ def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
 
 
 def _warnings_of(planned: Sequence[PlannedEvaluator]) -> tuple[str, ...]:
-    """Return the warning of an only evaluator whose type misleads alone."""
+    """Return the warning of the only evaluator, if its type is misleading without others."""
     warning = getattr(planned[0].settings, "warning_if_alone", None) if len(planned) == 1 else None
     return () if warning is None else (warning,)
 
@@ -150,12 +150,12 @@ class _Planning(Struct):
         self.problems.found += [problem for problem in found if problem.severity == "error"]
         planned = self._planned(entries, read, specs)
         self._check_only([each.config for each in planned], specs)
-        selecting = Selecting(self.config.only, self.targets, specs)
-        selected = tuple(each for each in planned if selecting.takes(each.config, each.settings))
+        selection = EvaluatorSelection(self.config.only, self.targets, specs)
+        selected = tuple(each for each in planned if selection.takes(each.config, each.settings))
         given_judge = self._named_judge(specs)
         if given_judge is None and self.config.judge is None and self._need_judge(selected, specs):
-            given_judge = self._added(default_judge(specs, self.env))
-        judge = given_judge if selecting.may_judge(each.settings for each in selected) else None
+            given_judge = self._add_target(default_judge(specs, self.env))
+        judge = given_judge if selection.may_judge(each.settings for each in selected) else None
         known = self._known(selected, judge, base_dir, specs)
         for each in planned:
             self._check(each)
@@ -201,13 +201,13 @@ class _Planning(Struct):
                     except ConfigError as error:
                         self.problems.add(f"$.evaluators[{index}].{key}", str(error))
                         continue
-                    mapping["target"] = self._added(target)
+                    mapping["target"] = self._add_target(target)
         return entry
 
     def _need_judge(self, selected: Iterable[PlannedEvaluator], specs: Specs) -> bool:
         return any(needs_judge(each) for planned in selected for each in all_settings(planned.settings, specs))
 
-    def _added(self, target: TargetConfig | str | None) -> str | None:
+    def _add_target(self, target: TargetConfig | str | None) -> str | None:
         if isinstance(target, TargetConfig):
             self.targets[target.name] = target
             return target.name
@@ -215,7 +215,7 @@ class _Planning(Struct):
 
     def _named_judge(self, specs: Specs) -> str | None:
         try:
-            return self._added(named_judge(self.config.judge, "judge", specs, self.env))
+            return self._add_target(named_judge(self.config.judge, "judge", specs, self.env))
         except ConfigError as error:
             self.problems.add("$.judge", str(error))
             return None
@@ -251,7 +251,7 @@ class _Planning(Struct):
     def _read_one(
         self, config: EvaluatorConfig, at: str, specs: Specs, *, is_reported: bool = False
     ) -> Iterator[PlannedEvaluator]:
-        """Yield an evaluator with its typed settings, or note their problems unless they are reported already."""
+        """Yield an evaluator with its typed settings, or add their problems unless they are reported already."""
         try:
             settings = read_settings(specs.evaluators.get(config.type), config.settings, where=config.name)
         except EvalFileError as error:
@@ -293,7 +293,7 @@ class _Planning(Struct):
         self.problems.found += content_problems(planned.settings, config.base_dir)
 
     def _check_models(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact
-        """Note the problems of the models that a selected evaluator calls."""
+        """Add the problems of the models that a selected evaluator calls."""
         config, at = planned.config, planned.at
         for name in dict.fromkeys(judge_targets(planned.settings)):
             self._target(name, at, known)

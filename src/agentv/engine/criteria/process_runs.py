@@ -32,14 +32,14 @@ from agentv.types.protocols import ResultStore
 from agentv.types.records.result import CaseResult
 
 PYTHON = "python"
-_NEVER = 2**31
+_NO_LIMIT = 2**31
 
 
 class ProcessRun:
     """A run that judgements of this process are stored in, thread-safe. It is closed when the process ends.
 
-    `name` names it: an earlier run of that name by the same configuration is continued, unless another process writes
-    it. Otherwise it is a new run. `path` is the configuration's file, if it has one.
+    With `name`, the latest run of that name by the same configuration is continued, unless another process writes it;
+    otherwise the run is new. `path` is the configuration's file, if it has one.
     """
 
     def __init__(self, runner: EvaluationRunner, *, name: str | None = None, path: str | None = None) -> None:
@@ -69,7 +69,7 @@ class ProcessRun:
             lambda _line: None,
             clock=self._clock,
             gates=None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates),
-            judge_failures=JudgeFailures(_NEVER),
+            judge_failures=JudgeFailures(_NO_LIMIT),
             run=self._run,
         )
         self._lines = 0
@@ -87,7 +87,7 @@ class ProcessRun:
         with self._lock:
             if self._is_closed:
                 raise StorageError("the run is closed")
-            _ = self._run.store
+            _ = self._run.store  # opened before lines are counted, because it may continue a run
             self._lines += 1
             given = made.result.input_snapshot
             line = JudgedLine(
@@ -99,9 +99,9 @@ class ProcessRun:
             return row
 
     def close(self) -> None:
-        """End the run with its verdict; a second call does nothing. Nothing is raised: it is called at exit.
+        """End the run with its verdict. A second call does nothing, nor does one in a forked process.
 
-        In a forked process it does nothing, either: the run is that of its parent.
+        Failures of the store are not raised, because this is called at exit.
         """
         if os.getpid() != self._process:
             return
@@ -128,7 +128,7 @@ class ProcessRun:
         return RunFolder(runs_folder(self._home), run_id, clock=self._clock)
 
     def _find(self, name: str) -> Path | None:
-        """Return the latest run of a name that judged given answers by the same suite and configuration."""
+        """Return the latest run of a name with given answers, judged by the same suite and configuration."""
         for folder in reversed(list_run_folders(self._home)):
             with suppress(StorageError):
                 stored = StoredRun(folder)
@@ -150,7 +150,7 @@ class ProcessRun:
 
 
 def judged_by(configuration: JsonObject) -> str:
-    """Return the digest of what scores and verdicts depend on in the snapshot of a configuration."""
+    """Return a digest of the values in a configuration's snapshot that affect scores or verdicts."""
     config = configuration.get("config")
     values = config if isinstance(config, Mapping) else {}
     return digest({name: value for name, value in values.items() if name not in _WITHOUT_EFFECT})

@@ -70,10 +70,10 @@ _LONG_SETTINGS = 2_000
 
 
 class JudgingSetup(Struct, frozen=True):
-    """What judges the answers with one list of criteria, as it is stored with their cases.
+    """The criteria and evaluators that judge answers, as stored with their cases.
 
     `evaluators` is JSON, `canonical` the text that identifies it. `digests` has for each evaluator, by name, the digest
-    of all that its scores depend on besides answer and expectations.
+    of all that its scores depend on except answer and expectations.
     """
 
     criteria: tuple[EvaluationCriteria, ...]
@@ -97,9 +97,9 @@ class _Fit(Struct):
 
     plan: FittedPlan
     snapshot: bytes
-    """The configuration as JSON, of which every judgement gets an object of its own."""
+    """The configuration as JSON, decoded anew for every judgement."""
     live: dict[int, Evaluator] = field(default_factory=dict)
-    """Evaluators without state between answers, by their position in the plan."""
+    """Evaluator objects that can be used for every answer, by their position in the plan."""
     may_call_judge: bool = False
     """True if evaluators given as objects may call the configuration's judge."""
     setup: JudgingSetup | None = None
@@ -227,7 +227,7 @@ class EvaluationRunner:
         return (await self.judge(given)).result
 
     async def judge(self, given: EvaluationInput, known: Mapping[str, EvaluatorResult] = _NO_RESULTS) -> Judgement:
-        """Return what `run` does, with the evaluators' results, each with those of the criteria that it judged.
+        """Return the judgement as `run` does, and the evaluators' results, each with its results per criterion.
 
         Evaluators whose results are `known`, by name, do not judge again.
         """
@@ -249,7 +249,7 @@ class EvaluationRunner:
         return Judgement(await self._stored(judgement.result), judgement.evaluators)
 
     def setup(self, criteria: Sequence[EvaluationCriteria] = ()) -> JudgingSetup:
-        """Return what judges answers with these criteria. Raises EvalFileError as `check` does."""
+        """Return the setup that judges answers by these criteria. Raises EvalFileError as `check` does."""
         fitted = self._fit_to(tuple(criteria))
         if fitted.setup is None:
             fitted.setup = self._make_setup(fitted.plan)
@@ -300,7 +300,7 @@ class EvaluationRunner:
             snapshot = msgspec.json.encode(config_snapshot(self.config, self._plan, plan.criteria))
             known = _Fit(plan, snapshot, live, may_call_judge)
             if len(self._fits) >= MAX_FITS:
-                # Threads may share a configuration, and drop the same one.
+                # Threads may share a configuration, and remove the same entry.
                 self._fits.pop(next(iter(tuple(self._fits)), criteria), None)
             self._fits[criteria] = known
         return known

@@ -1,4 +1,4 @@
-"""A run that grows by judgements of answers that exist: each answer becomes a case, an answer and a row."""
+"""A run of judgements of given answers: each answer is stored as a case, an answer and a row."""
 
 import os
 import platform
@@ -71,7 +71,7 @@ def case_of_input(given: EvaluationInput, eval_id: str) -> EvalCase:
 
 
 class Trials:
-    """The next trial of each case and target: repeats count from 0. An entry takes 12 bytes."""
+    """The next trial of each case and target, from 0. An entry takes 12 bytes."""
 
     def __init__(self) -> None:
         self._next = DigestMap("I")
@@ -95,7 +95,7 @@ class Trials:
 class ScoredRun(Struct):
     """The run that judgements are saved in. It is opened for its first answer, so that no run is empty.
 
-    `plan` is what its run.json says. `trials`, `targets` and `cases` are those that it has so far.
+    `plan` describes it in run.json. `trials`, `targets` and `cases` are those of the stored answers so far.
     """
 
     runner: EvaluationRunner
@@ -107,9 +107,9 @@ class ScoredRun(Struct):
     opened: ResultStore | None = None
     cases: DigestSet = field(default_factory=DigestSet)
     unjudged: dict[str, Answer] = field(default_factory=dict)
-    """Stored answers that have no row, because the run was killed: by source, of a stream by slot."""
+    """Stored answers without a row, because the run was killed: by source, or of standard input by result key."""
     observe: Callable[[RunEvent], None] = lambda _event: None
-    """Is called with every answer and row when it is saved."""
+    """Called with every answer and row after it is saved."""
 
     @property
     def suite(self) -> str:
@@ -126,7 +126,7 @@ class ScoredRun(Struct):
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the run, None if it has none, or is not opened."""
+        """The folder of the run, None if the run has none or is not opened."""
         where = None if self.opened is None else self.opened.folder
         return None if where is None else Path(where)
 
@@ -144,7 +144,8 @@ class ScoredRun(Struct):
         """Return the result key of an answer of `target`: the next trial of its case. `source` is as in `log:2`."""
         if source in self.unjudged:
             return self.unjudged[source].slot
-        eval_id, _ = eval_id_of(given, source), self.store
+        _ = self.store  # opened before trials are counted, because it may continue a run
+        eval_id = eval_id_of(given, source)
         self.targets[target] = None
         return ResultKey(self.suite, eval_id, target, self.trials.take(self.suite, eval_id, target))
 
@@ -263,12 +264,13 @@ def _started_at(ended_at: datetime, duration_ms: float) -> datetime:
 
 
 _OF_CASE = ("prompt", "messageHistory", "criteria", "groundTruth", "sessionId", "metadata", "tags")
+"""Keys of an input that a stored case holds."""
 _IMPLIED = ("id", "target", "timestamp")
-"""Keys of an input that its result key and the time of its answer stand for."""
+"""Keys of an input that follow from the result key and the time of its answer."""
 
 
 def _fields_of(given: EvaluationInput) -> dict[str, JsonValue]:
-    """Return an input as JSON, without what every stored answer has."""
+    """Return an input as JSON, without `_IMPLIED`."""
     fields = {name: value for name, value in given.to_dict().items() if name not in _IMPLIED}
     return {**fields, "metadata": metadata_of(given)}
 
@@ -310,7 +312,7 @@ def input_of(case: CaseRecord | None, answer: Answer) -> EvaluationInput:
 
 
 class ScoredPlan(Struct, frozen=True):
-    """What a run of given answers records about itself in run.json.
+    """The description of a run of given answers, for run.json.
 
     `reading` says how its lines were read, so that the run can be resumed; empty for answers from Python. `folder` is
     the working folder, `home` the `.agentv` folder.

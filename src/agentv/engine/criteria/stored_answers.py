@@ -56,7 +56,7 @@ def keys_of_scores(runner: EvaluationRunner, given: EvaluationInput, eval_id: st
 
 
 def find_given_setups(runner: EvaluationRunner, run: StoredRun, rows: Iterable[CaseResult], name: str) -> JudgeSetups:
-    """Return the setups of evaluator `name` with which this configuration judged the rows, by their score keys."""
+    """Return the setups of evaluator `name` in this configuration that judged the rows, by their score keys."""
     inputs, setups, other = StoredInputs(run), set[str](), 0
     try:
         for row in rows:
@@ -113,7 +113,7 @@ async def judge_repeatedly(
 class StoredAnswers:
     """The answers of a run to judge again, in the order of their rows. The other rows are passed to `carry`.
 
-    `is_chosen` selects the rows. None selects all; a row is then judged only if something its scores depend on changed.
+    `is_chosen` selects the rows. With None a row is judged only if something that its scores depend on has changed.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ _SEED = 0
 def baseline_warnings(baseline: FoundScores) -> Iterator[str]:
     """Yield a warning if the baseline run is incomplete, so that regressions may be missed, or if it was edited."""
     if baseline.side.state != "finished":
-        yield f"the baseline {baseline.side.label} did not finish: results that it lacks are not compared"
+        yield f"the baseline {baseline.side.label} did not finish: its missing results are not compared"
     if baseline.stored is not None:
         yield from (f"the baseline, {change}" for change in edit_warnings(baseline.stored))
 

@@ -26,7 +26,7 @@ Expectations = Mapping[tuple[str, str], Sequence[str]]
 
 
 def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
-    """Return a rate for each target and judge of a run whose setup has a calibration.
+    """Return a pass rate for each target and each judge of a run with a calibration for its setup.
 
     Calibrations are those of the `.agentv` folder that contains the run; without any, no file of the run is read.
     Raises StorageError for a file that cannot be read.
@@ -36,7 +36,7 @@ def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
         return ()
     # Newest first: of several that fit, the newest is used.
     newest = sorted(calibrations, key=lambda each: each.labelled_at, reverse=True)
-    counted = [_Counted(calibration) for calibration in newest]
+    counted = [_CalibratedJudge(calibration) for calibration in newest]
     judgements = read_judgements(run, {each.evaluator for each in calibrations})
     first = next(judgements, None)
     if first is None:
@@ -45,11 +45,11 @@ def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
     for judgement in chain((first,), judgements):
         for each in counted:
             each.add(judgement, expectations)
-    return tuple(_chosen(counted))
+    return tuple(_best_rates(counted))
 
 
 def corrected_or_note(run: StoredRun) -> tuple[tuple[CorrectedRate, ...], tuple[str, ...]]:
-    """Return the rates, or none and a note with the reason: a broken calibration must not lose the report of a run."""
+    """Return the rates, or a note with the reason: a broken calibration must not prevent the report of a run."""
     try:
         return load_corrected_rates(run), ()
     except StorageError as error:
@@ -57,7 +57,7 @@ def corrected_or_note(run: StoredRun) -> tuple[tuple[CorrectedRate, ...], tuple[
 
 
 def with_corrected_rates(report: RunReport) -> RunReport:
-    """Return a run's report with the rates, or with a note why there are none."""
+    """Return a run's report with its corrected rates, or with a note why there are none."""
     if report.folder is None:
         return report
     try:
@@ -81,8 +81,8 @@ def _expectations(run: StoredRun) -> Expectations:
     return found
 
 
-def _chosen(counted: Sequence["_Counted"]) -> Iterator[CorrectedRate]:
-    """Yield the rate of each judge and target, by the calibration that applies to most of its rows."""
+def _best_rates(counted: Sequence["_CalibratedJudge"]) -> Iterator[CorrectedRate]:
+    """Yield the rate of each judge and target, with the calibration that applies to most of its rows."""
     places = {(each.evaluator, each.criterion, target): None for each in counted for target in each.tallies}
     for evaluator, criterion, target in places:
         fitting = [each for each in counted if (each.evaluator, each.criterion) == (evaluator, criterion)]
@@ -91,7 +91,7 @@ def _chosen(counted: Sequence["_Counted"]) -> Iterator[CorrectedRate]:
             yield best.rate(target)
 
 
-class _Counted(Struct):
+class _CalibratedJudge(Struct):
     """A judge's verdicts by target, and the number of them that a calibration applies to."""
 
     calibration: Calibration
@@ -107,7 +107,7 @@ class _Counted(Struct):
         return self.calibration.criterion
 
     def add(self, judgement: Judgement, expectations: Expectations) -> None:
-        """Count a verdict of this judge."""
+        """Count a judgement if this judge made it."""
         key, result = judgement.slot, judgement.result
         opinion = result_opinion(result, self.criterion) if result.name == self.evaluator else None
         if opinion is None:
@@ -126,30 +126,32 @@ class _Counted(Struct):
 
     def rate(self, target: str) -> CorrectedRate:
         """Return a target's rate, with the reason if it cannot be corrected."""
-        tally, known = self.tallies[target], self.calibration
+        tally, calibration = self.tallies[target], self.calibration
         moments = tally.passes()
         uncorrected = CorrectedRate(
-            evaluator=known.evaluator,
-            criterion=known.criterion,
+            evaluator=calibration.evaluator,
+            criterion=calibration.criterion,
             target=target,
             judged=moments.rows,
             raw=moments.mean,
             raw_interval=tally.pass_rate_interval,
-            labels=known.confusion.answers,
+            labels=calibration.confusion.answers,
         )
         other = moments.rows - self.matched[target]
         if other:
             return replace(
                 uncorrected, reason=f"{other:,} of {moments.rows:,} results have other settings than the calibration"
             )
-        if known.sensitivity is None or known.specificity is None:
+        if calibration.sensitivity is None or calibration.specificity is None:
             return replace(uncorrected, reason="too few labels")
-        rate = corrected_rate(moments.mean, known.sensitivity.value, known.specificity.value)
+        rate = corrected_rate(moments.mean, calibration.sensitivity.value, calibration.specificity.value)
         if rate is None:
             return replace(uncorrected, reason="the judge is no better than chance")
         if moments.clusters < _FEWEST_CASES:
             return replace(uncorrected, rate=rate)
         measured = MeasuredRate(moments.mean, moments.rows, effective_n(moments))
         return replace(
-            uncorrected, rate=rate, interval=corrected_interval(measured, known.sensitivity, known.specificity)
+            uncorrected,
+            rate=rate,
+            interval=corrected_interval(measured, calibration.sensitivity, calibration.specificity),
         )

@@ -17,7 +17,7 @@ from agentv.types.records.run import CaseRecord
 
 
 class ExportedSuite(Struct, frozen=True):
-    """An eval file: its cases and its other keys, as in a file, and the suites that the cases come from."""
+    """The content of an eval file: its cases, its other keys (`top`), and the suites that the cases come from."""
 
     cases: tuple[JsonObject, ...]
     top: Mapping[str, JsonValue]
@@ -34,10 +34,11 @@ def exported_suite(run: StoredRun, only: str, globs: Sequence[str], *, folder: P
     chosen = {(row.slot.suite, row.eval_id, row.prompt) for row in run.results() if is_chosen(row)}
     named = run.cases_named({(suite, eval_id) for suite, eval_id, _ in chosen})
     records = {key: record for record in named if (key := (record.suite, record.eval_id, record.prompt)) in chosen}
-    unasked = next((record for record in records.values() if not (record.input_messages or record.turns)), None)
-    if unasked is not None:
+    unusable = next((record for record in records.values() if not (record.input_messages or record.turns)), None)
+    if unusable is not None:
         raise ConfigError(
-            f"case {unasked.eval_id!r} has no question, as its answer was logged without one; choose others with --case"
+            f"case {unusable.eval_id!r} has no question, because its answer was logged without one; "
+            "choose other cases with --case"
         )
     times = Counter(record.eval_id for record in records.values())
     cases = tuple(

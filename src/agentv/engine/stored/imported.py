@@ -17,17 +17,17 @@ class ImportedLog(Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """What the run is, for its reports."""
+        """The note for reports on where the run comes from."""
         return f"converted from {self._log}; its results are judged by the default gate"
 
     @property
     def why_incomplete(self) -> str | None:
-        """Why the log has not all results, None if it does not say."""
+        """The reason for missing results, None if the log records none."""
         return None if self.failure is None else f"{self.program} recorded the failure {self.failure}"
 
     @property
     def refusal(self) -> str:
-        """Why the run cannot be continued or judged again."""
+        """The reason why the run cannot be continued or judged again, to follow its name."""
         return f"was converted from {self._log}: its cases and evaluators are not files of agentv"
 
     @property
@@ -36,7 +36,7 @@ class ImportedLog(Struct, frozen=True):
 
 
 def imported_log(plan: JsonObject) -> ImportedLog | None:
-    """Return the log that the run with a plan was made from, None for a run of agentv."""
+    """Return the log that the run with this plan was converted from, None for a run of agentv."""
     value = plan.get("imported")
     if not isinstance(value, Mapping):
         return None

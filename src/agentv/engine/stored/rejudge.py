@@ -32,8 +32,8 @@ from agentv.types.records.result import CaseResult
 class RejudgePlan(ResumePlan):
     """A plan to judge the stored answers of the `chosen` result keys `repeats` times each.
 
-    The resulting rows have `trial * repeats + repeat` as their trial. `found` are the keys whose answer can be used:
-    not those whose case was edited since.
+    The resulting rows have `trial * repeats + repeat` as their trial. `found` are the chosen keys whose
+    answer can be used, because their case was not edited since.
     """
 
     chosen: frozenset[ResultKey] = frozenset()
@@ -64,7 +64,7 @@ class RejudgePlan(ResumePlan):
 
 
 def make_rejudge_plan(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKey], *, repeats: int) -> RejudgePlan:
-    """Return the plan. Raises StorageError if the run's rows cannot be read."""
+    """Return the plan to rejudge the chosen answers of a run. Raises StorageError if its rows cannot be read."""
     return RejudgePlan(
         make_resume_plan(plan, run, "rescore").rows, "rescore", chosen=frozenset(chosen), repeats=repeats
     )
@@ -150,7 +150,7 @@ def by_judge(
 
 
 class JudgeSetups(Struct, frozen=True):
-    """The present setups of an evaluator that produced the scores of rows.
+    """Digests of the present setups of an evaluator that produced the scores of rows.
 
     `other` counts the rows whose score is from another setup: a file was edited since, or the row's case is gone.
     """
@@ -160,7 +160,7 @@ class JudgeSetups(Struct, frozen=True):
 
 
 def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, clock: Clock) -> JudgeSetups:
-    """Return the setups of `plan` that judged the rows, according to their score keys."""
+    """Return the setups of an evaluator in `plan` that judged the rows, according to their score keys."""
     remaining = {row.slot: row for row in rows}
     total, setups = len(remaining), dict[str, None]()
     fingerprints = Fingerprints(_runtime(plan, clock))
@@ -178,7 +178,7 @@ def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, cl
 
 
 def _runtime(plan: RunPlan, clock: Clock) -> Runtime:
-    """Return a runtime to read settings with; it opens nothing."""
+    """Return a runtime that only reads settings; it opens nothing."""
     return Runtime(specs=plan.specs, clock=clock, rng=random.Random(0), home=plan.home)  # noqa: S311 - makes no calls
 
 

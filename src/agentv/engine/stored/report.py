@@ -61,7 +61,7 @@ class StoredCounts(Struct):
 
 
 class StoredVerdict(Struct, frozen=True):
-    """What decides the verdict of a stored run, beside its rows. `are_given` says that no target was called."""
+    """All that decides the verdict of a stored run except its rows. `are_given` is True if no target was called."""
 
     state: RunState
     planned: int | None
@@ -112,7 +112,7 @@ class StoredVerdict(Struct, frozen=True):
 
     @property
     def is_comparable(self) -> bool:
-        """True if the run recorded its verdict with these gates, and has seen every row."""
+        """True if the run recorded a verdict by these gates on all of its rows."""
         recorded = self.recorded
         if recorded is None or recorded.ended is None:
             return False
@@ -145,7 +145,7 @@ class StoredVerdict(Struct, frozen=True):
 
 
 class VerdictDifference(Struct, frozen=True):
-    """A verdict that the rows give, another one that was recorded, and the numbers in which they differ.
+    """The verdict that the rows give, the different one that was recorded, and the numbers that differ.
 
     `is_only_missing` is True if rows are missing and the others may be as recorded.
     """
@@ -167,7 +167,7 @@ class VerdictDifference(Struct, frozen=True):
 
     @property
     def verdict(self) -> RunVerdict:
-        """The verdict of a run whose rows are not those that it was judged by."""
+        """The verdict INCOMPLETE, which quotes both verdicts."""
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: {self.sentence}", self.found.gates)
 
 
@@ -205,8 +205,8 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
 
     Callers that iterate over the rows anyway pass them as `rows`.
 
-    If the run recorded another verdict when it had as many rows, the verdict is exit code 3 and quotes both. Raises
-    StorageError for a row that cannot be read, and for one that is stored twice.
+    If a different verdict was recorded for the rows up to then, the verdict is INCOMPLETE (exit code 3) and quotes
+    both. Raises StorageError for a row that cannot be read, and for one that is stored twice.
     """
     judging = _load_judging(run)
     counts = judging.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
@@ -231,7 +231,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
 
 
 class StoredCheck(Struct, frozen=True):
-    """The check of a stored run before it is continued or merged: its notes, and rows that are not as recorded."""
+    """The check of a stored run before it is continued or merged: notes, and a difference from the recorded verdict."""
 
     notes: tuple[str, ...] = ()
     difference: VerdictDifference | None = None
@@ -255,7 +255,7 @@ def check_stored_run(run: StoredRun) -> StoredCheck:
 
 
 def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[str, ...]:
-    """Return the notes on a stored run's files. Raises StorageError if its rows are not those that it was judged by.
+    """Return the notes on a stored run's files. Raises StorageError if its rows do not give the recorded verdict.
 
     `may_lack_results` accepts a run that has lost rows, for commands that make them again.
     """

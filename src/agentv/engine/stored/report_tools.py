@@ -39,7 +39,7 @@ def read_details(stored: StoredRun, rows: Sequence[CaseResult]) -> list[RowDetai
 
 
 def report_tools(*, include_trace: bool) -> ReportTools:
-    """Return the tools for report formats; they read from the run folder."""
+    """Return the tools for report formats, which read from the run folder."""
     return ReportTools(partial(export_record, include_trace=include_trace), _rows_of, _details_of, _record_of)
 
 

@@ -73,7 +73,8 @@ def _judge_calls(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, floa
 
 
 Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
-"""Finish missing or edited rows; repeat chosen rows; score stored answers again; only count."""
+"""`resume` completes missing or edited rows, `retry` repeats chosen rows, `rescore` scores stored answers again, and
+`report` only counts."""
 
 
 class ResumePlan(Struct):
@@ -82,8 +83,8 @@ class ResumePlan(Struct):
     `should_rerun` chooses the rows that a retry repeats. The stored answers of the targets in `fresh` are not
     used. `retired` are the result keys that were removed from the run before, `gone_suites` the suites that the run has
     and the plan lacks. `spent` is what counts against the budget already. `has_every_row` becomes True at the end, if
-    every row of the run that counts has been seen. `rejudges` says that a failing judge ended the work that is
-    continued, so that the answers that it failed to judge are judged again.
+    every row of the run that counts has been seen. If a failing judge had stopped the work, `rejudges` is True: the
+    answers that it failed to judge are judged again.
     """
 
     rows: StoredRows
@@ -137,7 +138,7 @@ class ResumePlan(Struct):
                 recorder.carry(row)
 
     def finish(self, recorder: RunRecorder) -> None:
-        """Remove the results of cases that no longer exist from the run, after all tasks of the plan."""
+        """Report the counts after all tasks of the plan; a resume also removes the results of cases that are gone."""
         gone = [key for key in self.rows.left() if key not in self.retired]
         self.has_every_row = self.purpose == "resume" or not gone
         if self.purpose == "resume":
@@ -236,7 +237,7 @@ def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumeP
 
 
 def was_stopped_by_judge(run: StoredRun) -> bool:
-    """Return True if a failing judge has stopped a run, or its retry or rescore, which is not finished since."""
+    """Return True if a failing judge stopped the latest, unfinished work on a run: itself, a retry or a rescore."""
     is_stopped = False
     for event in run.events():
         if event.type == JUDGE_STOP:
@@ -266,7 +267,7 @@ class RequestedGeneration(Struct, frozen=True):
     """The request to repeat rows of a run (a retry or a rescore), as stored in the run's events.
 
     `only` (`errors`, `failed`, `cases`) and `globs` choose the rows of a retry; `evaluators` is the file of a rescore,
-    relative to the parent of the `.agentv` folder. `rows` is the number of lines of rows before.
+    relative to the parent of the `.agentv` folder. `rows` is the number of result lines before a retry.
     """
 
     purpose: str
@@ -301,8 +302,8 @@ def chosen_rows(
 ) -> Callable[[CaseResult], bool]:
     """Return a filter of the rows that a retry repeats.
 
-    With `before` later lines are left out, which the retry has written; except, with `rejudges`, those that a judge
-    failed to judge.
+    Lines from `before` on were written by the retry itself: they are left out, but with `rejudges` not those that a
+    judge failed to judge.
     """
 
     def is_chosen(row: CaseResult) -> bool:

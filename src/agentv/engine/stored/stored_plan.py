@@ -22,7 +22,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
 
 
-class _Bare(Struct, frozen=True):
+class _CasesWithoutEvaluators(Struct, frozen=True):
     """A suite's cases without evaluators of their own."""
 
     cases: CaseSource
@@ -48,18 +48,19 @@ def with_evaluators_of(
     that it may name files in. Raises EvalFileError with all its problems.
     """
     evaluators = load_run_config(path, specs, allow_paths=allow_paths).evaluators
-    return tuple(replace(item, suite=_judged_by(item.suite, evaluators)) for item in suites)
+    return tuple(replace(item, suite=_with_only_evaluators(item.suite, evaluators)) for item in suites)
 
 
-def _judged_by(suite: EvalSuite, evaluators: tuple[EvaluatorConfig, ...]) -> EvalSuite:
-    return replace(suite, cases=_Bare(suite.cases), evaluators=evaluators, evaluator=None)
+def _with_only_evaluators(suite: EvalSuite, evaluators: tuple[EvaluatorConfig, ...]) -> EvalSuite:
+    return replace(suite, cases=_CasesWithoutEvaluators(suite.cases), evaluators=evaluators, evaluator=None)
 
 
 ChangeInputs = Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]
+"""Returns the suites with other evaluators."""
 
 
 def working_folder(run: RunRecord, home: Path) -> Path:
-    """Return the folder that a run was started in. Raises ConfigError for a run whose files are not known."""
+    """Return the folder that a run was started in. Raises ConfigError if its eval files are not known."""
     log = imported_log(run.plan)
     if log is not None:
         raise ConfigError(f"run {run.run_id} {log.refusal}")
@@ -103,7 +104,7 @@ def load_stored_plan(
     """
     given = run.plan.get("paths")
     paths = tuple(str(path) for path in given) if isinstance(given, list) else ()
-    # The continuation of a run that --fail-fast stopped runs all the rest.
+    # A run that --fail-fast stopped is continued to its end.
     options = replace(stored_options(run.plan), fail_fast=None)
     options = replace(options, allow_paths=tuple(dict.fromkeys((*options.allow_paths, *allow_paths))))
     if ignores_cache:
@@ -114,7 +115,7 @@ def load_stored_plan(
         options = replace(options, judge_failures=judge_failures)
     backend = backend or options.backend
     if change is not None and backend == "ray":
-        raise ConfigError("other evaluators than those of the eval files cannot run on a cluster; add --backend local")
+        raise ConfigError("only the evaluators of the eval files can run on a cluster; add --backend local")
     address = None if backend == "local" else ray_address or options.ray_address
     shared = None if backend == "local" else shared_path or options.shared_path
     options = replace(options, backend=backend, ray_address=address, shared_path=shared)

@@ -1,4 +1,4 @@
-"""The team's store that a run is shared in: as named now, or as recorded in the run."""
+"""The team's store and quota of a run: as named now, or as recorded in the run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,7 +53,7 @@ def recorded_name(option: str | None, store: StoreUrl | None) -> str | None:
 
 
 QUOTA_KEY = "quota"
-"""The key in run.json's `plan` for the quota that `--quota` named, as STORE_KEY."""
+"""The key in run.json's `plan` for the quota that `--quota` named; its value is like that of STORE_KEY."""
 
 
 class NamedQuota(Struct, frozen=True):
@@ -120,7 +120,7 @@ def _password_variable(store: StoreUrl) -> str | None:
 def _hint(store: StoreUrl) -> str:
     variable = _password_variable(store)
     return (
-        "The run is stored there, without the password: set AGENTV_STORE to the complete URL, "
+        "The run records this store without its password: set AGENTV_STORE to the complete URL, "
         f"{f'or {variable}, ' if variable else ''}or name the store with --store; "
         "--store none continues on this machine only"
     )

@@ -15,14 +15,14 @@ from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.run import RunRecord
 
-_CHOOSING = {"case_globs": "--case", "tags": "--tag", "expression": "-k", "sample": "--sample", "only": "--only"}
+_SELECTORS = {"case_globs": "--case", "tags": "--tag", "expression": "-k", "sample": "--sample", "only": "--only"}
 
 LoadSums = Callable[[Path], Mapping[Place, RunSums]]
 """Returns the sums of each suite and target of the run in a folder. Raises OSError if its rows cannot be read."""
 
 
 class WantedPlaces(Struct, frozen=True):
-    """The suites and targets to include; all if none is named. A suite is named by its path, or the end of it."""
+    """The suites and targets to include; all if none is named. A suite is named by its path, or by its end or stem."""
 
     suites: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def refuse_unknown(
 
     `found` are the runs with the wanted suites and targets.
     """
-    runs = [_about(each, each.run) for each in listed if each.run is not None]
+    runs = [_trend_run_of(each, each.run) for each in listed if each.run is not None]
     suites = {name for run in runs for name in run.suites} | {suite for run in found for suite, _ in run.sums}
     targets = {name for run in runs for name in run.targets} | {target for run in found for _, target in run.sums}
     for name in wanted.suites:
@@ -68,13 +68,13 @@ def load_trend_runs(
     `listed` is sorted, oldest first. A run whose run.json cannot be read is left out.
     """
     seen: Counter[Place] = Counter()
-    parts: set[str] = set()
+    merged: set[str] = set()
     found: list[TrendRun] = []
     for each in reversed(listed):
-        if each.run is None or each.run_id in parts:
+        if each.run is None or each.run_id in merged:
             continue
-        run = _about(each, each.run)
-        parts.update(run.parents)
+        run = _trend_run_of(each, each.run)
+        merged.update(run.parents)
         places = [place for suite in run.suites for target in run.targets if wanted.has(place := (suite, target))]
         # A run written by another program may not record its suites and targets: then its rows show them.
         if last is None or not (run.suites and run.targets) or any(seen[place] < last for place in places):
@@ -93,7 +93,7 @@ def _with_sums(run: TrendRun, listed: ListedRun, load_sums: LoadSums, wanted: Wa
     return replace(run, sums={place: each for place, each in sums.items() if wanted.has(place)})
 
 
-def _about(listed: ListedRun, run: RunRecord) -> TrendRun:
+def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
     """Return the contents of run.json that a trend uses."""
     options, git = run.plan.get("options"), run.git or {}
     options = options if isinstance(options, dict) else {}
@@ -122,8 +122,8 @@ def _about(listed: ListedRun, run: RunRecord) -> TrendRun:
 def _selection(options: JsonObject) -> str:
     """Return the options that selected some of the cases or evaluators, as on the command line."""
     arguments = [
-        f"{_CHOOSING[name]} {shlex.quote(str(each))}"
-        for name in _CHOOSING
+        f"{_SELECTORS[name]} {shlex.quote(str(each))}"
+        for name in _SELECTORS
         if (value := options.get(name)) is not None
         for each in (value if isinstance(value, list) else [value])
     ]
