@@ -170,7 +170,7 @@ def test_lines_that_are_not_judged_in_time_are_counted_as_lost(held: Held, caplo
             sampler.offer(line(number))
         assert held.began.wait(10)
     assert (sampler.stats.judged, sampler.stats.lost, sampler.stats.pending) == (0, 3, 0)
-    assert "3 lines were not judged within the 0.2 s of closing" in caplog.text
+    assert "3 lines were not judged within 0.2 s of closing" in caplog.text
     assert not sampler.offer(line(4))
 
 

@@ -219,7 +219,7 @@ class GenerationSetup(Struct, frozen=True):
 
 
 async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -> list[Generated[T]]:
-    """Return the results of all tasks, in their order. A failed call of the target is the result of its task.
+    """Return the results of all tasks, in their order. A failed call is in the result of its task.
 
     Raises ProviderError if the target's healthcheck fails.
     """

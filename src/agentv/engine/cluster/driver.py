@@ -92,7 +92,7 @@ class Node(Protocol):
 
     @property
     def resources(self) -> Mapping[str, float]:
-        """What the machine has, by name: `CPU`, `GPU` and names that its cluster defines."""
+        """The resources of the machine, by name: `CPU`, `GPU` and those that its cluster defines."""
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -272,7 +272,7 @@ class Cluster:
         self._watchers: list[Callable[[], None]] = []
 
     def slots(self, target: ResolvedTarget) -> int:
-        """Return the number of concurrent rows of a target on all nodes that take rows now."""
+        """Return how many rows of a target all present nodes take together."""
         most = self._most_rows(target)
         return sum(session.slots(target, most=most) for session in self._sessions)
 

@@ -393,7 +393,7 @@ class NodeWork:
             self._sent_answers.pop(key, None)
 
     def _store(self, key: ResultKey, result: CaseResult) -> None:
-        """Store a result on this node, or send it: if the budget refused its call, or if its answer was sent."""
+        """Store a result on this node; send one whose call the budget refused, or whose answer was sent."""
         is_refused = result.error is not None and result.error.kind == "budget"
         if self._segments is None or is_refused or key in self._sent_answers:
             if is_refused:

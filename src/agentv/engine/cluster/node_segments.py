@@ -1,7 +1,7 @@
 """The answers and results of a node, gathered on its disk and stored as segments beside those of the run.
 
-Answers are uploaded and listed first: a result names the number of its answer's line, which is known only when the
-answer is listed. A row counts when its result is listed; unlisted rows of a lost node are run again.
+Answers are uploaded and listed first: a result names the number of its answer's line, which is known only when
+the answer is listed. A row counts when its result is listed; unlisted rows of a lost node are run again.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.segment import UploadedSegment
 
 MOST_UNLISTED = 5_000
-"""The maximum number of finished rows of one node that are not listed: at that number it gets no more."""
+"""The maximum number of finished rows of one node that are not listed; then it gets no more rows."""
 _ROOT = Path("/")
 _ANSWERS, _RESULTS = "answers.jsonl", "results.jsonl"
 
@@ -127,7 +127,7 @@ def slim_answer(answer: Answer) -> bytes:
 
 
 def slim_line(result: CaseResult, *, whole: bool) -> bytes:
-    """Return the line of a result, without parts that the driver neither counts nor shows unless `whole`."""
+    """Return the line of a result; unless `whole`, without parts that the driver does not count or show."""
     if whole:
         return encode(result_line(result))
     small = replace(

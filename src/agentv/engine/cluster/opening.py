@@ -94,7 +94,7 @@ async def reached(plan: RunPlan) -> AsyncIterator[None]:
 
 
 def check_segments(plan: RunPlan) -> None:
-    """Raise ConfigError for segments in a folder of this machine, which other machines cannot reach."""
+    """Raise ConfigError for segments at a relative path, which nodes with a copy of the project cannot reach."""
     url = plan.options.segments
     if url is not None and is_relative(url):
         raise ConfigError(

@@ -84,7 +84,7 @@ class RayQuota:
         options = _ACTOR_OPTIONS | {"name": _name(self._run_id, account), "scheduling_strategy": here}
         try:
             self._folder.mkdir(exist_ok=True)
-            if account.startswith(BUDGET_ACCOUNT):
+            if account.startswith(BUDGET_ACCOUNT):  # the answers record what was spent
                 journal.unlink(missing_ok=True)
             self._accounts[account] = ActorQuota(ray.remote(QuotaActor).options(**options).remote(str(journal)))
         except (RayError, ValueError, OSError) as error:

@@ -142,7 +142,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
     def load(cls, path: str | os.PathLike[str], *, specs: Specs | None = None, allow_paths: Sequence[str] = ()) -> Self:
         """Read a configuration from a YAML or JSON file. Raises EvalFileError with every problem and its line.
 
-        `allow_paths` are folders outside of the project that it may name files in.
+        `allow_paths` are folders outside of the project, in which the file may name other files.
         """
         file = Path(path)
         folder = file.resolve().parent

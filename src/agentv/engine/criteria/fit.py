@@ -228,7 +228,7 @@ def _kind(result: EvaluatorResult) -> FailureKind:
 
 
 def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
-    """Return the cost of judges in dollars, or None if a price is not known."""
+    """Return the cost of judges in dollars; None if there is none, or a price is not known."""
     costs = [result.cost_usd for result in results if result.cost_usd is not None]
     unknown = any(result.usage is not None and result.cost_usd is None for result in results)
     unknown = unknown or any(map(has_unpriced_call, results))
@@ -240,8 +240,8 @@ def _unscored_criteria(
 ) -> Iterator[tuple[int, WeighedResult, EvaluationRunError]]:
     """Yield an error for each unscored criterion that belongs to no evaluator in particular.
 
-    It was left to the evaluators whose criteria are not known in advance, and none of them scored it. Each comes with
-    the position of the first evaluator to blame.
+    Such a criterion was left to the evaluators whose criteria are not known in advance, but none scored it. An error
+    comes with the position of the first evaluator to blame.
     """
     candidates = [place for place, fitted in enumerate(plan.evaluators) if fitted.scores is None]
     if any(results[place].status == "skipped" for place in candidates):

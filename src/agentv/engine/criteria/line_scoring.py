@@ -183,7 +183,7 @@ class LineScoring(Struct):
     async def _judged(self, line: ReadLine) -> JudgedLine | None:
         """Return a line's judgement; a failure if the line cannot be read or does not fit the configuration.
 
-        None for a part of a longer trace, which is counted, and for a line that is stored already.
+        None for a part of a longer trace, which is counted, for a stored line, and when the budget is spent.
         """
         if self.done is not None and not self.done.add(source_of(line.file, line.number, line.part)):
             return None
@@ -220,7 +220,7 @@ class LineScoring(Struct):
         )
 
     async def _judged_again(self, stored: StoredAnswer) -> JudgedLine | None:
-        """Return the judgement of a stored answer; None, after its row is counted, if nothing has changed."""
+        """Return the judgement of a stored answer; None, with its row counted, if unchanged or out of budget."""
         row, given = stored.row, stored.given
         line = JudgedLine(
             row.file,
@@ -252,7 +252,7 @@ class LineScoring(Struct):
         return replace(line, timestamp=made.result.timestamp, judged=made.result, evaluators=made.evaluators)
 
     def count(self, row: CaseResult) -> None:
-        """Count a row that is saved already."""
+        """Count a new row that a caller has saved."""
         self._count(row, has_trials=False)
 
     def carry(self, row: CaseResult) -> None:

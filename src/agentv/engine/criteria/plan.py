@@ -358,7 +358,7 @@ def _copied(value: Any) -> Any:
 def config_snapshot(
     config: EvaluationRunConfig, plan: CriteriaPlan, criteria: Sequence[EvaluationCriteria]
 ) -> JsonObject:
-    """Return the PRD's four keys, and under `config` a dict that `EvaluationRunConfig.from_dict` reads."""
+    """Return the PRD's four keys, the version, and under `config` a dict for `EvaluationRunConfig.from_dict`."""
     return {
         "evaluatorTypes": list(dict.fromkeys(each.config.type for each in plan.selected)),
         "criteriaNames": [criterion.name for criterion in criteria],

@@ -204,7 +204,7 @@ class Sampler:
         self._log_drops()
         lost = self._lost + self._in_work
         if lost:
-            log.error("sampler: %d lines were not judged within the %g s of closing", lost, self._flush_s)
+            log.error("sampler: %d lines were not judged within %g s of closing", lost, self._flush_s)
 
     def __enter__(self) -> Self:
         """Start the sampler."""
@@ -229,7 +229,7 @@ class Sampler:
         await asyncio.to_thread(self.close)
 
     def _usual_place(self, line: OfferedLine) -> int | None:
-        """Return the place of a dict with a text as its sampling key, as most lines are; None for any other line.
+        """Return the sampling place of a dict whose key is an ASCII text, as most lines are; None for any other line.
 
         This takes a third of the time of `_taken` (bench/).
         """
@@ -407,8 +407,8 @@ _Taken: TypeAlias = tuple[int, bytes | EvaluationInput]
 class _YieldingSelector(selectors.DefaultSelector):
     """Releases the interpreter before it looks for events, for long enough that a waiting thread gets it.
 
-    A poll that returns at once takes the interpreter back before the service's thread has woken up: its callbacks
-    would wait for several steps of judging (bench/).
+    A poll that returns at once takes the interpreter back before the service's thread has woken up: callbacks of
+    the service would wait for several steps of judging (bench/).
     """
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:

@@ -141,7 +141,10 @@ class ScoredRun(Struct):
         return self.trials.repeats or len(self.targets) > 1
 
     def place(self, given: EvaluationInput, target: str, source: str) -> ResultKey:
-        """Return the result key of an answer of `target`: the next trial of its case. `source` is as in `log:2`."""
+        """Return the result key of an answer of `target`: of its unjudged stored answer, else of the case's next trial.
+
+        `source` is the place of its line, such as `log.jsonl:2`.
+        """
         if source in self.unjudged:
             return self.unjudged[source].slot
         _ = self.store  # opened before trials are counted, because it may continue a run
@@ -205,7 +208,7 @@ def score_keys(answer: str, expectation: str, setup: JudgingSetup) -> dict[str, 
 
 
 def target_of_file(file: str) -> str:
-    """Return the name of the target whose answers a file has: the file's, without its endings."""
+    """Return the name of a file without its endings, for the target whose answers are in it; `stdin` for `-`."""
     name = Path(file).name
     for ending in (".gz", ".jsonl", ".json", ".ndjson", ".log"):
         name = name.removesuffix(ending) or name
@@ -314,7 +317,7 @@ def input_of(case: CaseRecord | None, answer: Answer) -> EvaluationInput:
 class ScoredPlan(Struct, frozen=True):
     """The description of a run of given answers, for run.json.
 
-    `reading` says how its lines were read, so that the run can be resumed; empty for answers from Python. `folder` is
+    `reading` is how its lines were read, so that the run can be resumed; empty for answers from Python. `folder` is
     the working folder, `home` the `.agentv` folder.
     """
 

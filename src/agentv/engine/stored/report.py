@@ -205,8 +205,8 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
 
     Callers that iterate over the rows anyway pass them as `rows`.
 
-    If a different verdict was recorded for the rows up to then, the verdict is INCOMPLETE (exit code 3) and quotes
-    both. Raises StorageError for a row that cannot be read, and for one that is stored twice.
+    If the run recorded a different verdict, the verdict is INCOMPLETE (exit code 3) and quotes both; rows appended
+    since are left out of this comparison. Raises StorageError for a row that cannot be read or is stored twice.
     """
     judging = _load_judging(run)
     counts = judging.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())

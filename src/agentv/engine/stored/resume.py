@@ -302,8 +302,8 @@ def chosen_rows(
 ) -> Callable[[CaseResult], bool]:
     """Return a filter of the rows that a retry repeats.
 
-    Lines from `before` on were written by the retry itself: they are left out, but with `rejudges` not those that a
-    judge failed to judge.
+    Rows from line `before` on, which the retry itself has written, are left out; `rejudges` includes those among them
+    that a judge failed to judge.
     """
 
     def is_chosen(row: CaseResult) -> bool:

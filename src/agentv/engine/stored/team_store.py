@@ -48,7 +48,7 @@ def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[
 
 
 def recorded_name(option: str | None, store: StoreUrl | None) -> str | None:
-    """Return what a run records about its team's store: the URL without password, `none`, or nothing."""
+    """Return what a run records about its team's store: the URL without password, `none`, or None."""
     return (NO_STORE if option == NO_STORE else None) if store is None else store.public
 
 
