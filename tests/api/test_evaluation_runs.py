@@ -84,3 +84,19 @@ def test_a_named_run_is_continued_by_its_own_configuration_only(home: Path) -> N
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert [[row.slot.trial for row in run.results()] for run in runs(home)] == [[0, 1], [0]]
+
+
+def test_an_unreadable_named_run_is_noted_in_the_new_run(home: Path) -> None:
+    program = (
+        "from agentv import *\n"
+        f"config = EvaluationRunConfig(evaluators={CONFIG!r})\n"
+        "run_evaluation_sync(EvaluationInput('Wait.', prompt='Where?'), config, store='runs', name='shop')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    (broken,) = runs(home)
+    (broken.folder / "results.jsonl").write_text('{"broken\n')
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert len(runs(home)) == 2
+    new = next(run for run in runs(home) if run.run_id != broken.run_id)
+    (reported,) = (event for event in new.events() if event.type == "reported")
+    assert f"run {broken.run_id} of the same name is not continued: " in str(reported.fields["notes"])

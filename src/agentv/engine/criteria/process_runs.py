@@ -120,9 +120,12 @@ class ProcessRun:
         """Open the run of this name, or a new one."""
         found = None if self._name is None else self._find(self._name)
         if found is not None:
-            with suppress(StorageError):  # another process writes it
+            try:
                 store = reopen_store(found, clock=self._clock)
                 self._remember(StoredRun(found))
+            except StorageError as error:  # another process writes it, or it cannot be read
+                self._scoring.notes[f"run {found.name} of the same name is not continued: {error}"] = None
+            else:
                 return store
         run_id = new_run_id(self._clock, random.SystemRandom())
         return RunFolder(runs_folder(self._home), run_id, clock=self._clock)
