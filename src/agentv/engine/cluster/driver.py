@@ -587,7 +587,7 @@ class Cluster:
         self._begin_in(self._listings, self._list(session, line, leased))
 
     async def _list(self, session: NodeSession, line: SegmentLine, leased: Mapping[ResultKey, LeasedRow]) -> None:
-        """List a segment, record its rows, and tell the node the number of its first line."""
+        """List a segment, record its rows, and pass the number of its first line to the node."""
         try:
             first = await self._listed(line.segment)
             if first is None:  # the node sends the rows themselves

@@ -142,7 +142,7 @@ def _name(run_id: str, account: str) -> str:
 
 
 def _is_empty(request: QuotaRequest) -> bool:
-    """Return True for a request that asks for nothing and reports no use."""
+    """Return True for a request for nothing that reports no use."""
     has_used = any(use.used != Amounts() for use in request.uses)
     return request.least == Amounts() and not has_used and not request.hold_s
 

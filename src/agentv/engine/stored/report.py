@@ -70,7 +70,7 @@ class StoredVerdict(Struct, frozen=True):
     recorded: RecordedReport | None = None
     order: PlanOrder = PlanOrder()
     reason: str | None = None
-    """Why the run did not finish, if its plan says so."""
+    """Why the run did not finish, if its plan records it."""
     are_given: bool = False
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
