@@ -425,7 +425,7 @@ class LineScoring(Struct):
         )
 
 
-_DEFAULT_GATE = "by default every line must pass; --gate none or `gates: none` turns this gate off"
+_DEFAULT_GATE = "by default every line must pass; --gate none or `gates: none`: no gate"
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:
