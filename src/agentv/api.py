@@ -21,7 +21,7 @@ from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.run import cluster_reached, run_plan
+from agentv.engine.running.run import connect_to_cluster, run_plan
 from agentv.engine.running.run_stores import make_store, open_quota
 from agentv.engine.stored.report_tools import SavedReports
 from agentv.engine.stored.team_store import named_quota, named_store, recorded_name, secrets_of_store
@@ -60,7 +60,7 @@ class _Rows(Struct):
 
 
 class _Destination(Struct, frozen=True):
-    """The destination of a run: a `.agentv` folder, the team's database, or both. `quota` is that of its calls."""
+    """Where a run is stored (a `.agentv` folder, the team's database, or both), and the URL of its shared quota."""
 
     folder: str | os.PathLike[str] | None = None
     store: str | None = None
@@ -85,12 +85,12 @@ def evaluate(
     `source` is an eval file or folder, an EvalSuite, or EvalCases. The answers come from `target` (a name, a
     TargetConfig or a Provider) or from `task`, a function that takes a ProviderRequest and returns the answer, or the
     agent object of a framework. `evaluators` (configs, objects, functions of the context) replace the suite's; a case
-    with evaluators of its own uses those. `judge` is the model behind model judges. `folder` is the `.agentv` folder to
+    with its own evaluators uses those. `judge` is the model behind model judges. `folder` is the `.agentv` folder to
     store the run in: by default the nearest one for an eval file, and none (memory only) for cases given as objects.
-    `store` is the URL of a team's store (`postgresql://…`) to store the run in as well; it also needs a folder, and is
-    never read from an environment variable. `quota` is the URL of the database in which rate limits are shared with
-    other runs; by default `store`, and "none" shares none. `options` are the fields of RunOptions: `workers=4`,
-    `trials=3`, `gates=("mean >= 0.8",)`.
+    `store` is the URL of a team's store (`postgresql://…`) to store the run in as well as in a folder; it is never read
+    from an environment variable. `quota` is the URL of the database through which runs share rate limits: by default
+    that of `store`; "none" turns sharing off. `options` are the fields of RunOptions: `workers=4`, `trials=3`,
+    `gates=("mean >= 0.8",)`.
 
     Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.
 
@@ -123,7 +123,7 @@ async def evaluate_async(
     observers: Sequence[Observer] = (),
     **options: Unpack[RunKeywords],
 ) -> RunReport:
-    """Do the same as `evaluate`, inside a running event loop; takes the same arguments."""
+    """Do the same as `evaluate`, as a coroutine with the same arguments."""
     given = Given(target, task, judge, evaluators)
     return await _evaluate(
         source,
@@ -159,7 +159,7 @@ async def _evaluate(
     async with AsyncExitStack() as watching:
         for observer in observers:
             watching.callback(observer.close)
-        await watching.enter_async_context(cluster_reached(plan))
+        await watching.enter_async_context(connect_to_cluster(plan))
         store = make_store(plan, clock=clock, on_disk=is_stored, store_url=store_url)
         report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng, quota=quota)
     return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports))
@@ -174,12 +174,12 @@ async def run_evaluation(
 ) -> AggregatedEvaluationResult:
     """Judge an existing answer by named criteria, and store the judgement if the configuration names a store.
 
-    Both may be dicts, with the keys of `EvaluationInput` and of a configuration file (`EvaluationRunConfig.from_dict`).
-    `store="runs"` stores it in a run as well, which `agentv compare`, `report` and other commands take: one for each
-    configuration of a process. With a `name`, the run of that name by an equal configuration is continued. A judgement
-    that could not be stored is in `run_errors`.
+    `input` may be a dict with the keys of `EvaluationInput`, `config` one with the keys of a configuration file
+    (`EvaluationRunConfig.from_dict`). `store="runs"` also stores the judgement in a run, for `agentv compare`, `report`
+    and other commands: the process has one such run for each configuration, or, with a `name`, one that all equal
+    configurations share. If the judgement cannot be stored, `run_errors` says so.
 
-    Use one configuration for many answers: it is read and checked once. To keep connections to judges open between
+    Reuse one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
     anything runs; failures of evaluators, judges and stores are in the result's `run_errors`.
 
@@ -199,9 +199,12 @@ async def run_evaluation(
     if store is None and name is None:
         return await _runner_of(settings).run(given)
     if store != "runs":
-        raise ConfigError(f"store={store!r}: must be 'runs'")
+        needed = "`name` needs store='runs'" if store is None else f"`store` must be 'runs', not {store!r}"
+        raise ConfigError(needed)
     if name is None and settings is not config:
-        raise ConfigError("store='runs' needs a `name`, or one EvaluationRunConfig for all answers of a run")
+        raise ConfigError(
+            "store='runs' needs a `name`, or an EvaluationRunConfig that is reused for all answers of the run"
+        )
     made = await _runner_of(settings).judge(given)
     try:
         await asyncio.to_thread(_run_of(settings, name).add, made)
@@ -223,7 +226,7 @@ def run_evaluation_sync(
 
 
 def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
-    """Return the run that a configuration's judgements are stored in: one for each process, or for each name in it."""
+    """Return the run that a configuration's judgements are stored in: one per process, or per process and name."""
     from agentv.engine.criteria.process_runs import ProcessRun, named_run  # noqa: PLC0415 - only for stored judgements
 
     key = f"_run {os.getpid()} {name!r}"
@@ -262,10 +265,10 @@ def load_suite(
 ) -> EvalSuite:
     """Read one eval file. Raises EvalFileError with all of its problems.
 
-    The files that it names must lie inside the project, or in one of the folders `allow_paths`. `variables` win over
-    those of the file.
+    Files named in it must lie inside the project or in one of the folders `allow_paths`. `variables` override those of
+    the file.
 
-    `specs` are the evaluators and providers that it may name. The default: the built-in ones, those of installed
+    `specs` are the evaluators and providers that the file may name: by default the built-in ones, those of installed
     packages, and the `plugins:` of the nearest `.agentv.yaml`, which are imported.
     """
     file = Path(path)
@@ -274,9 +277,9 @@ def load_suite(
 
 
 def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) -> tuple[TargetConfig, ...]:
-    """Read a targets file, references unexpanded. Raises EvalFileError with all of its problems.
+    """Read a targets file; `${{ NAME }}` references stay as written. Raises EvalFileError with all of its problems.
 
-    Files of AgentV 1.5 to 4.42 are translated. A target that another one uses by `use_target` is listed twice.
+    Files of AgentV 1.5 to 4.42 are translated. An entry with `use_target` gets the settings of the target it names.
     """
     file = Path(path)
     env = load_env(file.resolve().parent, os.environ)
@@ -300,7 +303,7 @@ def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
         with runner:
             try:
                 outcome.append(runner.run(work))
-            except BaseException as error:  # noqa: BLE001 - handed on to the thread that waits
+            except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
                 outcome.append(error)
 
     thread = threading.Thread(target=run, name="agentv-evaluate")

@@ -74,6 +74,12 @@ def test_an_unknown_store_is_refused() -> None:
         run_evaluation_sync(EvaluationInput("a"), config, store="files")  # type: ignore[arg-type]
 
 
+def test_a_name_without_a_store_is_refused() -> None:
+    config = EvaluationRunConfig(evaluators=CONFIG)
+    with pytest.raises(ConfigError, match="`name` needs store='runs'"):
+        run_evaluation_sync(EvaluationInput("a"), config, name="shop")
+
+
 def test_a_named_run_is_continued_by_its_own_configuration_only(home: Path) -> None:
     for value in ("please", "thanks", "please"):
         program = (

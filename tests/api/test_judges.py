@@ -197,7 +197,7 @@ def test_a_client_that_fails_is_a_judge_error() -> None:
     ("judge", "message"),
     [
         (3, "judge= takes a target's name, provider:model, .* a function, or a client of OpenAI or Anthropic; got int"),
-        ({"model": "gpt-4o-mini"}, "needs a `provider`, such as openai:gpt-4o-mini"),
+        ({"model": "gpt-4o-mini"}, "needs a `provider`, such as openai, "),
         ({"provider": "opena"}, "Did you mean 'openai'"),
         ({"client": object()}, "takes clients of OpenAI and Anthropic; got object"),
         ("opnai:gpt-4o-mini", "no target named 'opnai:gpt-4o-mini'.*provider:model, such as openai:gpt-4o-mini"),

@@ -90,6 +90,10 @@ OPTIONS = [
     ("seed", [1], "seed must be a whole number, not [1]"),
     ("budget_usd", "x", "budget_usd must be a number, not 'x'"),
     ("baseline", 7, "baseline must be a string, not 7"),
+    ("ray_address", 7, "ray_address must be a string, not 7"),
+    ("shared_path", 7, "shared_path must be a string, not 7"),
+    ("max_errors", None, "max_errors must be a whole number, not None"),
+    ("seed", None, "seed must be a whole number, not None"),
     ("no_such", 1, "unknown option 'no_such'"),
 ]
 

@@ -240,7 +240,7 @@ def test_a_store_url_without_a_store_for_runs_behind_it_is_reported_without_its_
     assert (code, "unknown store 'mysql'" in err, "postgres" in err) == (4, True, True)
     assert "secret-pw" not in err
     code, _, err = call("run", "suite.yaml", "--store", "json_file://ann:secret-pw@host/db")
-    assert (code, "store 'json_file' keeps judgements, not runs; stores for runs: postgres" in err) == (4, True)
+    assert (code, "store 'json_file' is for judgements, not for runs; stores for runs: postgres" in err) == (4, True)
     assert "secret-pw" not in err
 
 

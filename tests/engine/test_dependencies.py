@@ -66,7 +66,7 @@ def test_an_error_blocks_the_cases_that_depend_on_it_unless_they_say_run() -> No
     error = rows["skipped"]["error"]
     assert (error["kind"], error["message"]) == (
         "dependency",
-        "skipped: 'broken' ended with an error, and this case depends on it",
+        "skipped: this case depends on 'broken', which ended with an error",
     )
     assert sorted(set(Path("order.txt").read_text().split())) == ["broken", "runs"]
 

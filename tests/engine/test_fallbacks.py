@@ -50,7 +50,7 @@ def test_the_next_target_answers_and_the_row_says_which(run: Callable[..., RunRe
     assert (row.status, row.target, row.answered_by, row.candidate_answer) == ("pass", "first", "third", "hi")
     assert answer(report)["answered_by"] == "third"
     assert [call["kind"] for call in answer(report)["calls"]] == ["server_error", "server_error", "ok"]
-    assert "target 'first': its fallback 'third' answered cases in which it failed" in report.notes
+    assert "target 'first': it failed on cases that its fallback 'third' answered" in report.notes
 
 
 def test_a_target_that_answers_needs_no_fallback(run: Callable[..., RunReport]) -> None:
@@ -106,7 +106,7 @@ def test_a_batch_has_no_fallbacks_and_the_run_says_so(run: Callable[..., RunRepo
         "name: second, provider: mock, response: hi",
     )
 
-    assert "target 'first' answers in batches, which have no fallbacks" in report.notes
+    assert "target 'first' answers in batches, which do not use its fallback_targets" in report.notes
 
 
 def test_a_fallback_needs_a_price_under_a_budget(run: Callable[..., RunReport]) -> None:

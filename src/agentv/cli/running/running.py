@@ -21,7 +21,7 @@ from agentv.cli.terminal import broken_pipe_error, command_stream
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
-from agentv.engine.running.run import cluster_reached, run_plan
+from agentv.engine.running.run import connect_to_cluster, run_plan
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.progress.json_lines import JsonLines, ToRecord
@@ -224,7 +224,7 @@ async def _run_with_signals(
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or SIGHUP stops cleanly, the second kills all children and exits at once."""
     stop = StopSignal()
-    async with cluster_reached(plan):
+    async with connect_to_cluster(plan):
         store, resume_plan = open_store(clock)
         with stopping_on_signals(stop, cleanup=cleanup):
             return await run_plan(

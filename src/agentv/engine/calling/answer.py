@@ -31,15 +31,15 @@ from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
 OnLogLine = Callable[[str, str], None]
-"""Shows a line of the log of the call of a target, which is named first."""
+"""Shows a line of the log of a call; takes the name of the target, and the line."""
 
 
 class CallOutcome(Struct, frozen=True):
     """The outcome of one call of a target, all attempts together: its response or its failure.
 
-    `calls` are the attempts. `answered_by` is the fallback target that responded in place of the target. Only when the
-    call failed, `usage` and `cost_usd` are what they spent, and `partial` is what the target said before.
-    `lost_usd` is the cost of the targets that failed before a fallback responded, None if it is not known.
+    `calls` are the attempts. If the call failed, `usage` and `cost_usd` are what they spent, and `partial` is the
+    incomplete response. `answered_by` is the fallback that responded in place of the target, and `lost_usd` the cost
+    of the targets that failed before it, None if that is not known.
     """
 
     result: ProviderResponse | Failure
@@ -119,7 +119,7 @@ async def call_with_fallbacks(
 ) -> CallOutcome:
     """Call a target, then its `fallback_targets` until one responds; each has the time limit of the case.
 
-    Fallbacks of fallbacks are not called. `before_repeat` prepares another attempt or target.
+    Fallbacks of fallbacks are not called. `before_repeat` is awaited before each further attempt or target.
     """
     outcome = await call_target(
         prepared,
@@ -143,7 +143,7 @@ async def call_with_fallbacks(
             on_log_line=on_log_line,
             before_repeat=before_repeat,
         )
-        outcome = _joined(outcome, fallback, name)
+        outcome = _outcome_of_fallback(outcome, fallback, name)
     return outcome
 
 
@@ -157,7 +157,7 @@ def _prepared_for(prepared: PreparedCase, target: ResolvedTarget, runtime: Runti
     )
 
 
-def _joined(first: CallOutcome, second: CallOutcome, name: str) -> CallOutcome:
+def _outcome_of_fallback(first: CallOutcome, second: CallOutcome, name: str) -> CallOutcome:
     """Return the outcome of a fallback, with the attempts, usage and cost of the failed targets before it."""
     calls, response = (*first.calls, *second.calls), second.result
     if isinstance(response, Failure):
@@ -183,7 +183,7 @@ def _joined(first: CallOutcome, second: CallOutcome, name: str) -> CallOutcome:
 
 
 def _total_cost(*spent: tuple[Usage | None, float | None]) -> float | None:
-    """Return the sum of costs; None if none is known, or that of a known usage is not."""
+    """Return the sum of the costs; None if no call has one, or if a call with usage has none."""
     costs = [cost for usage, cost in spent if usage is not None or cost is not None]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if costs and len(known) == len(costs) else None
@@ -197,7 +197,7 @@ def make_answer(
     counts_attempts: bool,
     workspace: JsonObject | None = None,
 ) -> Answer:
-    """Return the answer made of an outcome and the contents of its workspace, cleaned so that it can be stored."""
+    """Return the answer of an outcome, cleaned so that it can be stored. `workspace` is the record of its workspace."""
     result = _with_read_messages(outcome.result)
     text: object = "" if isinstance(result, Failure) else result.text
     if not isinstance(text, str):
@@ -213,7 +213,9 @@ def make_answer(
     request = result.request or request_to_json(prepared.request)
     response, request, workspace = cleaner.clean_all(result, request, workspace)
     answer = replace(
-        _begun(prepared, outcome, attempt, calls=response.calls, workspace=workspace, is_repaired=cleaner.repaired),
+        _answer_without_response(
+            prepared, outcome, attempt, calls=response.calls, workspace=workspace, is_repaired=cleaner.repaired
+        ),
         text=response.text,
         reasoning=response.reasoning,
         output_messages=response.output_messages,
@@ -238,7 +240,7 @@ def make_answer(
     return replace(answer, duration_ms=source.duration_ms, billed_usd=outcome.lost_usd, cached=_source_to_json(source))
 
 
-def _begun(
+def _answer_without_response(
     prepared: PreparedCase,
     outcome: CallOutcome,
     attempt: int,
@@ -247,9 +249,9 @@ def _begun(
     workspace: JsonObject | None,
     is_repaired: bool,
 ) -> Answer:
-    """Return an answer without what the target said.
+    """Return an answer without the fields of the response, which the caller adds.
 
-    A call with the fields of both would have so many keywords that it goes through a dict (bench/echo_cases.py).
+    One call with all keywords would go through a dict, which takes longer (bench/echo_cases.py).
     """
     return Answer(
         slot=prepared.result_key,
@@ -267,7 +269,7 @@ def _begun(
 
 
 def _with_read_messages(result: ProviderResponse | Failure) -> ProviderResponse | Failure:
-    """Return a response whose messages are Message objects: a plug-in may return those of its framework."""
+    """Return a response with Message objects in place of a framework's messages; a Failure if they cannot be read."""
     if isinstance(result, Failure) or result.output_messages is None:
         return result
     given: object = result.output_messages
@@ -280,7 +282,7 @@ def _with_read_messages(result: ProviderResponse | Failure) -> ProviderResponse 
 
 
 def _without_thinking(response: ProviderResponse) -> ProviderResponse:
-    """Return a response whose reasoning stands apart from its text."""
+    """Return a response with the reasoning moved out of its text."""
     if response.output_messages is None and "<think" not in response.text:
         return response
     text, thoughts = split_thinking(response.text)
@@ -296,7 +298,7 @@ def _failed_answer(
     error, calls, workspace, said = cleaned
     known = said or ProviderResponse("")
     return replace(
-        _begun(prepared, outcome, attempt, calls=calls, workspace=workspace, is_repaired=is_repaired),
+        _answer_without_response(prepared, outcome, attempt, calls=calls, workspace=workspace, is_repaired=is_repaired),
         usage=outcome.usage,
         cost_usd=outcome.cost_usd,
         billed_usd=outcome.cost_usd,
@@ -313,7 +315,7 @@ def _failed_answer(
 
 
 def _readable(said: ProviderResponse | None) -> ProviderResponse | None:
-    """Return what a target said before it failed, with reasoning apart and without messages that cannot be read."""
+    """Return an incomplete response with the reasoning moved out of its text, and without unreadable messages."""
     if said is None:
         return None
     text: object = said.text
@@ -358,14 +360,14 @@ def request_to_json(request: ProviderRequest) -> JsonObject:
 
 
 CallTurn = Callable[[int, Sequence[Answer]], Awaitable[Answer]]
-"""Calls the target with a turn, by its number from 1, after its answers to the turns before."""
+"""Calls the target for a turn; takes its number, from 1, and the answers to the turns before it."""
 
 IsLastTurn = Callable[[int, Sequence[Answer]], Awaitable[bool]]
-"""Says whether the conversation ends with a turn, by its number and all answers until then."""
+"""Returns True if a turn ends the conversation; takes its number and all answers so far."""
 
 
 async def hold_conversation(prepared: PreparedCase, call: CallTurn, is_last: IsLastTurn) -> Answer:
-    """Return the answers to all turns as one; a turn that failed makes it a failure, and is the last one."""
+    """Call the target turn by turn and return its answers as one. A failed turn ends the conversation, and fails it."""
     answers: list[Answer] = []
     for number in range(1, len(prepared.case.turns) + 1):
         answers.append(await call(number, tuple(answers)))
@@ -375,14 +377,14 @@ async def hold_conversation(prepared: PreparedCase, call: CallTurn, is_last: IsL
 
 
 def joined_answers(prepared: PreparedCase, answers: Sequence[Answer]) -> Answer:
-    """Return the answers to the first turns of a case as one; the last of them may be a failure, which names its turn.
+    """Join the answers to the first turns of a case into one. If the last one failed, the result is a failed answer.
 
     Its `duration_ms` is the time of the target alone: turns may be judged in between.
     """
     messages: list[Message] = []
     turns: list[AnsweredTurn] = []
     for turn, answer in zip(prepared.case.turns, answers, strict=False):
-        turns.append(_answered(answer, len(messages)))
+        turns.append(_answered_turn(answer, len(messages)))
         said = answer.output_messages if answer.partial is None else answer.partial.output_messages
         messages += (turn.input, *(said or ()), *_text_alone(answer, said or ()))
     first, last = answers[0], answers[-1]
@@ -395,12 +397,12 @@ def joined_answers(prepared: PreparedCase, answers: Sequence[Answer]) -> Answer:
         trace=_trace(answers),
         turns=tuple(turns),
         usage=usage,
-        cost_usd=_sum(answer.cost_usd for answer in answers if _has_spent(answer)),
-        billed_usd=_sum(answer.billed_usd for answer in answers if _has_spent(answer)),
+        cost_usd=_sum_if_all_known(answer.cost_usd for answer in answers if _has_spent(answer)),
+        billed_usd=_sum_if_all_known(answer.billed_usd for answer in answers if _has_spent(answer)),
         estimated=any(answer.estimated for answer in answers),
         started_at=first.started_at,
         first_token_ms=first.first_token_ms,
-        duration_ms=_sum(answer.duration_ms for answer in answers),
+        duration_ms=_sum_if_all_known(answer.duration_ms for answer in answers),
         attempt=max(answer.attempt for answer in answers),
         calls=tuple(call for answer in answers for call in answer.calls),
         cached=first.cached if all(answer.cached is not None for answer in answers) else None,
@@ -408,11 +410,11 @@ def joined_answers(prepared: PreparedCase, answers: Sequence[Answer]) -> Answer:
         answered_by=next((answer.answered_by for answer in answers if answer.answered_by is not None), None),
         repaired=any(answer.repaired for answer in answers),
     )
-    return whole if last.error is None else _failed(whole, len(answers))
+    return whole if last.error is None else _failed_conversation(whole, len(answers))
 
 
-def _failed(whole: Answer, number: int) -> Answer:
-    """Return a conversation that failed in a turn: what was said until then is a partial answer."""
+def _failed_conversation(whole: Answer, number: int) -> Answer:
+    """Return a conversation that failed in turn `number`, with the messages until then as a partial answer."""
     error, said = whole.error, whole.partial or Partial()
     if error is None:
         return whole
@@ -421,7 +423,7 @@ def _failed(whole: Answer, number: int) -> Answer:
     return replace(whole, error=failure, partial=partial, output_messages=None, trace=None, turns=())
 
 
-def _answered(answer: Answer, start: int) -> AnsweredTurn:
+def _answered_turn(answer: Answer, start: int) -> AnsweredTurn:
     return AnsweredTurn(
         text=answer.text,
         start=start,
@@ -442,7 +444,7 @@ def _text_alone(answer: Answer, said: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _trace(answers: Sequence[Answer]) -> tuple[TraceEvent, ...] | None:
-    """Return the traces of all turns; None if a turn has none, so that counts are never of a part."""
+    """Return the traces of all turns as one; None if a turn has none, because counts of some turns would mislead."""
     traces = [answer.trace for answer in answers]
     known = [trace for trace in traces if trace is not None]
     return tuple(event for trace in known for event in trace) if len(known) == len(traces) else None
@@ -452,15 +454,15 @@ def _has_spent(answer: Answer) -> bool:
     return answer.usage is not None or answer.cost_usd is not None
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
-    """Return the sum of numbers; None if there is none, or one of them is not known."""
+def _sum_if_all_known(values: Iterable[float | None]) -> float | None:
+    """Return the sum of `values`; None if there are none, or if one of them is None."""
     listed = list(values)
     known = [value for value in listed if value is not None]
     return math.fsum(known) if known and len(known) == len(listed) else None
 
 
 def answers_by_turn(whole: Answer) -> tuple[Answer, ...]:
-    """Return the answer to each turn of a conversation that was held."""
+    """Split the answer of a conversation into the answers to its turns."""
     return tuple(
         replace(
             whole,

@@ -34,7 +34,7 @@ AnsweredCase: TypeAlias = tuple[PreparedCase, Answer]
 
 
 class Batching(Struct, frozen=True):
-    """The batch calls of one target. `cut` splits tasks into batches; `call` passes the answers of one to `save`.
+    """The batch calls of one target. `cut` splits tasks into batches; `call` sends a batch and saves its answers.
 
     `has_fallback` is False if the target cannot be called case by case.
     """
@@ -45,7 +45,7 @@ class Batching(Struct, frozen=True):
 
 
 def sends_batches(target: ResolvedTarget) -> bool:
-    """Return True if a target is configured for batches; whether it can send them, its provider knows."""
+    """Return True if a target is configured for batches; only its provider knows whether it can send them."""
     return target.provider_batching or getattr(target.settings, "batch_api", False)
 
 
@@ -70,7 +70,7 @@ def _cut(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]
 
 
 def _cut_by_suite(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
-    """Split tasks into batches of one suite, prompt and trial each: answers are matched by case id, unique in one."""
+    """Split tasks into batches within one suite, prompt and trial, where the case id identifies an answer."""
     for _, group in groupby(tasks, key=lambda task: (task.suite.path, result_key_of(task).prompt, task.trial)):
         yield from _cut(size, group)
 
@@ -118,10 +118,10 @@ async def run_batch(
 async def _call_batch(
     batching: Batching, tasks: Sequence[CaseTask], runner: CaseRunner
 ) -> dict[ResultKey, AnsweredCase]:
-    """Call a target with a batch and save every answer on arrival, before any is scored.
+    """Call a target with a batch and save every answer on arrival, before any is scored. Return the saved answers.
 
-    Missing answers and retryable failures are omitted and get single calls. A failed batch is reported as a note of the
-    run and loses no case. Without a fallback to single calls, they are saved as failures.
+    Cases without an answer, or with a retryable failure, are omitted, so that the caller makes single calls for them.
+    If the target cannot make single calls, such cases are saved as failures. A failed batch is reported as a note.
     """
     cases = {
         result_key_of(task): runner.open(task, task.case)
@@ -147,37 +147,39 @@ async def _call_batch(
             else:
                 saved[key] = cases[key], runner.save(cases[key], CallOutcome(answer, started_at, ended_at))
 
-    error = await _error_of(batching.call(list(cases.values()), save))
+    error = await _await_call(batching.call(list(cases.values()), save))
     if error is not None:
         failed = error.failure
         if failed.kind != "budget":  # a used-up budget stops the run
-            runner.note(tasks[0], f"the batch failed ({failed.kind}: {failed.message}); {_rest(batching)}")
+            runner.note(tasks[0], f"the batch failed ({failed.kind}: {failed.message}); {_consequence(batching)}")
         if not batching.has_fallback:
             for key, prepared in cases.items():
                 if key not in saved:
                     said = error.partials.get(prepared.case.id)
-                    saved[key] = prepared, runner.save(prepared, _failed(failed, said, started_at, clock()))
+                    saved[key] = prepared, runner.save(prepared, _failed_outcome(failed, said, started_at, clock()))
         return saved
     if missing := {key: prepared.case.id for key, prepared in cases.items() if key not in saved}:
         why = "; ".join(sorted({failure.message for failure in retryable.values()}))
         names = ", ".join(missing.values())
         runner.note(
             tasks[0],
-            f"the batch has no answer for {names}{f' ({why})' if why else ''}; {_rest(batching)} for these",
+            f"the batch has no answer for {names}{f' ({why})' if why else ''}; {_consequence(batching)} for these",
         )
         if not batching.has_fallback:
             save(dict.fromkeys(missing, Failure("malformed_reply", "the batch has no answer for this case")))
     return saved
 
 
-def _failed(failure: Failure, said: ProviderResponse | None, started_at: datetime, ended_at: datetime) -> CallOutcome:
-    """Return the outcome of one case of a failed batch, with what the target said to it."""
+def _failed_outcome(
+    failure: Failure, said: ProviderResponse | None, started_at: datetime, ended_at: datetime
+) -> CallOutcome:
+    """Return the outcome of one case of a failed batch, with the incomplete response to it."""
     usage, cost_usd = (None, None) if said is None else (said.usage, said.cost_usd)
     return CallOutcome(failure, started_at, ended_at, usage=usage, cost_usd=cost_usd, partial=said)
 
 
-async def _error_of(call: Awaitable[None]) -> ProviderError | None:
-    """Return the failure of a batch call, None if it succeeded."""
+async def _await_call(call: Awaitable[None]) -> ProviderError | None:
+    """Await a batch call and return its failure, or None if it succeeded."""
     try:
         await call
     except ProviderError as error:
@@ -189,6 +191,6 @@ async def _error_of(call: Awaitable[None]) -> ProviderError | None:
     return None
 
 
-def _rest(batching: Batching) -> str:
+def _consequence(batching: Batching) -> str:
     """Return what happens to cases without an answer."""
     return "calling case by case" if batching.has_fallback else "no answer"

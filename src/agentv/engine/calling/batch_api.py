@@ -27,7 +27,7 @@ from agentv.types.usage import Usage
 
 
 class _CacheKeys(Struct, frozen=True):
-    """The cache keys of one request: `request`, and `key`, which also counts its repeats in the run."""
+    """The cache keys of one request: `request` is that of all equal requests, `key` has the number of the repeat."""
 
     request: str
     key: str
@@ -36,8 +36,8 @@ class _CacheKeys(Struct, frozen=True):
 class BatchAnswerCache(Struct):
     """Finds and saves the answers to one batch's requests, by the name of each in the batch.
 
-    Without a cache nothing is found or saved. A request that got no answer may be sent in a call of its own afterwards;
-    its answer is saved under the same key.
+    Without a cache nothing is found or saved. A request that got no answer may be sent in a single call afterwards,
+    whose answer is saved under the same key.
     """
 
     answer_cache: TargetAnswerCache | None
@@ -52,7 +52,7 @@ class BatchAnswerCache(Struct):
             key = await self.answer_cache.key_of(request)
             if key is None:
                 continue
-            repeated = repeated_key(key, self.answer_cache.run.times(key))
+            repeated = repeated_key(key, self.answer_cache.run.count_request(key))
             cached = await self.answer_cache.find(repeated)
             if cached is not None:
                 found[name] = cached
@@ -154,8 +154,8 @@ MOST_IN_BATCH = 10_000
 T = TypeVar("T")
 
 
-class Answers(Struct, frozen=True):
-    """The answers of a batch, by key. If `is_open`, the batch was not fetched and a later run may fetch it."""
+class BatchAnswers(Struct, frozen=True):
+    """The answers of a batch, by answer key. If `is_open`, the batch was not fetched; a later run may fetch it."""
 
     ticket: BatchTicket
     found: Mapping[str, ProviderResponse | Failure]
@@ -212,10 +212,10 @@ class BatchApi(Struct, frozen=True):
 
     async def _resume_open_batch(
         self, remaining: Mapping[str, ProviderRequest], keys: frozenset[str]
-    ) -> Answers | None:
+    ) -> BatchAnswers | None:
         """Return the answers of a batch that an earlier run submitted; None if there is none, or if it is lost.
 
-        Keys that are not `remaining` have an answer from the cache, but may be part of that batch as well.
+        The other `keys` were answered from the cache, but may be part of that batch as well.
         """
         ticket = self.runtime.find_open_batch(self.resilient.target.name, frozenset(remaining), keys)
         if ticket is None:
@@ -229,7 +229,7 @@ class BatchApi(Struct, frozen=True):
             self._note(f"batch {ticket.id} is lost ({error.failure.message}); submitting a new one")
             return None
 
-    async def _submit_batch(self, remaining: Mapping[str, ProviderRequest]) -> Answers:
+    async def _submit_batch(self, remaining: Mapping[str, ProviderRequest]) -> BatchAnswers:
         """Return the answers of a new batch of as many requests as the budget has room for."""
         account = BatchAccount(self.resilient)
         requests = await account.room_for(remaining)
@@ -246,7 +246,7 @@ class BatchApi(Struct, frozen=True):
 
     async def _fetch_answers(
         self, ticket: BatchTicket, requests: Mapping[str, ProviderRequest], reservation: Reservation
-    ) -> Answers:
+    ) -> BatchAnswers:
         """Wait for a batch and fetch it. The event `batch_submitted` lets a later run resume it."""
         self.note("batch_submitted", {"id": ticket.id, "target": self.resilient.target.name, "keys": list(ticket.keys)})
         try:
@@ -259,10 +259,10 @@ class BatchApi(Struct, frozen=True):
                 raise
             message = f"batch {ticket.id} cannot be reached: {error.failure.message}; repeat the run to resume it"
             failure = replace(error.failure, message=message, http_status=None, retryable=False)
-            return Answers(ticket, dict.fromkeys(requests, failure), is_open=True)
+            return BatchAnswers(ticket, dict.fromkeys(requests, failure), is_open=True)
         priced = {key: self.resilient.priced(found[key], in_batch=True) for key in requests if key in found}
         reservation.settle(priced)
-        return Answers(ticket, priced)
+        return BatchAnswers(ticket, priced)
 
     async def _wait(self, ticket: BatchTicket) -> None:
         """Poll at growing intervals until the batch has ended."""

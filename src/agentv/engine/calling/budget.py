@@ -51,7 +51,7 @@ class BudgetStop(Struct, frozen=True):
 
 
 class Spent(Struct):
-    """The cost of a run before it is resumed, in dollars. `max_call_cost_by_target` likewise."""
+    """The cost of a run before it was resumed, in dollars: the sum, and the most expensive call of each target."""
 
     usd: float = 0.0
     max_call_cost_by_target: dict[str, float] = field(default_factory=dict)
@@ -77,11 +77,10 @@ class Spent(Struct):
 class Budget(Struct):
     """The budget of one run, in dollars. `on_stop` is called once, when a call no longer fits.
 
-    `max_call_cost_by_target`, in dollars, is known from earlier processes of the run. A budget with a `name` is shared
-    with all runs that lease from the same quota, over `client`.
+    `max_call_cost_by_target`, in dollars, is known from earlier processes of the run. A budget with a `name` is shared,
+    through `client`, with all runs that lease from the same quota.
 
-    At every moment the sum of the spent and the reserved amounts is within what is leased, and that within the limit,
-    apart from calls that cost more than was reserved for them.
+    Always spent + reserved <= leased <= limit, except for calls that cost more than was reserved for them.
     """
 
     limit_usd: float
@@ -99,13 +98,13 @@ class Budget(Struct):
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        """Set up the lease of the money: without a client it is this process's own."""
+        """Set up the lease of the money. Without a client, no other process shares it."""
         client = self.client or QuotaClient(InProcessQuota(time.monotonic), time.monotonic)
         self._money = LeasedMoney(client, self.account, self.limit_usd, self._in_use)
 
     @property
     def account(self) -> str:
-        """The name of its account in a quota."""
+        """The name of the budget's account in a quota."""
         return f"{BUDGET_ACCOUNT}{self.name or ''}"
 
     @property
@@ -119,7 +118,7 @@ class Budget(Struct):
         return self.spent_usd + self.reserved_usd + amount_usd <= self.money.leased_usd + _SLACK_USD
 
     async def draw(self, amount_usd: float, wanted_usd: float = 0.0) -> float | None:
-        """Lease money, so that `amount_usd` fits, and `wanted_usd` if there is as much; as `LeasedMoney.draw`.
+        """Lease money for `amount_usd`, or up to `wanted_usd` if available; return the same as `LeasedMoney.draw`.
 
         Raises ProviderError of kind `budget` when the shared quota does not answer.
         """
@@ -153,7 +152,7 @@ class Budget(Struct):
         self._changed = asyncio.Event()
 
     async def change(self, within_s: float | None = None) -> None:
-        """Wait until a call is settled, or another process may have given money back; off the clock."""
+        """Wait until a call is settled, at most `within_s` seconds. The wait does not count towards deadlines."""
         with off_the_clock(), suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._changed.wait()
@@ -173,7 +172,7 @@ class Budget(Struct):
 
 
 class BudgetAccount(Struct):
-    """One target's share of a budget. `cost_of` returns the cost of tokens, or None if the price is not known.
+    """The calls of one target under a budget. `cost_of` returns the cost of tokens, or None if there is no price.
 
     Each call reserves the highest cost of a call so far, or the estimate from its prompt if that is higher. Until a
     response shows the cost of a call, calls are sent one at a time.
@@ -242,7 +241,7 @@ class BudgetAccount(Struct):
                 if budget.fits(amount):
                     break
                 if settled != budget.settled:
-                    continue  # a call ended while the money was requested, and the request did not know its cost
+                    continue  # a call was settled during the request, which did not know its cost
                 if wait_s is None and not budget.in_flight:
                     raise budget.refuse(self.target, amount)
             await budget.change(wait_s)
@@ -280,7 +279,7 @@ def refused_calls() -> Iterator[Sequence[Failure]]:
 
 
 def refusal(reason: str) -> ProviderError:
-    """Return the failure of a call that is not made, so that its row is left without a result."""
+    """Return the failure of a call that is not made, and record it, so that its row gets no result."""
     failure = Failure("budget", reason)
     note_refusal(failure)
     return ProviderError(failure)

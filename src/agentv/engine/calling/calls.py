@@ -61,9 +61,9 @@ def max_reply_tokens(request: ProviderRequest, target: ResolvedTarget) -> int | 
 
 
 def estimated_usage(request: ProviderRequest, said: ProviderResponse) -> Usage:
-    """Return the tokens of an attempt, estimated from its texts: 4 characters each.
+    """Return the tokens of an attempt, estimated from its texts at 4 characters a token.
 
-    Input is the prompt and what tools returned, output what the target wrote, its reasoning and its calls included.
+    Input is the prompt and the outputs of tools; output is the texts of the target, its reasoning and its tool calls.
     """
     messages = said.output_messages or ()
     calls = [call for message in messages for call in message.tool_calls]
@@ -88,7 +88,7 @@ def cost_of_calls(calls: Iterable[CallRecord]) -> float | None:
 async def within(call: Callable[..., Any], argument: object, timeout_s: float, *, retryable: bool = True) -> Any:
     """Call a provider, and cancel the call if it overruns its deadline by more than `OVERTIME_S`.
 
-    `retryable` says whether it may be called again after that.
+    `retryable` is True if the call may be repeated after that.
     """
     try:
         return await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)

@@ -1,4 +1,4 @@
-"""Cleaning of text from outside, before it is stored or shown: secrets, lone surrogates, numbers, nesting depth."""
+"""Cleaning of values from outside before they are stored or shown: secrets, surrogates, numbers, nesting depth."""
 
 import math
 import operator
@@ -29,11 +29,10 @@ _NO_CONTAINER = bytes(set(range(256)) - set(_CONTAINERS))
 
 
 class Redactor:
-    """Redacts secrets in text: `secrets` are values, found escaped or encoded as well.
+    """Redacts secrets in text: the values `secrets`, also escaped or encoded, and matches of `patterns`.
 
-    `patterns` are the `redact` expressions of `.agentv.yaml`.
-
-    Raises ConfigError for a pattern that is not a valid regular expression.
+    `patterns` are the `redact` expressions of `.agentv.yaml`. Raises ConfigError for a pattern that is not a
+    valid regular expression.
     """
 
     def __init__(self, secrets: Iterable[str] = (), patterns: Iterable[str] = ()) -> None:
@@ -48,7 +47,7 @@ class Redactor:
         return not self._secret_bytes or not any(secret in data for secret in self._secret_bytes)
 
     def text(self, text: str) -> str:
-        """Return `text` with secrets redacted; one that takes a pattern too much time or memory is redacted whole."""
+        """Return `text` with secrets redacted; all of it if a pattern takes too much time or memory."""
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
         for pattern in self._patterns:
@@ -97,10 +96,10 @@ class Cleaner:
         return values if self._is_clean(values) else tuple(map(self.clean, values))
 
     def _is_clean(self, value: object) -> bool:
-        """Return True if a check of all of `value` at once, packed into bytes, finds nothing to clean.
+        """Return True if `value`, packed into bytes, certainly needs no cleaning.
 
-        Most values are clean, and this check is ten times as fast as one of each part. A value that cannot be packed
-        (a lone surrogate, a key that is not text, an object of a plug-in's class) is cleaned part by part.
+        Most values are clean, and one check of the bytes is much faster than one of each part. A value that cannot be
+        packed (a lone surrogate, a key that is not a string, an object of a plug-in's class) is cleaned part by part.
         """
         try:
             data = _pack(value)
@@ -142,5 +141,5 @@ class Cleaner:
 
 
 def _is_same(cleaned: Mapping[str, object], value: Mapping[str, object]) -> bool:
-    """Return True if keys and items are the same objects: equality would take `True` for `1`, and compare all parts."""
+    """Return True if keys and items are the same objects: equality would take `True` for `1`."""
     return cleaned.keys() == value.keys() and all(cleaned[key] is value[key] for key in cleaned)

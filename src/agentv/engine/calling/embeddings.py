@@ -33,7 +33,7 @@ VECTORS_IN_MEMORY = 1024
 """Vectors that stay in memory: 12 MB of the longest ones."""
 
 BLAMES_A_TEXT = frozenset({"bad_request", "content_filter", "too_large"})
-"""Kinds of failures that one text of a request may have caused."""
+"""Kinds of failures that a single text of the request may have caused."""
 
 Outcome: TypeAlias = Embedding | ProviderError
 
@@ -162,7 +162,7 @@ class SharedEmbedder:
             self._known.popitem(last=False)
 
     async def _request(self, texts: Sequence[str], began: Callable[[], None]) -> dict[str, Outcome]:
-        """Request the embeddings of texts and return the outcome of each."""
+        """Request the embeddings of texts and return the outcome of each; `began` is called when it is sent."""
         try:
             response = await self._provider.embed(tuple(texts), began=began)
         except ProviderError as error:

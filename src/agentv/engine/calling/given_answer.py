@@ -100,7 +100,7 @@ def question_of(given: EvaluationInput) -> str:
 
 
 MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""The time of a context for which none is given: tests see the same one every day."""
+"""The default time of a context, fixed so that tests do not depend on the date."""
 
 
 def make_context(
@@ -167,7 +167,7 @@ def judge_of(given: Provider | Callable[..., object] | None) -> Provider | None:
 
 
 class _FunctionJudge(JudgeFunction):
-    """A function as a judge, which needs nothing of a run."""
+    """A judge that calls a function, without a run."""
 
     is_code = True
 

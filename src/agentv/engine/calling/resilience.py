@@ -62,7 +62,7 @@ class PacedAttempts:
         self._counts_attempts = counts_attempts
 
     def attempt(self, call: "Call[R]", first: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
-        """Make attempt `number`, from 0, which uses the permit `first`. `ends_at` is the deadline of all attempts."""
+        """Make attempt `number`. Attempt 0 uses the permit `first`; `ends_at` is the deadline of all attempts."""
         return self._repeat(call, number, ends_at) if number else self._permitted(call, first, 0, ends_at)
 
     async def _repeat(self, call: "Call[R]", number: int, ends_at: float) -> R:
@@ -140,7 +140,7 @@ EXPECTED_REPLY_TOKENS = 300.0
 
 
 def _with_lost(response: R, lost: Sequence[CallRecord]) -> R:
-    """Return a response with the usage and cost of the failed attempts before it added."""
+    """Return a response whose usage and cost include those of the failed attempts before it."""
     usage = total_usage(call.usage for call in lost)
     cost_usd = cost_of_calls(lost)
     if usage is None and cost_usd is None:
@@ -158,7 +158,7 @@ class ResilientProvider:
     `counts_attempts` is for providers that start a process: every attempt repeats the whole call, and has its number in
     `request.attempt`. For model APIs the attempts are in `calls` only. An `auth` failure, or 20 transport failures in a
     row, stops the target: later calls fail at once with the same kind. `limiter` holds the rate limits of the account,
-    `answer_cache` the cached answers, `budget` the money of the run. `is_code` is that of the provider's Spec.
+    `answer_cache` the cached answers, `budget` the money of the run. `is_code` is copied from the provider's Spec.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class ResilientProvider:
         on_retry: Callable[[CallRecord, float], None] | None = None,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> Awaitable[ProviderResponse]:
-        """Send the request of a case, with `total_s` for all attempts; `before_repeat` prepares another attempt."""
+        """Send the request of a case; `total_s` is for all attempts, `before_repeat` runs before each repeat."""
         if self.answer_cache is None:
             return self._call(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
         call = partial(self._call, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
@@ -311,9 +311,9 @@ class ResilientProvider:
         return response
 
     def _spent(self, request: ProviderRequest | None, error: ProviderError) -> ProviderResponse | None:
-        """Return what a failed attempt said, with its cost if a price is known.
+        """Return the incomplete response of a failed attempt, with its cost if a price is known.
 
-        Where the vendor has not said what it used, that is estimated from the texts, and marked so.
+        If the vendor has not reported its usage, that is estimated from the texts and marked as estimated.
         """
         said = said_before(error)
         if said is None or said.cost_usd is not None:

@@ -82,8 +82,8 @@ class Runtime:
     Use it as an async context manager, which closes them at the end. `machine` is the name of a node of a cluster.
     `overrides` are evaluators given as objects by type name (seed REQ-EVAL-006). `note` reports a message to the user;
     `workers` returns the number of concurrent rows of a target. `cache` holds cached answers, `budget` the money of the
-    run. The targets in `uncalled` will not be called, and need no price for the budget. `quota` leads to a quota that
-    other processes share; without it the limits of accounts are those of this process alone.
+    run. The targets in `uncalled` will not be called, and need no price for the budget. `quota` is the client of a
+    quota shared with other processes; without it, rate limits apply to this process alone.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Runtime:
         return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
 
     def find_open_batch(self, target: str, remaining: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
-        """Return a batch that was submitted and not fetched, and that answers the `remaining` of these answer keys."""
+        """Return a batch that was submitted but not fetched, for the `remaining` ones of these answer keys, or None."""
         from agentv.storage.run.open_batches import find_open_batch  # noqa: PLC0415 - few runs submit batches
 
         return find_open_batch(Path(self.home), target, remaining, keys=keys, own=self.run_id)
@@ -226,8 +226,8 @@ class Runtime:
     def account_of(self, target: ResolvedTarget) -> str:
         """Return the name of a target's account, which does not reveal its key.
 
-        The settings of a program or a function do not identify an account: each such target is one of its own, the same
-        on every machine.
+        The settings of a program or a function do not identify an account: each such target is an account, the same on
+        every machine.
         """
         spec = self.specs.providers.get(target.provider)
         settings = target.public_settings
@@ -265,8 +265,8 @@ class Runtime:
     def evaluator(self, config: EvaluatorConfig, tools: EvaluatorTools) -> Evaluator:
         """Return an evaluator made from its config, or the object given for its type.
 
-        It is a new one each time (seed: a CodeEvaluator for each case and evaluator), unless its class declares with
-        `reusable` that it has no state between answers and depends on nothing but its config.
+        An evaluator is made for each answer (seed: a CodeEvaluator for each case and evaluator), unless its class
+        declares with `reusable` that it has no state between answers and depends on nothing but its config.
 
         An object with a method `configured` takes over the settings of the config (a judge its custom prompt). Given
         objects may have types that are not registered (seed REQ-EVAL-006).
@@ -295,7 +295,7 @@ class Runtime:
         return bool(self._overrides) and (type_ in self._overrides or type_ not in self.specs.evaluators)
 
     def settings(self, config: EvaluatorConfig) -> object:
-        """Return the typed settings of a config, from the cache if they are there."""
+        """Return the typed settings of a config; they are cached."""
         settings = self._settings.get(config)
         if settings is None:
             settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
@@ -304,7 +304,7 @@ class Runtime:
 
 
 async def failed_check(targets: Iterable[ResolvedTarget], plan: RunPlan, runtime: Runtime) -> str | None:
-    """Run the healthcheck of each target that has one; return what the first failing one says, None if none fails."""
+    """Run the healthcheck of each target that has one; return the message of the first failure, or None."""
     for target in targets:
         provider = runtime.provider(target).provider
         if not isinstance(provider, CheckedProvider):

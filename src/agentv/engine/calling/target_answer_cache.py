@@ -38,7 +38,7 @@ class RunCache(Struct):
             else TargetAnswerCache(self, target, sends_case_details=spec.is_web_service)
         )
 
-    def times(self, key: str) -> int:
+    def count_request(self, key: str) -> int:
         """Count a request and return how often this run has made it before."""
         if self._requested.add(key):
             return 0
@@ -63,7 +63,7 @@ def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
 
 
 class TargetAnswerCache(Struct, frozen=True):
-    """The cache of one target's answers. `sends_case_details`: a web service, which may get a case's id and paths."""
+    """The cache of one target's answers. `sends_case_details` is True if requests may have a case's id and paths."""
 
     run: RunCache
     target: ResolvedTarget
@@ -80,7 +80,7 @@ class TargetAnswerCache(Struct, frozen=True):
         key = await self.key_of(request, nonce)
         if key is None:
             return await call()
-        key = repeated_key(key, self.run.times(key))
+        key = repeated_key(key, self.run.count_request(key))
         cached = await self.find(key)
         if cached is not None:
             return cached

@@ -19,8 +19,10 @@ RUNS_SEARCHED = 50
 """Runs searched for the same suites, latest first."""
 
 RUNS_USED = 3
+"""Latest runs used for each suite and target."""
+
 ROWS_USED = 500
-"""Latest runs used for each suite and target, and rows of them together."""
+"""Rows after which no further run is used for a suite and target."""
 
 Pair = tuple[str, str]
 
@@ -90,7 +92,7 @@ _SHORT_S = 60
 
 
 def forecast_lines(forecast: Forecast, *, budget_usd: float | None = None) -> list[str]:
-    """Return the lines of a dry run about the estimated usage, and the stored runs that it is based on."""
+    """Return the lines of a dry run about the estimated usage and the stored runs behind the estimate."""
     lines: list[str] = []
     if forecast.measured_rows:
         lines.append(f"Cost estimate: {_estimate(forecast)}")
@@ -232,7 +234,7 @@ def _name_and_type(evaluator: EvaluatorLike) -> tuple[str, str]:
 
 
 def prepared_cases(plan: RunPlan) -> Iterator[PreparedCase]:
-    """Yield the prepared cases of a plan, one per case and target."""
+    """Yield the prepared cases of a plan, one per case, prompt and target."""
     for target in plan.targets:
         quotes_paths_only, key = plan.specs.providers.get(target.provider).reads_files, target_key(target)
         for task in plan.tasks(target):
@@ -241,7 +243,7 @@ def prepared_cases(plan: RunPlan) -> Iterator[PreparedCase]:
 
 
 def write_prompts(plan: RunPlan, folder: Path) -> int:
-    """Write each rendered prompt to a file `SUITE.CASE.TARGET.md`, and return the number of files."""
+    """Write each prompt to a file `SUITE.CASE[.PROMPT].TARGET.md`, and return the number of files."""
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for prepared in prepared_cases(plan):

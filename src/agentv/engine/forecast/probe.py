@@ -27,8 +27,8 @@ REMEDIES: Mapping[str, str] = {
     "bad_request": "Check the model's name and the settings that go with it.",
     "rate_limited": "The account is at its limit: wait, or raise the limit with the provider.",
     "transport": "Check the address and the network: no server answered there.",
-    "deadline": "It took too long: raise timeout_seconds, or find out what it waits for.",
-    "target_timeout": "It took too long: raise timeout_seconds, or find out what it waits for.",
+    "deadline": "Raise timeout_seconds, or find out what the target waits for.",
+    "target_timeout": "Raise timeout_seconds, or find out what the target waits for.",
     "target_exit": "Run the command by hand with the same prompt.",
     "target_missing": "Install the program, or correct its path.",
     "healthcheck": "Start the service that the healthcheck checks, or correct the healthcheck.",
@@ -60,7 +60,7 @@ async def probe_targets(
 ) -> list[Probe]:
     """Call each target once with a short prompt, one after another.
 
-    `first_task` returns the first row of a target: the probe uses its id, metadata and kind of workspace.
+    `first_task` returns the first task of a target: the probe uses the id, metadata and workspace of its case.
     """
     clock = make_clock()
     rng = random.Random(0)  # noqa: S311 - spreads retries, keeps no secret
@@ -98,7 +98,7 @@ async def _probe(runtime: Runtime, target: ResolvedTarget, task: CaseTask | None
 
 
 async def _call(runtime: Runtime, provider: ResilientProvider, task: CaseTask | None) -> None:
-    """Call a target as for a row: with its id and metadata, and in a workspace if the row has one."""
+    """Call a target as for the case of `task`: with its id and metadata, and in a workspace if it has one."""
     request = ProviderRequest(question=QUESTION, eval_case_id="probe", max_output_tokens=MOST_REPLY_TOKENS)
     wanted = target_workspace(provider.target)
     if task is not None and isinstance(task.case, EvalCase):

@@ -104,9 +104,9 @@ class Fingerprints:
         return setup_digest
 
     def turn_keys(self, case: EvalCase, task: JudgedBy, answer_key: str) -> dict[str, str]:
-        """Return the keys of the results of a case's turns by name, and one of how they are scored together.
+        """Return the score keys of a case's turns by name, and under `turns` the key of their aggregation.
 
-        There are none for a case without turns.
+        Empty for a case without turns.
         """
         if not case.turns:
             return {}

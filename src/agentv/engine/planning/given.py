@@ -112,7 +112,7 @@ def named_judge(given: object, role: str, specs: Specs, env: Mapping[str, str]) 
     if isinstance(given, Mapping) and "client" in given:
         unknown = given.keys() - {"client", "model"}
         if unknown:
-            raise ConfigError(f"{role}= with a `client` takes `model` besides; got {', '.join(sorted(unknown))}")
+            raise ConfigError(f"{role}= with a `client` may also have a `model`, but not {', '.join(sorted(unknown))}")
         return _client_judge(given["client"], given.get("model"), role, specs)
     if given is None or isinstance(given, str | TargetConfig | Mapping | Provider):
         return named_target(given, role, specs, env)
@@ -149,7 +149,7 @@ def _client_judge(client: object, model: object, role: str, specs: Specs) -> Tar
     if provider is None:
         raise ConfigError(f"{role}= takes clients of OpenAI and Anthropic; got {type(client).__name__}")
     judge = _registered(role, specs, lambda _target, _tools: provider, is_code=False)
-    return replace(judge, settings={"max_retries": 0})  # the client repeats requests itself
+    return replace(judge, settings={"max_retries": 0})  # the client retries by itself
 
 
 def _registered(
@@ -181,7 +181,7 @@ class Given(Struct, frozen=True):
 
     @property
     def is_in_files(self) -> bool:
-        """True if another process finds the same in the files: at most the name of a target is given."""
+        """True if a resume can read all of this from files: nothing was given but the name of a target."""
         return isinstance(self.target, str | None) and (self.task, self.judge, self.evaluators) == (None, None, None)
 
 
@@ -225,10 +225,7 @@ def load_given(
 
 
 def as_case(given: object, at: str) -> EvalCase:
-    """Return a case that may be given as a dict of the fields of EvalCase; `at` is its place in errors.
-
-    Raises ConfigError.
-    """
+    """Return a case given as an EvalCase or as a dict of its fields. Raises ConfigError, which names the place `at`."""
     if isinstance(given, EvalCase):
         return given
     if not isinstance(given, Mapping):

@@ -58,7 +58,7 @@ class TargetsLoader(Struct):
     def load_targets(self, folder: Path, chosen: Sequence[str | None] = (None,)) -> KnownTargets:
         """Return a folder's targets, with the variables of its nearest `.env`. Raises TargetError, EvalFileError.
 
-        No targets file is needed if all `chosen` targets are models, as `provider:model`.
+        No targets file is needed if all `chosen` names are models, written `provider:model`.
         """
         override = self.cwd / self.options.targets_file if self.options.targets_file else None
         root = find_repository_root(folder)
@@ -74,7 +74,7 @@ class TargetsLoader(Struct):
             raise_errors(str(path), parsed.general_problems())
             named = {config.name: config for config in parsed.targets}
             public = load_project(folder, root).public_env
-            # What a program prints may hold any variable that it inherits from here.
+            # A program may print any variable that it inherits from this process.
             inherited = secret_values(env, public=public, exists=_is_path)
             secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")), *sorted(inherited))
             self.known[key] = KnownTargets(
@@ -101,7 +101,7 @@ def load_inputs(
     plugins_imported: bool = True,
     evaluators_given: bool = False,
 ) -> Inputs:
-    """Read eval files, as `find_eval_files` found them, and what belongs to them.
+    """Read eval files that `find_eval_files` found, with their targets, plug-ins and gates.
 
     With `evaluators_given` the caller replaces the suites' evaluators. Without `plugins_imported` no code of the
     project is imported. Raises EvalFileError with the problems of all files at once.
@@ -153,7 +153,7 @@ def load_inputs_of(
     needs_targets: bool,
     secrets: tuple[str, ...] = (),
 ) -> Inputs:
-    """Return the inputs for a suite given as an object: targets, plug-ins and gates from around its folder."""
+    """Return the inputs for a suite given as an object, with the targets, plug-ins and gates found from its folder."""
     folder = Path(suite.base_dir)
     specs, gates = load_project_parts([folder])
     known = TargetsLoader(
@@ -163,7 +163,7 @@ def load_inputs_of(
 
 
 def load_project_parts(folders: Iterable[Path]) -> tuple[Specs, tuple[str, ...]]:
-    """Return the plug-ins, imported, and gates that the `.agentv.yaml` files around folders of eval files name."""
+    """Import the plug-ins that the `.agentv.yaml` files of `folders` name; return all plug-ins and the files' gates."""
     plugins, gates = _project_parts(folders)
     return load_specs(plugins), gates
 

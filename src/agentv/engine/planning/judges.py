@@ -20,7 +20,7 @@ def needs_judge(settings: object) -> bool:
 
 
 def embedding_model(settings: object) -> str | JsonObject | None:
-    """Return the embedding model of an evaluator, as a target's name or a dict like a target, or None."""
+    """Return the embedding model of an evaluator, as a target's name or an inline target, or None."""
     model: str | JsonObject | None = getattr(settings, "embedding_model", None)
     return model
 
@@ -39,7 +39,7 @@ def member_configs(settings: object) -> Iterator[EvaluatorConfig]:
 
 
 def embeds_for_money(settings: object, known: KnownTargets) -> bool:
-    """Return True if an evaluator's embeddings may cost money, as those of an unknown model may."""
+    """Return True if an evaluator's embeddings may cost money; also True for an unknown model."""
     model = embedding_model(settings)
     if model is None:
         return False

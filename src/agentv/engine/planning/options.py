@@ -19,20 +19,24 @@ DEFAULT_JUDGE_WORKERS = 10
 class RunOptions(Struct, frozen=True):
     """Options of one run; None means the setting of the eval file or target.
 
-    `case_globs`, `tags` and `expression` select cases (any glob, any tag, the expression true). `sample` is the number
-    of cases drawn from them, with `seed`. `timeout_s` bounds one call of the target with its retries. `max_errors` is
-    the number of errored results up to which a run still counts as complete. `fail_fast` stops the run after that many
-    results that did not pass. `only="free"` excludes evaluators that cost money. `gates` None: the gates of the files,
-    else that every judged result passes; an empty tuple: no gate. `cache` "read" uses answers of earlier runs, not
-    older than `cache_max_age_s` seconds if that is set, and "on" saves new ones as well. `budget_usd` limits the
-    cost of all calls together, in dollars; with `budget_name`, of all runs with that name in the shared quota.
-    `shard="2/3"` runs one part of the cases. `baseline` is the run to compare with: a stored run by id, name or
-    tag, or a file of `agentv baseline save`. `allow_paths` are folders outside of the project that eval files may
-    name files in. `limit` selects the first cases of each eval file. `variables` are values, each as `name=value`,
-    that win over those of the eval files. `backend` "ray" runs the cases on the machines of the Ray cluster at
-    `ray_address`; None: that of RAY_ADDRESS, else one on this machine alone. They get a copy of the project, unless
-    it is under `shared_path`, a folder that all of them share. `segments` is the folder or URL of an object store
-    (`s3://…`) that the rows are moved to as they grow.
+    A case is selected if it matches one of `case_globs`, has one of `tags` and makes `expression` true. `sample` is the
+    number of selected cases that are drawn with `seed`, `limit` the number of first cases of each eval file, and
+    `shard="2/3"` one part of the cases. `timeout_s` bounds one call of the target with its retries. `max_errors` is the
+    number of errored results up to which a run still counts as complete. `fail_fast` stops the run after that many
+    results that did not pass, `judge_failures` after that many failures of one judge in a row. `only="free"` excludes
+    evaluators that cost money. `gates` None means the gates of the files, or, without any, that every judged result
+    passes; an empty tuple means no gate. `name` is that of the run.
+
+    `cache` "read" uses answers of earlier runs, not older than `cache_max_age_s` seconds if that is set, and "on" saves
+    new ones as well. `budget_usd` limits the cost of all calls together, in dollars; with `budget_name`, of all runs
+    with that name in the shared quota. `baseline` is the run to compare with: a stored run by id, name or tag, or a
+    file of `agentv baseline save`. Eval files may name files in the folders `allow_paths`, outside of the project.
+    `variables` are values, each as `name=value`, that override those of the eval files.
+
+    `backend` "ray" runs the cases on the machines of the Ray cluster at `ray_address`: by default that of RAY_ADDRESS,
+    else a new one on this machine alone. The machines get a copy of the project, unless it is under `shared_path`, a
+    folder that all of them share. `segments` is the folder or URL of an object store (`s3://…`) to which finished rows
+    are moved during the run.
     """
 
     targets: tuple[str, ...] = ()
@@ -67,9 +71,9 @@ class RunOptions(Struct, frozen=True):
     shared_path: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an invalid value; a single text becomes a list of one."""
+        """Raise ConfigError for an invalid value; a single string becomes a tuple of one."""
         _check_kinds(self)
-        for name in _TEXTS:
+        for name in _LISTS:
             value = getattr(self, name)
             if isinstance(value, str):
                 force_setattr(self, name, (value,))
@@ -175,24 +179,37 @@ def parse_variables(given: Sequence[str]) -> dict[str, str]:
     return values
 
 
-_TEXTS = ("targets", "case_globs", "tags", "gates", "allow_paths", "variables")
-_WHOLE = ("sample", "limit", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast", "judge_failures")
+_LISTS = ("targets", "case_globs", "tags", "gates", "allow_paths", "variables")
+_INTEGERS = ("sample", "limit", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast", "judge_failures")
+_REQUIRED = ("seed", "max_errors", "judge_failures")
 _NUMBERS = ("timeout_s", "cache_max_age_s", "budget_usd")
-_TEXT = ("targets_file", "expression", "name", "shard", "baseline", "budget_name", "segments")
+_STRINGS = (
+    "targets_file",
+    "expression",
+    "name",
+    "shard",
+    "baseline",
+    "budget_name",
+    "segments",
+    "ray_address",
+    "shared_path",
+)
 
 
 def _check_kinds(options: RunOptions) -> None:
     """Raise ConfigError for an option of the wrong type, which may come from a stored run."""
     for names, kinds, wanted in (
-        (_WHOLE, int, "a whole number"),
+        (_INTEGERS, int, "a whole number"),
         (_NUMBERS, (int, float), "a number"),
-        (_TEXT, str, "a string"),
+        (_STRINGS, str, "a string"),
     ):
         for name in names:
             value = getattr(options, name)
-            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            if value is None and name not in _REQUIRED:
+                continue
+            if not isinstance(value, kinds) or isinstance(value, bool):
                 raise ConfigError(f"{name} must be {wanted}, not {value!r}")
-    for name in _TEXTS:
+    for name in _LISTS:
         value = getattr(options, name)
         is_list = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
         if value is not None and not isinstance(value, str) and not is_list:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Stored(Struct, frozen=True):
-    """A stored answer to be scored, and the row that was made of it before, if there is one."""
+    """A stored answer to be scored, and its earlier row, if there is one."""
 
     answer: Answer
     row: CaseResult | None = None
@@ -53,7 +53,7 @@ class CaseTask(Struct, frozen=True):
 
 
 class SuitePlan(Struct, frozen=True, dict=True):
-    """One suite with the targets that answer it. `usual` are the names of those that answer cases without their own."""
+    """One suite with the targets that answer it. `usual` are the names of targets for cases without `targets`."""
 
     selection: Selection
     targets: tuple[ResolvedTarget, ...]
@@ -110,11 +110,11 @@ class SuitePlan(Struct, frozen=True, dict=True):
 
     @property
     def _prompts(self) -> int:
-        """The number of times that each case is sent for its prompts."""
+        """The number of prompts that each case is sent with; 1 for a suite without prompts."""
         return max(1, len(self.suite.prompts))
 
     def _cases(self, prompt: str | None = None) -> Iterator[EvalCase | BrokenCase]:
-        """Yield the cases with each prompt, or only with the one that is named; a broken case with the first."""
+        """Yield each case once for each prompt, or only with `prompt`; a broken case is yielded once."""
         for case in self.selection:
             if isinstance(case, BrokenCase):
                 if prompt in (None, *self.suite.prompts[:1]):
@@ -125,7 +125,7 @@ class SuitePlan(Struct, frozen=True, dict=True):
                     yield each
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool) -> Iterator[CaseTask]:
-        """Yield the rows of one target: all trials of a case together, or `by_trial` all cases of a prompt's trial."""
+        """Yield the tasks of one target case by case, or, with `by_trial`, prompt by prompt and trial by trial."""
         if not by_trial:
             for case in self._cases():
                 trials = self.trials_with(case, target)
@@ -160,10 +160,9 @@ class RunPlan(Struct, frozen=True):
     """A run before it starts. `gates` None means the default gate; `home` is the `.agentv` folder.
 
     `paths` are the eval files as given by the user, relative to `folder`; None for a run whose files are not known.
-    `store` is the URL of the team's database that the run is shared in, without its password; `quota` that of the quota
-    that was named for it.
-    `baseline` holds the scores of the run to compare with. `git` returns the state of the repository, if it is being
-    read in the background.
+    `store` is the URL of the team's database that the run is shared in, `quota` that of the shared quota; neither has a
+    password. `baseline` holds the scores of the run to compare with. `git` returns the state of the repository, if it
+    is being read in the background.
     """
 
     suites: tuple[SuitePlan, ...]
@@ -234,7 +233,7 @@ class RunPlan(Struct, frozen=True):
         return most if is_even else 1
 
     def folders_of(self, target: ResolvedTarget) -> tuple[str, ...]:
-        """Return the folders of the eval files that use a target; of all of them for one that only judges."""
+        """Return the folders of the eval files that use a target; for a target that only judges, of all eval files."""
         using = [plan for plan in self.suites if _is_among(target, plan.targets)]
         return tuple(dict.fromkeys(plan.suite.base_dir for plan in using or self.suites))
 

@@ -118,7 +118,7 @@ def make_plan(
 ) -> RunPlan:
     """Return the plan of a run. Raises ConfigError with every problem that can be found without a paid call.
 
-    Without `has_sources`, the sources of workspaces need not be where the files name them.
+    With `has_sources` False, the sources of workspaces are not checked: they need not exist on this machine.
     """
     findings = Findings()
     suites = [plan for item in inputs if (plan := _plan_suite(item, options, findings)) is not None]
@@ -181,18 +181,18 @@ def _with_suite_budget(plan: RunPlan) -> RunPlan:
         reasons.insert(0, "not every eval file of the run has one")
     if not reasons:
         return limited
-    return replace(plan, warnings=(*plan.warnings, f"the budget of the eval file does not apply: {reasons[0]}"))
+    return replace(plan, warnings=(*plan.warnings, f"`budget_usd` of the eval file is ignored: {reasons[0]}"))
 
 
 def _batches_without_fallbacks(suites: Sequence[SuitePlan]) -> Iterator[str]:
     for target in {target.name: target for plan in suites for target in plan.targets}.values():
         is_batched = target.provider_batching or getattr(target.settings, "batch_api", False)
         if target.fallback_targets and is_batched:
-            yield f"target {target.name!r} answers in batches, which have no fallbacks"
+            yield f"target {target.name!r} answers in batches, which do not use its fallback_targets"
 
 
 def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
-    """Return the options with the baseline's id, its scores, and warnings about it."""
+    """Return the options with the id of the baseline, the scores of the baseline, and warnings about it."""
     if options.baseline is None:
         return options, None, ()
     # Imported here: comparison needs two dozen modules.

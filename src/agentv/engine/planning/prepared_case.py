@@ -20,7 +20,7 @@ from agentv.types.records.answer import ResultKey
 
 
 def build_prompt(case: EvalCase, *, quotes_paths_only: bool) -> PromptInputs:
-    """Return the prompt of a case. `quotes_paths_only`: files as paths, without text, for agents that read them."""
+    """Return the prompt of a case. `quotes_paths_only` leaves out the text of files, for agents that read the paths."""
     lone = case.input_messages[0] if len(case.input_messages) == 1 else None
     if lone is not None and lone.role in ("user", "system") and isinstance(lone.content, str) and not lone.tool_calls:
         return PromptInputs(question=lone.content, guidelines="")  # most cases: a single text
@@ -139,8 +139,8 @@ def result_key_of(task: CaseTask) -> ResultKey:
 def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:
     """Return the case of a task, prepared for the target that has the key `target_key`.
 
-    The prompt of a conversation has all that the user says, the request only the first turn; `prepared_turn` makes that
-    of each turn.
+    In a conversation, the prompt has the messages of all turns, the request only that of the first; `prepared_turn`
+    makes the request of each turn.
     """
     whole = _with_input(case, case.turns) if case.turns else case
     prompt = first = build_prompt(whole, quotes_paths_only=quotes_paths_only)
@@ -187,7 +187,7 @@ def _with_input(case: EvalCase, turns: Sequence[CaseTurn]) -> EvalCase:
 def prepared_turn(
     prepared: PreparedCase, number: int, answers: Sequence[str], *, quotes_paths_only: bool
 ) -> PreparedCase:
-    """Return one turn of a prepared case, from 1, as a case: its messages are the conversation so far.
+    """Return turn `number` (from 1) of a prepared case as a case whose messages are the conversation so far.
 
     `answers` are the target's answers to the turns before it. The row and its keys stay those of the whole case.
     """
@@ -219,7 +219,7 @@ def prepared_turn(
 
 
 def _last_of(messages: tuple[Message, ...], window: int | None) -> tuple[Message, ...]:
-    """Return the system messages and the last turns of a conversation."""
+    """Return the system messages and the last `window` turns of a conversation; all of it for None."""
     turns = turns_of(messages)
     if window is None or len(turns) <= window:
         return messages

@@ -47,7 +47,7 @@ MOST_WORDS = 200
 class Selection(Struct, frozen=True):
     """The selected cases of one suite. `positions` are their places in the source, in order; None selects all.
 
-    With a `shard`, only the cases of that shard are selected, each as the source is read.
+    With a `shard`, the cases are filtered while the source is read.
     """
 
     suite: EvalSuite
@@ -127,7 +127,7 @@ def matches_glob(case_id: str, glob: str) -> bool:
 
 
 def parse_expression(text: str) -> Callable[[str], bool]:
-    """Parse `-k`: words to find in a case's id, tags or dataset, joined by `and`, `or`, `not` and parentheses."""
+    """Parse `-k`: words to find in a case's id, tags or dataset, with `and`, `or`, `not`, `(…)`. Raises ConfigError."""
     words = _WORD.findall(text)
     if len(words) > MOST_WORDS:
         raise ConfigError(f"-k has {len(words)} words; at most {MOST_WORDS} are allowed")

@@ -33,7 +33,7 @@ from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
 
 _own_settings = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader", "turns")
-"""The settings of a case that override its suite's; of the cases without any of them, only the first is checked."""
+"""The settings of a case that override its suite's. Of the cases without such settings, only the first is checked."""
 
 STREAM_CHECKED_AHEAD = 1000
 """Lines of a stream that are checked before the run; the others are checked just ahead of the workers."""
@@ -50,13 +50,13 @@ class Findings(Struct):
 
 
 class SuiteCheck(Struct):
-    """The check of one suite. `judges` are the targets that it calls as judges.
+    """The check of one suite. `judges` are the targets that the suite calls as judges.
 
-    `evaluator_names`, `tags` and `most_trials` are collected from the cases, for the gates that name them. A turn has
-    the name of its result; the names of its evaluators are not among them.
+    `evaluator_names`, `tags` and `most_trials` are collected from the cases, for the gates that name them.
+    `evaluator_names` has the name of each turn's result, but not the names of the turn's evaluators.
 
-    `home` is the `.agentv` folder with the stored runs. `is_whole` is True if every case was checked: not so for a long
-    stream, nor for one with lines that cannot be read.
+    `home` is the `.agentv` folder with the stored runs. The sources of workspaces are checked only if `has_sources`.
+    `is_whole` is False if a case was not checked: in a long stream, or on a line that cannot be read.
     """
 
     plan: SuitePlan
@@ -80,9 +80,9 @@ class SuiteCheck(Struct):
             self._add(str(error))
         seen: dict[int, EvaluatorLike] = {}  # holds the evaluators, so that their ids are not reused
         ahead = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
-        looked_at, broken, has_plain = 0, 0, False
+        seen_cases, broken, has_plain = 0, 0, False
         for case in islice(self.plan.selection, ahead):
-            looked_at += 1
+            seen_cases += 1
             if not isinstance(case, EvalCase):
                 broken += 1
                 continue
@@ -99,7 +99,7 @@ class SuiteCheck(Struct):
                 if seen.get(id(evaluator)) is not evaluator:
                     seen[id(evaluator)] = evaluator
                     self._check(evaluator)
-        self.is_whole = ahead is None or (looked_at < ahead and not broken)
+        self.is_whole = ahead is None or (seen_cases < ahead and not broken)
 
     def _add(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")
@@ -110,12 +110,12 @@ class SuiteCheck(Struct):
         own, _ = applicable_evaluators(case, self.plan.suite)
         for name in turn_names(case):
             if any(config_of(each).name == name for each in own):
-                self._add(f"case {case.id!r}: an evaluator is named {name!r}, as the result of a turn; rename it")
+                self._add(f"case {case.id!r}: an evaluator is named {name!r}, like the result of a turn; rename it")
         for target in self.plan.targets:
             if target.provider_batching:
                 self._add(
-                    f"case {case.id!r}: target {target.name!r} uses batches, which answer a case once; "
-                    "disable batching to hold its `turns`"
+                    f"case {case.id!r}: target {target.name!r} uses batches, which cannot hold a conversation; "
+                    "disable batching for cases with `turns`"
                 )
 
     def _check_workspaces(self, case: EvalCase) -> None:
@@ -128,7 +128,7 @@ class SuiteCheck(Struct):
             if wanted is None:
                 continue
             works_in_folder = self.specs.providers.get(target.provider).works_in_folder
-            if not works_in_folder and not self.plan.suite.dialect:  # in AgentV's files it is the graders' as well
+            if not works_in_folder and not self.plan.suite.dialect:  # in AgentV's files it is for graders as well
                 self._add(
                     f"workspace: target {target.name!r} ({target.provider}) does not work in a folder; "
                     "remove `workspace`"

@@ -1,4 +1,4 @@
-"""The targets that a suite may name, also in place: `provider:model`, or an object with `provider` and its settings."""
+"""The targets of a suite: named in a file, written as `provider:model`, or inline as an object with `provider`."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -23,14 +23,14 @@ API_KEY = "api_key"
 def inline_target(
     given: Mapping[str, Any], specs: Specs, env: Mapping[str, str], *, base_dir: str = "."
 ) -> TargetConfig:
-    """Return the target of an object with `provider`, its settings, and perhaps a `name`.
+    """Return the target of an object with `provider`, its settings and, optionally, a `name`.
 
-    Without a key of its own it gets references to the variables of `env` that the vendor's client reads, unless it has
-    an address of its own, which must not get the vendor's key. Raises TargetError, UnknownNameError.
+    A target without `api_key` gets references to the variables of `env` that the vendor's client reads. A target with
+    its own address does not: the vendor's key must not be sent there. Raises TargetError, UnknownNameError.
     """
     provider = given.get("provider")
     if not isinstance(provider, str):
-        known = ", ".join(_names_of_models(specs.providers))
+        known = ", ".join(name for name, _ in _judge_models(specs.providers))
         raise TargetError(f"a target given as an object needs a `provider`, such as {known}")
     spec = specs.providers.get(provider)
     settings: dict[str, JsonValue] = {key: value for key, value in given.items() if key not in ("name", "provider")}
@@ -67,7 +67,7 @@ def _object_of(text: str) -> Mapping[str, Any]:
 
 
 def default_judge(specs: Specs, env: Mapping[str, str]) -> TargetConfig | None:
-    """Return the judge of the first vendor whose API key is in the environment; None without any."""
+    """Return the judge of the first vendor whose API key is in the environment; None if there is no key."""
     for spec in specs.providers.specs.values():
         named = spec.named_model
         if named is not None and named.judge is not None and env.get(named.variables[API_KEY]):
@@ -83,12 +83,13 @@ def key_variables(providers: Registry) -> tuple[str, ...]:
 
 def model_hint(providers: Registry) -> str:
     """Return how to name a model without a targets file."""
-    return f"provider:model, such as {', '.join(_names_of_models(providers))}"
+    return f"provider:model, such as {', '.join(f'{name}:{model}' for name, model in _judge_models(providers))}"
 
 
-def _names_of_models(providers: Registry) -> list[str]:
+def _judge_models(providers: Registry) -> list[tuple[str, str]]:
+    """Return the providers that have a default judge, each with that model."""
     named = ((spec.name, spec.named_model) for spec in providers.specs.values())
-    return [f"{name}:{each.judge}" for name, each in named if each is not None and each.judge is not None]
+    return [(name, each.judge) for name, each in named if each is not None and each.judge is not None]
 
 
 def _from_variables(
@@ -113,8 +114,8 @@ class KnownTargets(Struct, frozen=True):
     """The targets of one targets file (or of one call of `evaluate`), resolved on first use.
 
     `judge` names the judge of every target's answers, and overrides `judge_target`. `secrets` are redacted in the
-    responses of all targets, in addition to each one's own; the variables `public_env` hold none. `parsed` has the
-    problems of the file's targets, which stop a run only if it uses them.
+    responses of all targets, in addition to the secrets of each target; the variables `public_env` are not secret.
+    `parsed` has the problems of the file's targets; a run stops only for problems of targets that it uses.
     """
 
     configs: Mapping[str, TargetConfig]
@@ -148,11 +149,11 @@ class KnownTargets(Struct, frozen=True):
         return replace(target, retry=replace(target.retry, max_retries=self.options.max_retries))
 
     def judged_by(self, judge: str | None) -> "KnownTargets":
-        """Return the same targets with this judge of their answers; None: without a change."""
+        """Return the same targets with `judge` as the judge of their answers, or unchanged if it is None."""
         return self if judge is None else replace(self, judge=judge, resolved={})
 
     def choose(self, name: str | None) -> ResolvedTarget:
-        """Return the target of that name, ready for use, or without a name the default one. Raises TargetError."""
+        """Return the named target, or the default one for None, ready for use. Raises TargetError."""
         if name is not None and name not in self.configs and names_model(name, self.specs.providers):
             return self.get(name)
         return self.get(choose_target(tuple(self.configs.values()), name).name)

@@ -19,7 +19,7 @@ MARK = "__agentv_spec__"
 def load_specs_without(plugins: Iterable[str]) -> Specs:
     """Return the built-in plug-ins and those of installed packages, without importing the project's `plugins`.
 
-    If there are any, an unknown evaluator type or provider is taken for one of theirs, of which nothing is known.
+    If there are any, an unknown evaluator type or provider is assumed to be one of theirs.
     """
     specs = load_specs()
     if tuple(plugins):
@@ -29,7 +29,7 @@ def load_specs_without(plugins: Iterable[str]) -> Specs:
 
 
 def _unknown_plugin(name: str) -> Spec:
-    """Return a plug-in that is not imported; it may be able to do anything."""
+    """Return a spec in place of a plug-in that is not imported; its flags permit every use."""
     return Spec(
         name=name,
         summary="not imported",

@@ -124,8 +124,10 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
     """Return the spec of a store. Raises PluginError for a wrong signature."""
     run_store = None
     if isinstance(plugin, type):
-        keeps_judgements, shares_runs = (callable(getattr(plugin, each, None)) for each in ("save_result", "share_run"))
-        if not keeps_judgements and not shares_runs:
+        stores_judgements, shares_runs = (
+            callable(getattr(plugin, each, None)) for each in ("save_result", "share_run")
+        )
+        if not stores_judgements and not shares_runs:
             message = f"class {plugin.__name__} has neither save_result(result) nor share_run(open_folder)"
             raise PluginError(f"store {name!r}: {message}")
         run_store = _run_store(name, plugin) if shares_runs else None
@@ -134,7 +136,7 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
         settings, make = _class_parts(plugin)
 
         def factory(settings: object, _base_dir: str) -> object:
-            if not keeps_judgements:
+            if not stores_judgements:
                 raise PluginError(f"store {name!r} is for runs: class {plugin.__name__} has no save_result(result)")
             return make(None, settings, None)
     else:
@@ -150,7 +152,7 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
 
 
 def _run_store(name: str, plugin: type) -> Callable[[StoreUrl], object]:
-    """Return the function that makes a class's store of runs. Raises PluginError unless the class takes `url`."""
+    """Return a function that makes a class's store of runs. Raises PluginError unless the class takes only `url`."""
     try:
         inspect.signature(plugin).bind(url="")
     except TypeError:

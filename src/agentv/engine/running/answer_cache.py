@@ -52,7 +52,7 @@ class _CacheCleaner(Struct):
     _known: int = -1
 
     def clean(self, response: ProviderResponse) -> ProviderResponse:
-        """Return a response that can be cached."""
+        """Return a response without secrets, so that it can be cached."""
         resolved = {id(known): known.resolved for known in (suite.known for suite in self.plan.suites)}
         count = sum(map(len, resolved.values()))  # a judge's secrets are known from its first call on
         if self._cleaner is None or count != self._known:

@@ -82,13 +82,13 @@ class WantedWorkspace(Struct, frozen=True):
 
 
 def wanted_workspace(case: EvalCase, suite: EvalSuite, target: ResolvedTarget) -> WantedWorkspace | None:
-    """Return the workspace of a case: its own, else its suite's, else the target's. Raises ValueError."""
+    """Return the workspace of a case: its own, else its suite's, else the target's. Raises ValueError for a bad one."""
     written = case.workspace or suite.workspace
     return target_workspace(target) if written is None else _wanted(written, suite.base_dir)
 
 
 def target_workspace(target: ResolvedTarget) -> WantedWorkspace | None:
-    """Return the workspace that a target itself configures. Raises ValueError."""
+    """Return the workspace that a target itself configures. Raises ValueError for a bad one."""
     return None if target.workspace is None else _wanted(target.workspace, target.base_dir)
 
 
@@ -117,7 +117,7 @@ def row_name(task: CaseTask) -> str:
 
 
 def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) -> JsonObject:
-    """Return the record of a workspace in an answer: changed files, diff, and the path if the folder is always kept."""
+    """Return what an answer stores of its workspace: changed files, diff, and the path if the folder is always kept."""
     fields: dict[str, JsonValue] = {
         "diff": captured.diff,
         "changed": [changed.to_json() for changed in captured.changed],
@@ -141,7 +141,7 @@ class Scoring(Struct, frozen=True):
 
 
 class TargetSession:
-    """The provider, judge and redactor that serve one target in one suite. `target_key` is the key of the target.
+    """The provider, judge and redactor that serve one target in one suite. `target_key` is a digest of its settings.
 
     Provider and judge are created on first use, so that a row that fails earlier reports its own error.
     """
@@ -175,7 +175,7 @@ class TargetSession:
         return self._runtime.own_judge(self._target, self._known)
 
     def scoring(self, prepared: PreparedCase) -> Scoring:
-        """Return what scores a case; the same object for the next case with the same evaluators and criteria."""
+        """Return the Scoring of a case, cached for the next case with the same evaluators and criteria."""
         evaluators, criteria = prepared.evaluators, prepared.criteria
         judged_whole = bool(prepared.case.turns)
         key = id(evaluators), judged_whole
@@ -258,7 +258,7 @@ def _file_to_json(file: FilePart) -> JsonObject:
 
 
 def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) -> CaseResult:
-    """Return the row of a line that could not be read."""
+    """Return the row of a case whose line could not be read."""
     message = "; ".join(problem.render() for problem in case.problems)
     return CaseResult(
         run_id=run_id,
@@ -291,7 +291,7 @@ def failed_row(run_id: str, task: CaseTask, failure: Failure, *, now: datetime) 
 
 
 def not_begun_row(run_id: str, task: CaseTask, *, now: datetime) -> CaseResult:
-    """Return the row of a case that waited when the run was stopped: it is not stored, and left for a resume."""
+    """Return the row of a case that was waiting when the run was stopped; it is not stored: a resume runs it."""
     return failed_row(run_id, task, Failure("budget", "the run was stopped before this case began"), now=now)
 
 
@@ -330,7 +330,7 @@ def judged_row(
     summary: TraceSummary | None,
     is_model: bool,
 ) -> CaseResult:
-    """Return the row of a scored answer; if an evaluator failed, it has a score but no verdict."""
+    """Return the row of a scored answer; if an evaluator failed, the row has a score but no verdict."""
     task, case, fields = prepared.task, prepared.case, case_fields(results)
     location = case.location or _NOWHERE
     pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
@@ -419,7 +419,7 @@ def _total_cost(target_cost: float | None, judge_usage: Usage | None, judge_cost
 
 
 class RowSink(Protocol):
-    """The recipient of a row's parts, which writes them to the run folder."""
+    """Saves cases and answers to the run folder."""
 
     def case(self, record: CaseRecord) -> None:
         """Save a case before its first call."""
@@ -445,7 +445,7 @@ class CaseRunner(Struct, frozen=True):
     elsewhere: Callable[[CaseTask], Awaitable[CaseResult]] | None = None
     """Runs a row on another machine; None runs it here."""
     place_workspace: Callable[[WantedWorkspace], WantedWorkspace] | None = None
-    """Returns a workspace with its sources on this machine, or raises ProviderError; None: where it names them."""
+    """Returns a workspace with its sources on this machine, or raises ProviderError; None leaves it unchanged."""
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=Dependencies)
 
@@ -474,7 +474,7 @@ class CaseRunner(Struct, frozen=True):
                 skipped_row(self.run_id, task, case, now=self.runtime.clock()), status="error", error=dependency
             )
         if self.elsewhere is not None:
-            if has_attachments(case):  # their bytes are here
+            if has_attachments(case):  # only this process has their bytes: save the case here
                 self._open(target_session, task, case)
             return await self.elsewhere(task)
         return await self._with_errors_caught(task, case, self._row_of(target_session, task, case))
@@ -500,7 +500,7 @@ class CaseRunner(Struct, frozen=True):
     ) -> Answer:
         """Return the target's answer, or its answers to all turns as one, not saved yet.
 
-        `judged` gets the results of the turns that had to be judged meanwhile, by their numbers.
+        Results of turns that had to be judged during the conversation are added to `judged`, by turn number.
         """
         if prepared.case.turns:
             return await self._hold(target_session, prepared, judged, before_repeat=before_repeat)
@@ -515,7 +515,7 @@ class CaseRunner(Struct, frozen=True):
         *,
         before_repeat: Callable[[], Awaitable[None]] | None,
     ) -> Answer:
-        """Return the answers to the turns of a conversation. A folder is reset only before the first turn is repeated.
+        """Hold a conversation and return its answers as one. Only a repeat of the first turn resets the workspace.
 
         An interrupted conversation is saved as far as it was held.
         """
@@ -564,7 +564,7 @@ class CaseRunner(Struct, frozen=True):
     async def _in_workspace(
         self, target_session: TargetSession, prepared: PreparedCase, wanted: WantedWorkspace
     ) -> CaseResult:
-        """Call the target in a folder of the row's own, capture the changes, and score before the folder is removed."""
+        """Call the target in the row's own folder, capture the changes, and score before the folder is removed."""
         task, runtime = prepared.task, self.runtime
         started_at = runtime.clock()
         try:
@@ -594,7 +594,7 @@ class CaseRunner(Struct, frozen=True):
         *,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> CallOutcome:
-        """Call the target, then its fallbacks. What it said before an interrupt is saved as an answer without a row."""
+        """Call the target, then its fallbacks. A response that an interrupt cuts off is saved without a row."""
         clock, show = self.runtime.clock, self.on_log_line
         started_at = clock()
         try:
@@ -669,11 +669,11 @@ class CaseRunner(Struct, frozen=True):
         return self.sink.answer(self._made(target_session, prepared, outcome))
 
     def _made(self, target_session: TargetSession, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
-        """Return the cleaned answer of an outcome; what the target noted about it becomes notes of the run."""
+        """Return the cleaned answer of an outcome, and report the notes of the response as notes of the run."""
         counts_attempts = target_session.provider.counts_attempts
         answer = make_answer(prepared, outcome, cleaner=target_session.cleaner(), counts_attempts=counts_attempts)
         if outcome.answered_by is not None:
-            self.note(prepared.task, f"its fallback {outcome.answered_by!r} answered cases in which it failed")
+            self.note(prepared.task, f"it failed on cases that its fallback {outcome.answered_by!r} answered")
         if isinstance(outcome.result, ProviderResponse):
             for note in outcome.result.notes:
                 self.note(prepared.task, note)
@@ -686,7 +686,7 @@ class CaseRunner(Struct, frozen=True):
         answer: Answer,
         judged: Mapping[int, EvaluatorResult] | None = None,
     ) -> CaseResult:
-        """Return the row of a saved answer. `judged` are the results of turns, by number, that are known already."""
+        """Return the row of a saved answer. `judged` has the results of turns that were judged before, by number."""
         task = prepared.task
         if answer.error is not None:
             return unanswered_row(self.run_id, prepared, answer, is_model=target_session.is_model)
@@ -734,7 +734,7 @@ class CaseRunner(Struct, frozen=True):
         judged: Mapping[int, EvaluatorResult],
         known: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:
-        """Return the results of all turns. Those `judged` meanwhile, or `known` by name, are not judged again."""
+        """Return the results of all turns. Turns in `judged` (by number) or `known` (by name) are not judged again."""
         answers, turns, rules = answers_by_turn(answer), prepared.case.turns, prepared.case.turn_rules
         results: list[EvaluatorResult] = []
         failed = None
@@ -758,7 +758,7 @@ class CaseRunner(Struct, frozen=True):
     async def _judge_turn(
         self, target_session: TargetSession, prepared: PreparedCase, number: int, answers: Sequence[Answer]
     ) -> EvaluatorResult:
-        """Return the result of one turn, whose answer and those before it are given."""
+        """Return the result of turn `number`; `answers` are those to all turns so far."""
         turn = self._turn(target_session, prepared, number, answers[: number - 1])
         context = self._context(target_session, turn, answers[number - 1])
         members = await self._score(target_session, context, target_session.scoring(turn).due, {})

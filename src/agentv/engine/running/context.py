@@ -32,7 +32,7 @@ def build_context(
     now: datetime,
     workspace_path: str | None = None,
 ) -> EvaluationContext:
-    """Return the context of an answer. The trace summary is made from output messages, else from the trace."""
+    """Return the context of an answer. The trace summary counts its output messages, else its trace."""
     reference = reference_answer(case.expected_messages)
     # In two steps: a call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
     unanswered = replace(
@@ -88,9 +88,10 @@ def on_conversation(context: EvaluationContext, answer: Answer) -> EvaluationCon
 
 
 def of_conversation(evaluator: EvaluatorLike) -> EvaluatorLike:
-    """Return an evaluator that judges the whole conversation where it would judge the answer.
+    """Return an evaluator that judges the whole conversation instead of the last answer.
 
-    One with `per_turn` or `window` chooses its part itself, and an object from Python sees the messages.
+    An evaluator with `per_turn` or `window` chooses its part itself, and a Python object gets the messages: both are
+    returned unchanged.
     """
     if not isinstance(evaluator, EvaluatorConfig) or evaluator.per_turn or evaluator.window is not None:
         return evaluator

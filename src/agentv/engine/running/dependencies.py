@@ -15,15 +15,14 @@ from agentv.types.records.result import CaseResult
 
 
 class Dependencies(Struct):
-    """How the rows ended that others wait for. A case that is not part of the run, or ended before, blocks none.
+    """The outcomes of rows that other rows wait for. A dependency that is not run, or ended in an earlier run, is met.
 
-    The cases of a suite are in an order in which those that others depend on come first, so that each row that is
-    waited for has begun.
+    A suite lists each case after those it depends on, so that a row only waits for rows that have begun.
     """
 
     _ended: dict[ResultKey, asyncio.Future[Failure | None]] = field(default_factory=dict)
     _needed: dict[int, frozenset[str]] = field(default_factory=dict)
-    _suites: list[EvalSuite] = field(default_factory=list)  # so that no other suite gets the id of one
+    _suites: list[EvalSuite] = field(default_factory=list)  # held, so that their ids are not reused
 
     def begin(self, task: CaseTask) -> None:
         """Note that a row begins, if others wait for it."""
@@ -37,7 +36,7 @@ class Dependencies(Struct):
             waited_for.set_result(row.error if row.status == "error" else None)
 
     def split(self, batch: Sequence[CaseTask]) -> Iterator[list[CaseTask]]:
-        """Yield the parts of a batch to call one after another: no case depends on another one of its part."""
+        """Yield the parts of a batch, to be called one after another: no case depends on another case of its part."""
         part: list[CaseTask] = []
         keys: set[ResultKey] = set()
         for task in batch:
@@ -50,7 +49,7 @@ class Dependencies(Struct):
         yield part
 
     async def failed(self, task: CaseTask) -> Failure | None:
-        """Wait for the cases that a task's case depends on; return why it does not run, None if it does."""
+        """Wait for the cases that a task's case depends on; return the reason why it cannot run, or None if it can."""
         case = task.case
         if not isinstance(case, EvalCase) or not case.depends_on:
             return None
@@ -58,7 +57,7 @@ class Dependencies(Struct):
         failed: list[str] = []
         for name in case.depends_on:
             failure = await self._failure_of(replace(key, eval_id=name))
-            if failure is not None and failure.kind == "budget":  # it is left for a resume, and so is this case
+            if failure is not None and failure.kind == "budget":  # a resume runs that case, and then this one
                 return failure
             if failure is not None:
                 failed.append(name)
@@ -66,7 +65,7 @@ class Dependencies(Struct):
             return None
         said = "skipped" if case.on_dependency_failure == "skip" else "failed"
         names = ", ".join(map(repr, failed))
-        return Failure("dependency", f"{said}: {names} ended with an error, and this case depends on it")
+        return Failure("dependency", f"{said}: this case depends on {names}, which ended with an error")
 
     async def _failure_of(self, key: ResultKey) -> Failure | None:
         waited_for = self._ended.get(key) or self._ended.get(replace(key, trial=0))

@@ -22,7 +22,7 @@ _READS_CERTIFICATES = "aiohttp.connector"
 
 
 def import_in_background(folder: Path, options: RunOptions, *, cwd: Path) -> Thread:
-    """Start to import the HTTP providers that eval files in `folder` probably use: those of the targets in `options`.
+    """Start importing the HTTP providers that eval files in `folder` probably use, by the targets of `options`.
 
     A wrong guess costs one needless import. Code that needs a provider waits for the same import, and reports its
     errors. No KeyboardInterrupt may be raised while the returned thread runs: it could interrupt an import that holds

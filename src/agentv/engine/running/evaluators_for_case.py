@@ -39,7 +39,7 @@ from agentv.types.targets import ResolvedTarget
 
 
 class ContextRule(Struct, frozen=True):
-    """A deterministic evaluator of one kind, with the settings of the context's own evaluator."""
+    """A deterministic evaluator that takes its settings from `context.evaluator`."""
 
     spec: Spec
 
@@ -72,7 +72,7 @@ def build_evaluator_registry(
 ) -> EvaluatorRegistry:
     """Return a registry with `llm_judge` and `rubric`, extended or replaced by `overrides`.
 
-    Deterministic kinds are found as well, with the settings of each context's `evaluator`; any other kind is the judge.
+    It also has the deterministic kinds, with settings from `context.evaluator`; any other kind is the judge.
     `resolve_judge_provider` finds the judge's model for a context; without it the context's own judge is called.
 
     >>> registry = build_evaluator_registry()

@@ -14,7 +14,7 @@ from agentv.types.targets import ResolvedTarget
 
 
 def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, JsonValue]:
-    """Return the SHA-256 of each existing file that a target with code names, by its path as written.
+    """Return the SHA-256 of each existing file that the settings of a target name, by path as written there.
 
     Paths are relative to the targets file, or else to one of `folders`, those of the eval files.
     """
@@ -23,7 +23,7 @@ def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, Js
 
 
 def find_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, Path]:
-    """Return each existing file that the code of a target is in, by its path as written, as `load_scripts` finds it."""
+    """Return the existing files with the code of a target, by path as written in its settings."""
     cwd = target.public_settings.get("cwd")
     own = (target.base_dir, *folders)
     places = own if not isinstance(cwd, str) else (*own, *(str(Path(folder, cwd)) for folder in own))

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 MAX_NOTES = 100
-"""The number of different notes of a run."""
+"""The maximum number of different notes that a run reports."""
 
 
 def add_note(notes: dict[str, None], message: str) -> str | None:
-    """Add a message once; after `MAX_NOTES` different ones only that there are more. Return what was added."""
+    """Add a new message, or, after `MAX_NOTES` messages, that there are more. Return what was added, else None."""
     if len(notes) >= MAX_NOTES:
         message = "there are more notes than can be shown"
     if message in notes:
@@ -112,7 +112,8 @@ class JudgeStop(Struct, frozen=True):
 class StopSignal(Struct):
     """A request to end a run early. Draining finishes the rows in flight; an interrupt cancels them.
 
-    `is_judge_stop` is True if a judge that kept failing ended the run.
+    `give_up` cancels the rows in flight, `on_drain` is called when draining begins. `needs` is the option that a resume
+    requires. `is_judge_stop` is True if a judge that kept failing ended the run.
     """
 
     state: RunState = "finished"
@@ -124,7 +125,7 @@ class StopSignal(Struct):
     is_judge_stop: bool = False
 
     def drain(self, reason: str, *, needs: str = "", state: RunState = "stopped") -> None:
-        """Start no new rows. `needs` is the option that a resume requires."""
+        """Start no new rows."""
         if self.reason is None:
             self.state, self.reason, self.needs = state, reason, needs
             self.on_drain()
@@ -163,7 +164,7 @@ class EventDispatcher(dict[type[RunEvent], list[Observer]]):
 
 
 class RunRecorder(Struct):
-    """The owner of a run's store, observers and counts. `invalid_rows` are lines that could not be read."""
+    """The owner of a run's store, observers and counts. `invalid_rows` counts the lines that could not be read."""
 
     plan: RunPlan
     store: ResultStore
@@ -189,13 +190,13 @@ class RunRecorder(Struct):
         self.summary = summary_for(self.plan.gates, has_targets=self.plan.has_several_rows, order=self.plan.order)
 
     def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
-        """Pass on all tasks, finished or not, and note whether any case has several trials."""
+        """Yield all tasks, finished or not, and note whether any case has several trials."""
         for task in tasks:
             self.has_trials = self.has_trials or task.trials > 1
             yield task
 
     def begin(self, tasks: Iterator[CaseTask | None]) -> Iterator[CaseTask | None]:
-        """Pass on tasks to the workers and report each as begun; stop when the run is stopped. None is passed on."""
+        """Yield tasks to the workers and report each as begun, until the run is stopped. None is yielded unchanged."""
         for task in tasks:
             if self.stop.reason is not None:
                 return
@@ -219,7 +220,7 @@ class RunRecorder(Struct):
 
     @property
     def needs_whole_rows(self) -> bool:
-        """True if an observer of finished rows does not say that it needs no large parts of them."""
+        """True unless all observers of finished rows can do without large fields (`needs_whole_rows = False`)."""
         return any(getattr(each, "needs_whole_rows", True) for each in self._dispatcher[RowFinished])
 
     def emit(self, event: RunEvent) -> None:
@@ -232,7 +233,7 @@ class RunRecorder(Struct):
                 self._dispatcher.clear()
 
     def note(self, message: str, *, is_problem: bool = False) -> None:
-        """Report a message to the user, unless it was reported before. After `MAX_NOTES` messages, report only that."""
+        """Report a message to the user, once. After `MAX_NOTES` messages, report only that there are more."""
         added = add_note(self.notes, message)
         if added is not None:
             self.emit(RunNote(added, is_problem))
@@ -255,7 +256,7 @@ class RunRecorder(Struct):
     def row(self, result: CaseResult) -> None:
         """Save, count and report a finished row. A row that the budget refused is left for a resume.
 
-        A row with a `seq` is stored already. An UNLISTED one is stored by a node, and comes again when it counts.
+        A row with a `seq` is stored already. An UNLISTED one is ignored: it is passed again once its segment is listed.
         """
         if result.seq == UNLISTED:
             return
@@ -342,14 +343,14 @@ class RunRecorder(Struct):
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=has_every_row,
         )
-        with suppress(StorageError):  # reported already
+        with suppress(StorageError):  # the store has reported it
             self.store.note(REPORTED, fields)
 
 
 def _observes(observer: Observer, kind: type[RunEvent]) -> bool:
     """Return True if an observer takes a kind of event.
 
-    It takes those that its attribute `event_types` lists; without that, all kinds but the lines of logs.
+    An observer without the attribute `event_types` takes all kinds but the lines of logs.
     """
     kinds = getattr(observer, "event_types", None)
     return kind in kinds if isinstance(kinds, tuple) else kind is not LogLine

@@ -48,7 +48,7 @@ class RequestedRows:
         self._runner: CaseRunner | None = None
         self._recorder: RunRecorder | None = None
         self._rows: dict[ResultKey, asyncio.Task[CaseResult]] = {}
-        self._free: dict[int, AbstractAsyncContextManager[object]] = {}
+        self._limits: dict[int, AbstractAsyncContextManager[object]] = {}
 
     async def serve(self, runner: "CaseRunner", recorder: "RunRecorder") -> None:
         """Run the requested rows until `close` is called."""
@@ -59,10 +59,10 @@ class RequestedRows:
             await self._closing.wait()
 
     def get(self, tasks: Sequence[CaseTask], *, needed: Sequence[CaseTask] = ()) -> tuple[CaseResult, ...]:
-        """Run some tasks concurrently and return their rows. Call this from another thread than that of the run.
+        """Run tasks concurrently and return their rows. Call this from another thread than that of the run.
 
-        `needed` are those that they depend on, in an order in which each comes after its own; they are begun first.
-        Raises RunEndedError if the run has ended before they could be run.
+        `needed` are the tasks that they depend on, each after its own dependencies; these are begun first.
+        Raises RunEndedError if the run ends before the rows are finished.
         """
         try:
             loop = _awaited(self._opened)
@@ -90,7 +90,7 @@ class RequestedRows:
                 loop.call_soon_threadsafe(work, self._recorder.stop, self._closing)
 
     def fail(self, reason: str) -> None:
-        """Refuse further rows: the run has ended, or could not begin."""
+        """Refuse all rows if the run ended before it could serve any."""
         if not self._opened.done():
             self._opened.set_exception(RunEndedError(reason))
 
@@ -125,13 +125,13 @@ class RequestedRows:
     def _limit(self, task: CaseTask, runner: "CaseRunner") -> AbstractAsyncContextManager[object]:
         """Return the limit of a target's concurrent rows, if any: its suite's or its own, at most its provider's."""
         key = id(task.target)
-        if key not in self._free:
+        if key not in self._limits:
             most = None
             with suppress(AgentvError):  # the row reports that its target cannot be created
                 most = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
             limits = [each for each in (task.suite.workers or task.target.workers, most) if each is not None]
-            self._free[key] = asyncio.Semaphore(min(limits)) if limits else nullcontext()
-        return self._free[key]
+            self._limits[key] = asyncio.Semaphore(min(limits)) if limits else nullcontext()
+        return self._limits[key]
 
     def _why_ended(self) -> str:
         reason = None if self._recorder is None else self._recorder.stop.reason

@@ -55,13 +55,12 @@ async def run_plan(
     quota: QuotaLease | None = None,
     open_machines: "OpenMachines | None" = None,
 ) -> RunReport:
-    """Run a plan to its end and return its report. Finished rows are saved however the run ends.
+    """Run a plan to its end and return its report. Finished rows are saved even if the run ends early.
 
-    `resume_plan` is given if `store` already has rows of this run: it is what remains to be done. With `requested`,
-    only the rows that other threads request from it are run. `stop` ends the run early. If the awaiting task is
-    cancelled, the store is closed and the cancellation is raised again.
-    `quota` is shared with other processes, and closed at the end. `open_machines` replaces the machines that the plan's
-    backend names.
+    `resume_plan` is what remains to be done of a run that `store` already has rows of. With `requested`, only the rows
+    that other threads request from it are run. `stop` ends the run early. If the awaiting task is cancelled, the store
+    is closed and the cancellation is raised again. `quota` is shared with other processes, and closed at the end.
+    `open_machines` opens the machines to run on, in place of those of the plan's backend.
     """
     started = clock()
     stop = stop or StopSignal()
@@ -75,7 +74,7 @@ async def run_plan(
         for suite in plan.suites:
             if suite.suite.dialect:
                 recorder.note(f"{suite.suite.path}: {suite.suite.dialect}", is_problem=False)
-        stop_counting = count_beside(plan, recorder.emit)
+        stop_counting = count_in_background(plan, recorder.emit)
         for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)
         await _work(
@@ -111,10 +110,11 @@ async def run_plan(
     return report
 
 
-def cluster_reached(plan: RunPlan) -> AbstractAsyncContextManager[None]:
-    """Return a connection to the machines of a run, to be opened before its store; it is nothing for a run here.
+def connect_to_cluster(plan: RunPlan) -> AbstractAsyncContextManager[None]:
+    """Return a context manager that connects to the cluster of a run; for a local run it does nothing.
 
-    Entering it raises AgentvError for a plan that cannot run on them, and if they cannot be reached.
+    Enter it before the store is opened. It raises AgentvError if the plan cannot run on the cluster, or if the cluster
+    cannot be reached.
     """
     if plan.options.backend == "local":
         return nullcontext()
@@ -134,7 +134,7 @@ async def _work(
     quota: QuotaLease | None,
     open_machines: "OpenMachines | None",
 ) -> None:
-    """Open what the rows share (quota, budget, runtime, machines) and process all of them."""
+    """Open the quota, budget, runtime and cluster that all rows share, and process the rows."""
     runs_elsewhere = open_machines is not None or plan.options.backend != "local"
     if runs_elsewhere and quota is None:
         quota = _nodes_quota(recorder, has_actors=open_machines is None)
@@ -198,7 +198,7 @@ async def _until_done_or_stopped(run_targets: Coroutine[Any, Any, None], recorde
         if stop.state != "interrupted":
             raise
     except BaseExceptionGroup as group:
-        raise _first(group) from group
+        raise _first_error(group) from group
 
 
 def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
@@ -209,7 +209,7 @@ def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[Resolved
 
 
 def _nodes_quota(recorder: RunRecorder, *, has_actors: bool) -> QuotaLease:
-    """Return the quota from which the nodes of a run lease, which is of this run alone."""
+    """Return the quota that only the nodes of this run share."""
     if has_actors:
         from agentv.engine.cluster.opening import ray_quota  # noqa: PLC0415 - few runs use it
 
@@ -219,7 +219,7 @@ def _nodes_quota(recorder: RunRecorder, *, has_actors: bool) -> QuotaLease:
 
 
 def _quota_client(quota: QuotaLease, recorder: RunRecorder) -> QuotaClient:
-    """Return the client of a shared quota. The run ends, to be resumed, when the quota does not answer for long."""
+    """Return the client of a shared quota. If the quota does not answer for long, the run stops and can be resumed."""
 
     def stop(reason: str) -> None:
         recorder.stop.drain(f"quota_error: {reason}", state="failed")
@@ -232,8 +232,8 @@ def _budget(
 ) -> Budget | None:
     """Return the budget of the run, None without a limit; the first call that does not fit stops the run.
 
-    `spent` is the cost of the run before it was resumed. A budget with a name is shared over `client`: what the run
-    has spent is known there. `own_name` is that of a budget which only the nodes of this run share.
+    `spent` is the cost of the run before it was resumed. A named budget is shared through `client`, where these costs
+    are already counted. `own_name` is the name of a budget that only the nodes of this run share.
     """
     limit, name = plan.options.budget_usd, plan.options.budget_name
 
@@ -255,7 +255,7 @@ def _budget(
     return Budget(limit, stop, spent.usd, max_call_cost_by_target=known, name=own_name, client=shared)
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the first exception of a group, which may be nested. The other workers fail for the same reason."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
@@ -308,9 +308,9 @@ async def _run_targets(
 async def _failed_check(
     plan: RunPlan, runtime: Runtime, resume_plan: "ResumePlan | None", *, runs_here: bool
 ) -> str | None:
-    """Return what the first failing healthcheck of a target or judge that may be called says, None if none fails.
+    """Check the targets and judges that this process may call; return the message of the first failure, or None.
 
-    If rows run on nodes, which check themselves what they call, only batches are called from here.
+    If rows run on nodes, each node checks what it calls, and this process only sends batches.
     """
     targets = plan.targets if resume_plan is None or resume_plan.calls_targets else ()
     judges = plan.judges if resume_plan is None or resume_plan.calls_judges else ()
@@ -327,7 +327,7 @@ async def _run_target(
     resume_plan: "ResumePlan | None",
     cluster: "Cluster | None",
 ) -> None:
-    """Process all rows of one target with its number of workers, on a cluster with that of each node."""
+    """Process all rows of one target with its number of workers, which on a cluster is per node."""
 
     def tasks(*, by_trial: bool = False) -> Iterator[CaseTask | None]:
         planned = plan.tasks(target, by_trial=by_trial)
@@ -337,7 +337,7 @@ async def _run_target(
         return recorder.begin(tasks)
 
     backend = _backend(target, plan=plan, runner=runner, cluster=cluster)
-    # What runs on nodes alone, such as a model on their graphics cards, is not made here.
+    # A provider that only nodes can run, such as a model on their graphics cards, is not created here.
     is_live_here = cluster is None or sends_batches(target)
     batching = batching_of(target, runner, recorder.store.note) if is_live_here else None
     if batching is None:
@@ -406,23 +406,23 @@ def _started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStart
     )
 
 
-def count_beside(plan: RunPlan, emit: Callable[[RowsCounted], None]) -> Callable[[], None]:
+def count_in_background(plan: RunPlan, emit: Callable[[RowsCounted], None]) -> Callable[[], None]:
     """Count the rows of a plan of unknown size in a thread, and emit the result. The returned function cancels this.
 
-    Nothing is emitted if a part cannot be counted. The process can end while the thread is still counting.
+    Nothing is emitted if a suite cannot be counted. The process can end while the thread is still counting.
     """
     loop = asyncio.get_running_loop()
     is_wanted = True
 
-    def tell(counted: RowsCounted) -> None:
+    def emit_if_wanted(counted: RowsCounted) -> None:
         if is_wanted:
             emit(counted)
 
     def count() -> None:
-        counted = counted_rows(plan)
+        counted = count_rows(plan)
         if counted is not None and is_wanted:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(tell, counted)
+                loop.call_soon_threadsafe(emit_if_wanted, counted)
 
     def cancel() -> None:
         nonlocal is_wanted
@@ -433,11 +433,11 @@ def count_beside(plan: RunPlan, emit: Callable[[RowsCounted], None]) -> Callable
     return cancel
 
 
-def counted_rows(plan: RunPlan) -> RowsCounted | None:
-    """Return the number of rows and cases of a plan; None if a part cannot be counted."""
+def count_rows(plan: RunPlan) -> RowsCounted | None:
+    """Return the number of rows and cases of a plan; None if a suite cannot be counted."""
     rows = cases = 0
     for suite in plan.suites:
-        count = _cases_of(suite)
+        count = _count_cases(suite)
         if count is None:
             return None
         cases += count
@@ -446,7 +446,7 @@ def counted_rows(plan: RunPlan) -> RowsCounted | None:
     return RowsCounted(rows, cases)
 
 
-def _cases_of(suite: SuitePlan) -> int | None:
+def _count_cases(suite: SuitePlan) -> int | None:
     selection = suite.selection
     if selection.count is not None:
         return selection.count

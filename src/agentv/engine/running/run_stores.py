@@ -23,8 +23,8 @@ from agentv.types.protocols import Clock, QuotaLease, ResultStore
 def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: StoreUrl | None = None) -> ResultStore:
     """Return the store of a new run, which is shared in the team's store if its URL is given.
 
-    A run without selected cases is not stored, so that `latest` names a run with results. Raises ConfigError when
-    the URL names no store for runs, StorageError when that cannot store the run.
+    A run without selected cases is not stored, so that `latest` names a run with results. Raises ConfigError if
+    the store of the URL does not take runs, StorageError if it cannot store this one.
     """
     run_id = new_run_id(clock, random.SystemRandom())
     if not on_disk or plan.planned == 0:
@@ -39,14 +39,14 @@ def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: 
 
 
 def reopen_store(folder: Path, *, clock: Clock) -> RunFolder:
-    """Return the store of a stored run. Raises StorageError while another process writes it."""
+    """Open the folder of an existing run for writing. Raises StorageError while another process writes to it."""
     return RunFolder(folder.parent, folder.name, clock=clock)
 
 
 def refuse_second_writer(folder: Path) -> str | None:
-    """Raise StorageError while another process writes a run, naming that process; called before the run is read.
+    """Raise StorageError, naming the process, while another one writes a run; call this before the run is read.
 
-    If a process died writing it, end the commands that it left running, and return a sentence about them.
+    If its last writer died, end the commands that the writer left running, and return a sentence about them.
     """
     lock = RunLock(folder)
     try:
@@ -56,7 +56,7 @@ def refuse_second_writer(folder: Path) -> str | None:
 
 
 def clear_after(dead_writer: JsonObject | None) -> str | None:
-    """End what a dead process left running, and return a sentence about it."""
+    """End the commands of a dead process and remove its temporary folders; return a sentence about them, or None."""
     mark = (dead_writer or {}).get("mark")
     if not isinstance(mark, str):
         return None
@@ -71,8 +71,8 @@ def clear_after(dead_writer: JsonObject | None) -> str | None:
     )
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 'es' if what.endswith('s') else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def with_team_store(store_url: StoreUrl | None, specs: Specs, open_folder: Callable[[], RunFolder]) -> ResultStore:
@@ -90,12 +90,12 @@ def with_team_store(store_url: StoreUrl | None, specs: Specs, open_folder: Calla
 def open_run_store(url: StoreUrl, specs: Specs) -> RunStore:
     """Return the store of runs behind a URL, whose scheme names its plug-in.
 
-    Raises UnknownNameError for an unknown scheme, ConfigError for the name of a store that keeps no runs.
+    Raises UnknownNameError for an unknown scheme, ConfigError for a store that does not take runs.
     """
     spec = specs.stores.get(url.scheme)
     if spec.run_store is None:
         known = ", ".join(each.name for each in specs.stores if each.run_store is not None)
-        raise ConfigError(f"the store {spec.name!r} keeps judgements, not runs; stores for runs: {known}")
+        raise ConfigError(f"the store {spec.name!r} is for judgements, not for runs; stores for runs: {known}")
     make = load_reference(spec.run_store)
     with _named_errors(url):
         made = make(url)
@@ -108,7 +108,7 @@ def open_quota(named: NamedQuota, plan: RunPlan) -> QuotaLease | None:
     """Return the quota that a run shares with other processes; None if it shares none.
 
     The quota of the team's store is used if the run has a limit to share: `requests_per_minute` or `tokens_per_minute`
-    of a target, or the name of a budget. Raises ConfigError for a URL without quotas, StorageError when the quota
+    of a target, or the name of a budget. Raises ConfigError for a store without quotas, StorageError if the quota
     cannot be used.
     """
     needs_name = plan.options.budget_name is not None

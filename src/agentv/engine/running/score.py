@@ -26,7 +26,10 @@ DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 
 
 class SuiteTools(Struct, frozen=True):
-    """The tools of one suite's evaluators: its judges and embedders by name, stored answers, and other evaluators."""
+    """The tools of one suite's evaluators: judges and embedders by name, stored answers, and other evaluators.
+
+    With `only_free`, evaluators that cost money are skipped.
+    """
 
     runtime: Runtime
     known: KnownTargets
@@ -43,7 +46,7 @@ class SuiteTools(Struct, frozen=True):
         return self.runtime.provider(self.known.get(target_name))
 
     def embedder(self, model: str | JsonObject) -> Embedder:
-        """Return an embedder: of a target by name, or of one given inline."""
+        """Return the embedder of a target, which is named or given inline."""
         return self.runtime.embedder(self.known.embedding_target(model))
 
     async def recorded_answer(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
@@ -81,7 +84,7 @@ class SuiteTools(Struct, frozen=True):
         )
 
     async def score_due(self, context: EvaluationContext, due: Sequence[DueEvaluator]) -> tuple[EvaluatorResult, ...]:
-        """Do the same as `score` with evaluators that are ready."""
+        """Do the same as `score`, with evaluators from `due`."""
         return await run_evaluators(context, due)
 
 
@@ -91,9 +94,9 @@ async def run_evaluators(
     *,
     concurrency: int = 1,
 ) -> tuple[EvaluatorResult, ...]:
-    """Return one result per evaluator, in order: the judging loop of cases, given answers and single calls.
+    """Return one result per evaluator, in order, for an answer of a run as for a given one.
 
-    At most `concurrency` evaluators judge at once. A failure of one of them is its result.
+    At most `concurrency` evaluators judge at once. The failure of an evaluator is its result.
     """
     if concurrency <= 1:
         return tuple([await _run_evaluator(context, each) for each in evaluators])
