@@ -156,10 +156,10 @@ async def _evaluate(
     is_stored = destination.folder is not None or store_url is not None or isinstance(source, str | os.PathLike)
     rows = _Rows()
     rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
-    async with AsyncExitStack() as watching:
+    async with AsyncExitStack() as opened:
         for observer in observers:
-            watching.callback(observer.close)
-        await watching.enter_async_context(connect_to_cluster(plan))
+            opened.callback(observer.close)
+        await opened.enter_async_context(connect_to_cluster(plan))
         store = make_store(plan, clock=clock, on_disk=is_stored, store_url=store_url)
         report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng, quota=quota)
     return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports))
@@ -195,7 +195,7 @@ async def run_evaluation(
     settings = EvaluationRunConfig.from_dict(config) if isinstance(config, Mapping) else config
     for value, argument, kind in ((given, "input", EvaluationInput), (settings, "config", EvaluationRunConfig)):
         if not isinstance(value, kind):
-            raise ConfigError(f"`{argument}` must be an {kind.__name__} or a dict of its keys, not {value!r:.80}")
+            raise ConfigError(f"`{argument}` must be an {kind.__name__} or a dict with its keys, not {value!r:.80}")
     if store is None and name is None:
         return await _runner_of(settings).run(given)
     if store != "runs":
@@ -205,13 +205,13 @@ async def run_evaluation(
         raise ConfigError(
             "store='runs' needs a `name`, or an EvaluationRunConfig that is reused for all answers of the run"
         )
-    made = await _runner_of(settings).judge(given)
+    judged = await _runner_of(settings).judge(given)
     try:
-        await asyncio.to_thread(_run_of(settings, name).add, made)
+        await asyncio.to_thread(_run_of(settings, name).add, judged)
     except StorageError as error:
         failed = EvaluationRunError("runs", f"the result was not saved: {error}", "store_error")
-        return replace(made.result, run_errors=(*made.result.run_errors, failed))
-    return made.result
+        return replace(judged.result, run_errors=(*judged.result.run_errors, failed))
+    return judged.result
 
 
 def run_evaluation_sync(
@@ -233,8 +233,8 @@ def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
     with _RUNS_LOCK:
         attributes = vars(config)
         if key not in attributes:
-            made = ProcessRun if name is None else partial(named_run, name=name)
-            attributes[key] = made(_runner_of(config), path=config.path)
+            make_run = ProcessRun if name is None else partial(named_run, name=name)
+            attributes[key] = make_run(_runner_of(config), path=config.path)
         run: ProcessRun = attributes[key]
     return run
 

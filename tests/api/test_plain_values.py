@@ -46,7 +46,7 @@ def test_input_and_configuration_may_be_dicts() -> None:
     assert result.overall_score == 1.0
     with pytest.raises(EvalFileError, match=r"\$\.respons  unknown key 'respons'.*did you mean 'response'"):
         run_evaluation_sync({"respons": "Paris"}, {"evaluators": [{"type": "contains", "value": "Paris"}]})
-    with pytest.raises(ConfigError, match="`input` must be an EvaluationInput or a dict of its keys, not 'Paris'"):
+    with pytest.raises(ConfigError, match="`input` must be an EvaluationInput or a dict with its keys, not 'Paris'"):
         run_evaluation_sync("Paris", {"evaluators": []})  # type: ignore[arg-type]
 
 

@@ -324,7 +324,7 @@ def test_an_interrupted_conversation_keeps_what_was_said_and_begins_again(tmp_pa
 
 
 def test_a_result_of_a_turn_keeps_its_name_for_itself() -> None:
-    with pytest.raises(ConfigError, match="an evaluator is named 'turn-1', as the result of a turn"):
+    with pytest.raises(ConfigError, match="an evaluator is named 'turn-1', like the result of a turn"):
         held(EvalCase("a", turns=["one"], evaluators=[EvaluatorConfig("turn-1", "contains", {"value": "x"})]))
 
 

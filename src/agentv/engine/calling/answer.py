@@ -157,29 +157,29 @@ def _prepared_for(prepared: PreparedCase, target: ResolvedTarget, runtime: Runti
     )
 
 
-def _outcome_of_fallback(first: CallOutcome, second: CallOutcome, name: str) -> CallOutcome:
+def _outcome_of_fallback(failed: CallOutcome, fallback: CallOutcome, name: str) -> CallOutcome:
     """Return the outcome of a fallback, with the attempts, usage and cost of the failed targets before it."""
-    calls, response = (*first.calls, *second.calls), second.result
+    calls, response = (*failed.calls, *fallback.calls), fallback.result
     if isinstance(response, Failure):
-        before = first.result.message if isinstance(first.result, Failure) else ""
+        before = failed.result.message if isinstance(failed.result, Failure) else ""
         return CallOutcome(
             replace(response, message=f"{before}; fallback {name!r}: {response.message}"),
-            started_at=first.started_at,
-            ended_at=second.ended_at,
+            started_at=failed.started_at,
+            ended_at=fallback.ended_at,
             calls=calls,
-            usage=total_usage((first.usage, second.usage)),
-            cost_usd=_total_cost((first.usage, first.cost_usd), (second.usage, second.cost_usd)),
-            partial=second.partial or first.partial,
+            usage=total_usage((failed.usage, fallback.usage)),
+            cost_usd=_total_cost((failed.usage, failed.cost_usd), (fallback.usage, fallback.cost_usd)),
+            partial=fallback.partial or failed.partial,
         )
     response = replace(
         response,
         calls=calls,
-        usage=total_usage((first.usage, response.usage)),
-        cost_usd=_total_cost((first.usage, first.cost_usd), (response.usage, response.cost_usd)),
-        estimated=response.estimated or first.is_estimated,
+        usage=total_usage((failed.usage, response.usage)),
+        cost_usd=_total_cost((failed.usage, failed.cost_usd), (response.usage, response.cost_usd)),
+        estimated=response.estimated or failed.is_estimated,
     )
-    lost_usd = 0.0 if first.usage is None and first.cost_usd is None else first.cost_usd
-    return CallOutcome(response, first.started_at, second.ended_at, calls=calls, answered_by=name, lost_usd=lost_usd)
+    lost_usd = 0.0 if failed.usage is None and failed.cost_usd is None else failed.cost_usd
+    return CallOutcome(response, failed.started_at, fallback.ended_at, calls=calls, answered_by=name, lost_usd=lost_usd)
 
 
 def _total_cost(*spent: tuple[Usage | None, float | None]) -> float | None:
@@ -197,7 +197,7 @@ def make_answer(
     counts_attempts: bool,
     workspace: JsonObject | None = None,
 ) -> Answer:
-    """Return the answer of an outcome, cleaned so that it can be stored. `workspace` is the record of its workspace."""
+    """Return the answer of an outcome, cleaned so that it can be stored. `workspace` is the record of the workspace."""
     result = _with_read_messages(outcome.result)
     text: object = "" if isinstance(result, Failure) else result.text
     if not isinstance(text, str):
@@ -295,45 +295,45 @@ def _without_thinking(response: ProviderResponse) -> ProviderResponse:
 def _failed_answer(
     prepared: PreparedCase, outcome: CallOutcome, attempt: int, cleaned: tuple[Any, ...], *, is_repaired: bool
 ) -> Answer:
-    error, calls, workspace, said = cleaned
-    known = said or ProviderResponse("")
+    error, calls, workspace, partial = cleaned
+    response = partial or ProviderResponse("")
     return replace(
         _answer_without_response(prepared, outcome, attempt, calls=calls, workspace=workspace, is_repaired=is_repaired),
         usage=outcome.usage,
         cost_usd=outcome.cost_usd,
         billed_usd=outcome.cost_usd,
         estimated=outcome.is_estimated,
-        finish_reason=known.finish_reason,
-        session=known.session,
-        first_token_ms=None if known.first_token_ms is None else round(known.first_token_ms, 3),
-        exit_code=known.exit_code,
-        log_paths=known.log_paths,
-        request=known.request,
+        finish_reason=response.finish_reason,
+        session=response.session,
+        first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
+        exit_code=response.exit_code,
+        log_paths=response.log_paths,
+        request=response.request,
         error=error,
-        partial=None if said is None else _partial(said),
+        partial=None if partial is None else _partial(partial),
     )
 
 
-def _readable(said: ProviderResponse | None) -> ProviderResponse | None:
+def _readable(response: ProviderResponse | None) -> ProviderResponse | None:
     """Return an incomplete response with the reasoning moved out of its text, and without unreadable messages."""
-    if said is None:
+    if response is None:
         return None
-    text: object = said.text
+    text: object = response.text
     if not isinstance(text, str):
-        said = replace(said, text=str(text))
-    read = _with_read_messages(said)
-    return _without_thinking(replace(said, output_messages=None) if isinstance(read, Failure) else read)
+        response = replace(response, text=str(text))
+    read = _with_read_messages(response)
+    return _without_thinking(replace(response, output_messages=None) if isinstance(read, Failure) else read)
 
 
-def _partial(said: ProviderResponse) -> Partial:
+def _partial(response: ProviderResponse) -> Partial:
     return Partial(
-        text=said.text,
-        reasoning=said.reasoning,
-        output_messages=said.output_messages,
-        trace=said.trace,
-        usage=said.usage,
-        cost_usd=said.cost_usd,
-        estimated=said.estimated,
+        text=response.text,
+        reasoning=response.reasoning,
+        output_messages=response.output_messages,
+        trace=response.trace,
+        usage=response.usage,
+        cost_usd=response.cost_usd,
+        estimated=response.estimated,
     )
 
 

@@ -88,8 +88,8 @@ async def run_batch(
 ) -> None:
     """Call a target with a batch, score its answers, and call it case by case for the answers that are missing.
 
-    Cases that depend on others of the batch must be in a later one. If the run was stopped meanwhile, answered cases
-    count as in flight and are finished; the others are not started.
+    A case must not depend on another case of the batch. If the run was stopped meanwhile, answered cases count as in
+    flight and are finished; the others are not started.
     """
     may_run = [task for task in batch if await runner.dependencies.failed(task) is None]
     answered = await _call_batch(batching, may_run, runner)
@@ -193,4 +193,4 @@ async def _await_call(call: Awaitable[None]) -> ProviderError | None:
 
 def _consequence(batching: Batching) -> str:
     """Return what happens to cases without an answer."""
-    return "calling case by case" if batching.has_fallback else "no answer"
+    return "calling case by case" if batching.has_fallback else "there is no other call"

@@ -139,7 +139,7 @@ SaveAnswers: TypeAlias = Callable[[Mapping[ResultKey, ProviderResponse | Failure
 FIRST_POLL_S = 1.0
 LONGEST_WAIT_S = 60.0
 ATTEMPTS = 10
-"""Failed polls in a row before a batch is abandoned; many, because the batch has already been paid for."""
+"""Attempts of one call of the batch API; many, because the batch may be paid for already."""
 
 LOST_BATCH = "bad_request"
 """The failure kind of a batch that the vendor cancelled or does not know. Any other failure (a revoked key, an

@@ -158,7 +158,7 @@ class Budget(Struct):
                 await self._changed.wait()
 
     def stop(self, why: BudgetStop) -> None:
-        """Stop the run, once: a call did not fit, here or on a node of the run."""
+        """Stop the run when the first call did not fit, here or on a node of the run."""
         if self.stopped is None:
             self.stopped = why
             self.on_stop(why)
@@ -194,7 +194,7 @@ class BudgetAccount(Struct):
     async def pay(self, call: Callable[[], Awaitable[R]], *, guess_usd: float) -> R:
         """Make a call within the budget. Raises ProviderError of kind `budget`, without sending it, if it does not fit.
 
-        A call whose cost is unknown, as a rule one that was cancelled in flight, counts as the amount reserved for it.
+        A call of unknown cost (usually one that was cancelled in flight) counts as the amount reserved for it.
         """
         reserved = await self._reserve(guess_usd)
         cost: float | None = None
@@ -264,12 +264,12 @@ _refusals: ContextVar[list[Failure] | None] = ContextVar("budget_refusals", defa
 
 
 NO_REFUSALS: AbstractContextManager[Sequence[Failure]] = nullcontext(())
-"""For runs without a budget."""
+"""In place of `refused_calls` for runs that refuse no call."""
 
 
 @contextmanager
 def refused_calls() -> Iterator[Sequence[Failure]]:
-    """Collect the failures of calls that the budget refuses within a `with` block; a row with one has no result."""
+    """Collect the calls that the budget refuses within a `with` block; a row with a refused call has no result."""
     failures: list[Failure] = []
     token = _refusals.set(failures)
     try:

@@ -122,8 +122,8 @@ def make_context(
 ) -> EvaluationContext:
     """Return the context that an evaluator would get for an answer, to test an evaluator of your own.
 
-    `answer` is a text or a message, `messages` are all that the agent said and called, and `history` the conversation
-    before. `reference` is the reference answer, or any JSON. `settings` are those of the evaluator, in
+    `answer` is a text or a message, `messages` are all messages of the agent with its tool calls, and `history` is the
+    conversation before. `reference` is the reference answer, or any JSON. `settings` are those of the evaluator, in
     `context.evaluator.settings`. `judge` is a Provider, or a function that gets the request and returns the verdict.
     Raises ConfigError, EvalFileError or MessageError for a value that is not understood.
 

@@ -162,7 +162,7 @@ class Runtime:
         return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
 
     def find_open_batch(self, target: str, remaining: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
-        """Return a batch that was submitted but not fetched, for the `remaining` ones of these answer keys, or None."""
+        """Return the ticket of an unfetched batch with the `remaining` ones of the answer keys `keys`, or None."""
         from agentv.storage.run.open_batches import find_open_batch  # noqa: PLC0415 - few runs submit batches
 
         return find_open_batch(Path(self.home), target, remaining, keys=keys, own=self.run_id)
@@ -173,7 +173,7 @@ class Runtime:
         if known is not None:
             return known[1]
         spec = self.specs.providers.get(target.provider)
-        # Planning rejects such a target; a judge that only a late line of a stream names is first seen here.
+        # Planning rejects targets without a price; a judge that only a late line of a stream names is first seen here.
         is_budgeted = self.budget is not None and not any(target is other for other in self._uncalled)
         if is_budgeted and (problem := budget_problem(target, spec, self._prices)):
             raise ConfigError(problem)
@@ -226,8 +226,8 @@ class Runtime:
     def account_of(self, target: ResolvedTarget) -> str:
         """Return the name of a target's account, which does not reveal its key.
 
-        The settings of a program or a function do not identify an account: each such target is an account, the same on
-        every machine.
+        Settings do not identify the account of a program or a function: each of these targets is an account of its own,
+        the same on every machine.
         """
         spec = self.specs.providers.get(target.provider)
         settings = target.public_settings
@@ -268,8 +268,8 @@ class Runtime:
         An evaluator is made for each answer (seed: a CodeEvaluator for each case and evaluator), unless its class
         declares with `reusable` that it has no state between answers and depends on nothing but its config.
 
-        An object with a method `configured` takes over the settings of the config (a judge its custom prompt). Given
-        objects may have types that are not registered (seed REQ-EVAL-006).
+        An object with a method `configured` gets the settings of the config, such as a judge's prompt. Given objects may
+        have types that are not registered (seed REQ-EVAL-006).
         """
         known = self._reusable.get(config)
         if known is not None:

@@ -1,7 +1,6 @@
 """The inputs of a run, read before it is planned: suites, targets, plug-ins and gates."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -115,8 +114,6 @@ def load_inputs(
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # suites that share a targets file share its problems
     for file in files:
-        with suppress(EvalFileError, TargetError):  # reported after the suite's problems
-            targets_loader.load_targets(file.parent)
         try:
             suite = load_suite(
                 file,
@@ -126,6 +123,11 @@ def load_inputs(
                 plugins_imported=plugins_imported,
                 evaluators_given=evaluators_given,
             )
+        except EvalFileError as error:
+            problems.update(dict.fromkeys(error.problems))
+            problems.update(dict.fromkeys(_targets_problems(targets_loader, file.parent)))
+            continue
+        try:
             known = targets_loader.load_targets(file.parent, options.targets or targets_of(suite))
             suites.append(SuiteInput(suite, known.judged_by(suite.judge)))
         except EvalFileError as error:
@@ -134,6 +136,17 @@ def load_inputs(
         raise EvalFileError(str(files), tuple(problems))
     check_given_variables(variables, [each.suite for each in suites])
     return Inputs(tuple(suites), specs, gates, () if plugins_imported else plugins)
+
+
+def _targets_problems(targets_loader: TargetsLoader, folder: Path) -> tuple[Problem, ...]:
+    """Return the problems of a folder's targets file; none if there is no such file."""
+    try:
+        targets_loader.load_targets(folder)
+    except EvalFileError as error:
+        return error.problems
+    except TargetError:
+        pass
+    return ()
 
 
 def check_given_variables(given: Collection[str], suites: Sequence[EvalSuite]) -> None:

@@ -74,7 +74,7 @@ def check_gates(
     hint = "" if options.gates is not None else " (the gate is from a file; --gate replaces it)"
     for scoped in gates:
         measured = [check for check in checks if scoped.suite in (None, check.plan.suite.path)]
-        for problem in _problems(scoped, measured):
+        for problem in _gate_problems(scoped, measured):
             error = scoped.gate.wrong_argument(f"{problem}{hint}")
             findings.add(f"{scoped.suite}: {error}" if scoped.suite else str(error))
         if scoped.gate.name == "regressions" and options.baseline is None:
@@ -82,9 +82,9 @@ def check_gates(
             findings.add(f"gate {expression!r} needs a baseline; name the earlier run with --baseline RUN")
 
 
-def _problems(scoped: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
+def _gate_problems(scoped: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
     gate = scoped.gate
-    names = _names(checks).get(gate.name)
+    names = _names_by_kind(checks).get(gate.name)
     if names is not None and gate.argument not in names:
         yield str(UnknownNameError(gate.name, gate.argument or "", known=names))
     if gate.metric.takes == "trials" and all(check.is_whole for check in checks):
@@ -93,7 +93,7 @@ def _problems(scoped: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]
             yield f"no case has {gate.argument} trials; set them with --trials {gate.argument} or `trials:`"
 
 
-def _names(checks: Sequence[SuiteCheck]) -> Mapping[str, Collection[str]]:
+def _names_by_kind(checks: Sequence[SuiteCheck]) -> Mapping[str, Collection[str]]:
     """Return the names that rows will have, by kind, for the kinds whose names are known before the run."""
     known = {
         "dataset": {check.plan.suite.dataset for check in checks},

@@ -90,7 +90,7 @@ def _marked(turns: Iterable[tuple[Message, str]]) -> str:
 
 
 def _chat(turns: Sequence[tuple[Message, str]], guidelines: str) -> tuple[ChatMessage, ...]:
-    """Merge leading system messages, turn later system and tool turns into assistant turns, drop empty ones."""
+    """Merge leading system messages, convert later ones and tool messages to assistant messages, drop empty ones."""
     leading = 0
     while leading < len(turns) and turns[leading][0].role == "system":
         leading += 1
@@ -192,11 +192,11 @@ def prepared_turn(
     `answers` are the target's answers to the turns before it. The row and its keys stay those of the whole case.
     """
     case, turn = prepared.case, prepared.case.turns[number - 1]
-    said = case.input_messages
+    history = case.input_messages
     for before, answer in zip(case.turns, answers, strict=False):
-        said = (*said, before.input, Message("assistant", answer))
-    messages = _last_of((*said, turn.input), case.turn_rules.window)
-    own = replace(
+        history = (*history, before.input, Message("assistant", answer))
+    messages = _last_of((*history, turn.input), case.turn_rules.window)
+    turn_case = replace(
         case,
         input_messages=messages,
         expected_messages=turn.expected_messages,
@@ -204,7 +204,7 @@ def prepared_turn(
         rubrics=turn.rubrics,
         turns=(),
     )
-    prompt = build_prompt(own, quotes_paths_only=quotes_paths_only)
+    prompt = build_prompt(turn_case, quotes_paths_only=quotes_paths_only)
     request = replace(
         prepared.request,
         question=prompt.question,
@@ -215,7 +215,7 @@ def prepared_turn(
         turn=number,
     )
     evaluators = evaluators_of_turn(turn)
-    return replace(prepared, case=own, prompt=prompt, request=request, evaluators=evaluators, single_form=False)
+    return replace(prepared, case=turn_case, prompt=prompt, request=request, evaluators=evaluators, single_form=False)
 
 
 def _last_of(messages: tuple[Message, ...], window: int | None) -> tuple[Message, ...]:

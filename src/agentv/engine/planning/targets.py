@@ -39,7 +39,7 @@ def inline_target(
     if not isinstance(name, str):
         raise TargetError(f"`name` must be a string, not {name!r}")
     if spec.named_model is not None:
-        settings |= _from_variables(spec.named_model, settings, env)
+        settings |= _settings_from_env(spec.named_model, settings, env)
     return TargetConfig(name, spec.name, settings, base_dir=base_dir)
 
 
@@ -92,7 +92,7 @@ def _judge_models(providers: Registry) -> list[tuple[str, str]]:
     return [(name, each.judge) for name, each in named if each is not None and each.judge is not None]
 
 
-def _from_variables(
+def _settings_from_env(
     named: NamedModel, settings: Mapping[str, JsonValue], env: Mapping[str, str]
 ) -> dict[str, JsonValue]:
     def is_given(key: str) -> bool:
@@ -189,7 +189,7 @@ class KnownTargets(Struct, frozen=True):
         near = nearest(name, self.configs)
         hint = f" Did you mean {near!r}?" if near else ""
         if not self.configs or ":" in name:
-            hint = f"{hint} A model is also written as {model_hint(self.specs.providers)}"
+            hint = f"{hint} A model may also be written as {model_hint(self.specs.providers)}"
         raise TargetError(f"no target named {name!r}; known: {', '.join(self.configs) or 'none'}.{hint}")
 
     def embedding_config(self, model: str | JsonObject) -> TargetConfig:

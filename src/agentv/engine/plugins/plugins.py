@@ -96,7 +96,7 @@ def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ..
     """Return the spec of a report format. Raises PluginError for a wrong signature."""
     settings = _settings_of(name, plugin, "report", "rows")
     if names_of_fields(settings):
-        shown = _shown(name, plugin)
+        shown = _signature_text(name, plugin)
         raise PluginError(f"report {name!r} must not take settings: `-o FILE` has no way to pass them; it is {shown}")
 
     def factory(tools: Any) -> object:
@@ -156,7 +156,9 @@ def _run_store(name: str, plugin: type) -> Callable[[StoreUrl], object]:
     try:
         inspect.signature(plugin).bind(url="")
     except TypeError:
-        raise PluginError(f"store {name!r} must take url and no other argument: {_shown(name, plugin)}") from None
+        raise PluginError(
+            f"store {name!r} must take url and no other argument: {_signature_text(name, plugin)}"
+        ) from None
     return lambda url: plugin(url=url.text)
 
 
@@ -173,21 +175,20 @@ def _settings_of(name: str, function: Callable[..., Any], *positional_names: str
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     others = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     if len(positional) != len(positional_names) or len(positional) + len(others) != len(parameters):
-        raise PluginError(
-            f"{name!r} must take {_wanted(positional_names)} settings after `*`; it is {_shown(name, function)}"
-        )
+        expected, found = _expected_arguments(positional_names), _signature_text(name, function)
+        raise PluginError(f"{name!r} must take {expected} settings after `*`; it is {found}")
     hints = inspect.get_annotations(function, eval_str=True)
     fields = [(p.name, hints.get(p.name, Any), *_default_of(p)) for p in others]
     return defstruct(f"{name}_settings", fields, frozen=True, kw_only=True)
 
 
-def _wanted(positional_names: tuple[str, ...]) -> str:
+def _expected_arguments(positional_names: tuple[str, ...]) -> str:
     if not positional_names:
         return "no argument but"
     return f"{'one argument' if len(positional_names) == 1 else 'the arguments'}, {', '.join(positional_names)}, and"
 
 
-def _shown(name: str, function: Callable[..., Any]) -> str:
+def _signature_text(name: str, function: Callable[..., Any]) -> str:
     return f"{getattr(function, '__name__', name)}{inspect.signature(function)}"
 
 
@@ -255,7 +256,7 @@ def store(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Mar
     """Register a function or class as a store of that name, for the results of criteria-based evaluation or for runs.
 
     A class has `save_result(result)`, sync or async; the fields of a dataclass become settings. A function returns an
-    object that has it, and its keyword-only parameters become settings. A class that takes `url` and has
+    object with that method, and its keyword-only parameters become settings. A class that takes `url` and has
     `share_run(open_folder)` stores runs for `--store NAME://…`: see RunStore (docs/how-to/extending.md). Entry points:
     `agentv.stores`. Raises PluginError for a wrong signature.
     """

@@ -73,15 +73,15 @@ def on_conversation(context: EvaluationContext, answer: Answer) -> EvaluationCon
 
     Calls of tools are known only if the target reported its messages in every turn.
     """
-    before, said = context.eval_case.input_messages, answer.output_messages or ()
+    before, messages = context.eval_case.input_messages, answer.output_messages or ()
     knows_messages = all(turn.has_messages for turn in answer.turns)
     end = 1 if knows_messages else answer.turns[-1].start + 1
-    asked = (*before, *said[:end])
-    output = said[end:] if knows_messages else None
+    history = (*before, *messages[:end])
+    output = messages[end:] if knows_messages else None
     return replace(
         context,
-        eval_case=replace(context.eval_case, input_messages=asked),
-        message_history=asked if len(asked) > 1 else (),
+        eval_case=replace(context.eval_case, input_messages=history),
+        message_history=history if len(history) > 1 else (),
         output_messages=output,
         candidate_trace_summary=trace_summary(output, answer.trace),
     )

@@ -63,9 +63,9 @@ class Dependencies(Struct):
                 failed.append(name)
         if not failed or case.on_dependency_failure == "run":
             return None
-        said = "skipped" if case.on_dependency_failure == "skip" else "failed"
+        outcome = "skipped" if case.on_dependency_failure == "skip" else "failed"
         names = ", ".join(map(repr, failed))
-        return Failure("dependency", f"{said}: this case depends on {names}, which ended with an error")
+        return Failure("dependency", f"{outcome}: this case depends on {names}, which ended with an error")
 
     async def _failure_of(self, key: ResultKey) -> Failure | None:
         waited_for = self._ended.get(key) or self._ended.get(replace(key, trial=0))

@@ -22,11 +22,11 @@ _READS_CERTIFICATES = "aiohttp.connector"
 
 
 def import_in_background(folder: Path, options: RunOptions, *, cwd: Path) -> Thread:
-    """Start importing the HTTP providers that eval files in `folder` probably use, by the targets of `options`.
+    """Start importing the HTTP providers that eval files in `folder` probably use.
 
-    A wrong guess costs one needless import. Code that needs a provider waits for the same import, and reports its
-    errors. No KeyboardInterrupt may be raised while the returned thread runs: it could interrupt an import that holds
-    a lock, and the other thread would wait for that lock for ever.
+    The guess follows the targets of `options`; a wrong one costs a needless import. Code that needs a provider waits
+    for the same import, and reports its errors. No KeyboardInterrupt may be raised while the returned thread runs: it could
+    interrupt an import that holds a lock, and the other thread would wait for that lock for ever.
     """
     importing = Thread(target=_import_providers, args=(folder, options, cwd), name="agentv-import")
     importing.start()

@@ -140,8 +140,8 @@ def _response(candidate: str | ProviderResponse | Message | Mapping[str, Any]) -
         return ProviderResponse(text=candidate)
     if isinstance(candidate, ProviderResponse):
         return candidate
-    said = read_answer(candidate, "candidate")
-    return ProviderResponse(content_text(said.content), output_messages=(said,))
+    message = read_answer(candidate, "candidate")
+    return ProviderResponse(content_text(message.content), output_messages=(message,))
 
 
 def _answer(case: EvalCase, target: ResolvedTarget, response: ProviderResponse, clock: Clock) -> Answer:

@@ -332,7 +332,7 @@ class RunRecorder(Struct):
         )
 
     def save_report(self, report: RunReport, *, has_every_row: bool) -> None:
-        """Save the report with the run, so that later ones can be compared with it.
+        """Save the report with the run, so that later reports can be compared with it.
 
         `has_every_row` is False if the run may have stored rows that were not counted.
         """

@@ -123,7 +123,7 @@ class RequestedRows:
             return row
 
     def _limit(self, task: CaseTask, runner: "CaseRunner") -> AbstractAsyncContextManager[object]:
-        """Return the limit of a target's concurrent rows, if any: its suite's or its own, at most its provider's."""
+        """Return a semaphore with the number of concurrent rows of a target; without a limit, it never waits."""
         key = id(task.target)
         if key not in self._limits:
             most = None

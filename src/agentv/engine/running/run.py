@@ -337,9 +337,9 @@ async def _run_target(
         return recorder.begin(tasks)
 
     backend = _backend(target, plan=plan, runner=runner, cluster=cluster)
-    # A provider that only nodes can run, such as a model on their graphics cards, is not created here.
-    is_live_here = cluster is None or sends_batches(target)
-    batching = batching_of(target, runner, recorder.store.note) if is_live_here else None
+    # A provider that only nodes call, such as a model on their graphics cards, is not created here.
+    is_called_here = cluster is None or sends_batches(target)
+    batching = batching_of(target, runner, recorder.store.note) if is_called_here else None
     if batching is None:
         if target.provider_batching:
             live = runner.runtime.provider(target).provider

@@ -111,12 +111,12 @@ def open_quota(named: NamedQuota, plan: RunPlan) -> QuotaLease | None:
     of a target, or the name of a budget. Raises ConfigError for a store without quotas, StorageError if the quota
     cannot be used.
     """
-    needs_name = plan.options.budget_name is not None
-    if needs_name and plan.options.budget_usd is None:
+    is_named = plan.options.budget_name is not None
+    if is_named and plan.options.budget_usd is None:
         raise ConfigError("--budget-name needs a budget to share: --budget-usd X")
     spec = None if named.url is None else plan.specs.stores.get(named.url.scheme)
     if named.url is None or spec is None or spec.quota is None:
-        if needs_name:
+        if is_named:
             raise ConfigError(
                 "--budget-name needs a quota that all runs share: --quota postgresql://…, or --store of a PostgreSQL "
                 "database"
@@ -126,7 +126,7 @@ def open_quota(named: NamedQuota, plan: RunPlan) -> QuotaLease | None:
             raise ConfigError(f"the store {named.url.scheme!r} has no quotas; stores with quotas: {known}")
         return None
     has_limit = any(each.requests_per_minute or each.tokens_per_minute for each in (*plan.targets, *plan.judges))
-    if not (named.is_required or needs_name or has_limit):
+    if not (named.is_required or is_named or has_limit):
         return None
     with _named_errors(named.url):
         quota: QuotaLease = load_reference(spec.quota)(named.url)
@@ -137,7 +137,7 @@ def open_quota(named: NamedQuota, plan: RunPlan) -> QuotaLease | None:
 
 @contextmanager
 def _named_errors(url: StoreUrl) -> Iterator[None]:
-    """Turn what a plug-in's own code raises into a PluginError that names the store, without its password."""
+    """Turn exceptions of a plug-in's own code into a PluginError that names the store, without its password."""
     try:
         yield
     except (AgentvError, OSError):

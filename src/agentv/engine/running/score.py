@@ -94,7 +94,7 @@ async def run_evaluators(
     *,
     concurrency: int = 1,
 ) -> tuple[EvaluatorResult, ...]:
-    """Return one result per evaluator, in order, for an answer of a run as for a given one.
+    """Return one result per evaluator, in order.
 
     At most `concurrency` evaluators judge at once. The failure of an evaluator is its result.
     """
