@@ -199,8 +199,7 @@ async def run_evaluation(
     if store is None and name is None:
         return await _runner_of(settings).run(given)
     if store != "runs":
-        needed = "`name` needs store='runs'" if store is None else f"`store` must be 'runs', not {store!r}"
-        raise ConfigError(needed)
+        raise ConfigError(f"`store` must be 'runs', not {store!r}; `name` is the name of a stored run")
     if name is None and settings is not config:
         raise ConfigError(
             "store='runs' needs a `name`, or an EvaluationRunConfig that is reused for all answers of the run"

@@ -76,7 +76,7 @@ def test_an_unknown_store_is_refused() -> None:
 
 def test_a_name_without_a_store_is_refused() -> None:
     config = EvaluationRunConfig(evaluators=CONFIG)
-    with pytest.raises(ConfigError, match="`name` needs store='runs'"):
+    with pytest.raises(ConfigError, match="`store` must be 'runs', not None; `name` is"):
         run_evaluation_sync(EvaluationInput("a"), config, name="shop")
 
 

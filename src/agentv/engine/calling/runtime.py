@@ -268,8 +268,8 @@ class Runtime:
         An evaluator is made for each answer (seed: a CodeEvaluator for each case and evaluator), unless its class
         declares with `reusable` that it has no state between answers and depends on nothing but its config.
 
-        An object with a method `configured` gets the settings of the config, such as a judge's prompt. Given objects may
-        have types that are not registered (seed REQ-EVAL-006).
+        An object with a method `configured` gets the settings of the config, such as a judge's prompt. Given objects
+        may have types that are not registered (seed REQ-EVAL-006).
         """
         known = self._reusable.get(config)
         if known is not None:

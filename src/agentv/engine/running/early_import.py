@@ -25,8 +25,8 @@ def import_in_background(folder: Path, options: RunOptions, *, cwd: Path) -> Thr
     """Start importing the HTTP providers that eval files in `folder` probably use.
 
     The guess follows the targets of `options`; a wrong one costs a needless import. Code that needs a provider waits
-    for the same import, and reports its errors. No KeyboardInterrupt may be raised while the returned thread runs: it could
-    interrupt an import that holds a lock, and the other thread would wait for that lock for ever.
+    for the same import, and reports its errors. No KeyboardInterrupt may be raised while the returned thread runs: it
+    could interrupt an import that holds a lock, and the other thread would wait for that lock for ever.
     """
     importing = Thread(target=_import_providers, args=(folder, options, cwd), name="agentv-import")
     importing.start()
