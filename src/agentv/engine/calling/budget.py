@@ -118,9 +118,10 @@ class Budget(Struct):
         return self.spent_usd + self.reserved_usd + amount_usd <= self.money.leased_usd + _SLACK_USD
 
     async def draw(self, amount_usd: float, wanted_usd: float = 0.0) -> float | None:
-        """Lease money for `amount_usd`, or up to `wanted_usd` if available; return the same as `LeasedMoney.draw`.
+        """Lease `amount_usd` in addition to the money in use, and more up to `wanted_usd` if available.
 
-        Raises ProviderError of kind `budget` when the shared quota does not answer.
+        Return 0 on success; else the seconds to wait before another try, or None if no other process has leased any
+        money. Raises ProviderError of kind `budget` when the shared quota does not answer.
         """
         try:
             with off_the_clock():
@@ -158,7 +159,7 @@ class Budget(Struct):
                 await self._changed.wait()
 
     def stop(self, why: BudgetStop) -> None:
-        """Stop the run when the first call did not fit, here or on a node of the run."""
+        """Stop the run because a call did not fit, here or on a node. Does nothing if it was stopped before."""
         if self.stopped is None:
             self.stopped = why
             self.on_stop(why)
@@ -241,7 +242,7 @@ class BudgetAccount(Struct):
                 if budget.fits(amount):
                     break
                 if settled != budget.settled:
-                    continue  # a call was settled during the request, which did not know its cost
+                    continue  # a call was settled during the request for money, which still counted its reservation
                 if wait_s is None and not budget.in_flight:
                     raise budget.refuse(self.target, amount)
             await budget.change(wait_s)

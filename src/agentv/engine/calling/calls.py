@@ -25,9 +25,9 @@ R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 class Call(Struct, Generic[R], frozen=True):
     """One call with retries: the function for one attempt, and the estimated tokens.
 
-    `attempt` takes the number of the attempt, from 0, and its deadline in seconds. `total_s` is for all attempts
-    together. `request` is None for embeddings. `on_retry` receives a failed attempt and the pause in seconds before the
-    next one; `before_repeat` is awaited before each attempt but the first.
+    `attempt` takes the number of the attempt, from 0, and its deadline in seconds. `total_s` limits the time
+    of all attempts together. `request` is None for embeddings. `on_retry` receives a failed attempt and the pause in
+    seconds before the next one; `before_repeat` is awaited before each attempt but the first.
     """
 
     attempt: Callable[[int, float], Awaitable[R]]
@@ -79,7 +79,10 @@ def _length(value: JsonValue) -> int:
 
 
 def cost_of_calls(calls: Iterable[CallRecord]) -> float | None:
-    """Return the cost of failed attempts together; None if none is known, or if a part of it is not."""
+    """Return the total cost of failed attempts. Attempts without usage and without a cost are ignored.
+
+    None if no attempt has a known cost, or if an attempt with usage has none.
+    """
     costs = [call.cost_usd for call in calls if call.usage is not None or call.cost_usd is not None]
     known = [cost for cost in costs if cost is not None]
     return math.fsum(known) if known and len(known) == len(costs) else None

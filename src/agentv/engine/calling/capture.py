@@ -21,11 +21,11 @@ PATTERN_TIMEOUT_S = 1.0
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _pack = msgspec.msgpack.Encoder(order="deterministic").encode
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
-"""MessagePack writes a float as this byte and eight more; the first two of these identify a non-finite number."""
+"""MessagePack writes a float as the byte 0xCB and eight more; the first two of the eight show if it is finite."""
 
 _CONTAINERS = bytes([*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF])
 _NO_CONTAINER = bytes(set(range(256)) - set(_CONTAINERS))
-"""Bytes that do not open a list or object in MessagePack: data with few others cannot be nested deeply."""
+"""All bytes but those that open a list or object in MessagePack. Data with few opening bytes is not nested deeply."""
 
 
 class Redactor:
@@ -47,7 +47,7 @@ class Redactor:
         return not self._secret_bytes or not any(secret in data for secret in self._secret_bytes)
 
     def text(self, text: str) -> str:
-        """Return `text` with secrets redacted; all of it if a pattern takes too much time or memory."""
+        """Return `text` with secrets redacted, or REDACTED alone if a pattern takes too much time or memory."""
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
         for pattern in self._patterns:
@@ -141,5 +141,5 @@ class Cleaner:
 
 
 def _is_same(cleaned: Mapping[str, object], value: Mapping[str, object]) -> bool:
-    """Return True if keys and items are the same objects: equality would take `True` for `1`."""
+    """Return True if the keys are equal and the items are the same objects; `==` would take an item `True` for `1`."""
     return cleaned.keys() == value.keys() and all(cleaned[key] is value[key] for key in cleaned)

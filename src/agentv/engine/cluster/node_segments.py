@@ -1,7 +1,8 @@
 """The answers and results of a node, gathered on its disk and stored as segments beside those of the run.
 
-Answers are uploaded and listed first: a result names the number of its answer's line, which is known only when
-the answer is listed. A row counts when its result is listed; unlisted rows of a lost node are run again.
+The node uploads a segment, then the driver lists it in `segments.jsonl`. Answers are uploaded and listed first: a
+result names the number of its answer's line, which is known only when the answer is listed. A row counts when its
+result is listed; unlisted rows of a lost node are run again.
 """
 
 import asyncio
@@ -210,8 +211,8 @@ class NodeSegments:
         self._began = now()
         self._uploads = self._answers = self._spools = 0
         self._spool = self._open_spool()
-        self._first_answers: list[int] = []  # of each listed segment: its first answer's number on this node
-        self._first_lines: list[int] = []  # and that of its first line in the answers of the run
+        self._first_answers: list[int] = []  # by listed segment of answers: the first answer's number on this node
+        self._first_lines: list[int] = []  # by the same segment: its first line's number in the answers of the run
         self._handed: dict[int, int] = {}  # the number on this node of each answer that the driver stores -> its seq
         self._handed_of: Counter[ResultKey] = Counter()
         self._replies: dict[str, asyncio.Future[int | None]] = {}
@@ -239,8 +240,8 @@ class NodeSegments:
     def result(self, row: ResultKey, result: CaseResult, line: bytes, *, is_direct: bool, is_urgent: bool) -> None:
         """Add a result and its line. Raises StorageError.
 
-        A direct result is sent to the driver once its answer is listed, because parts of it become blobs. An urgent
-        one may stop the run, so it is stored at once.
+        The driver stores a direct result itself, because parts of it become blobs; the result is sent to it once its
+        answer is listed. An urgent result may stop the run, so the spool is stored at once.
         """
         seq = result.answer_seq
         number = None if seq is None or seq >= 0 else -1 - seq
@@ -412,7 +413,7 @@ class NodeSegments:
     def _hand_over(self, spool: Spool) -> None:
         """Send the driver the lines of a spool that are not listed, which it stores in the run folder.
 
-        The first answer that is sent of a row has the number -1, the next -2, and so on.
+        Each answer gets a provisional `seq`, counted per row: -1 for the first one sent, -2 for the next, and so on.
         """
         if not self._first_answers or self._first_answers[-1] < spool.first_answer:
             spool.answers.seek(0)

@@ -22,7 +22,7 @@ MOST_BYTES = 200_000_000
 """The maximum total size, in bytes, of the files that are sent to each node."""
 
 REPOSITORIES = "repositories"
-"""The folder in a copy's `.agentv` for the repositories of workspaces; their clones share its objects."""
+"""The folder of repositories in the `.agentv` of a copied project; clones in workspaces share the git objects here."""
 
 _FOLDERS_NOT_SENT = frozenset({".git", ".hg", "__pycache__", ".venv", "node_modules"})
 _HOME_PARTS_NOT_SENT = frozenset({"runs", "cache", "workspaces", "git", "logs"})
@@ -70,9 +70,10 @@ def check_packable(plan: RunPlan) -> None:
 
 
 def pack(plan: RunPlan, *, run_id: str | None = None) -> Packed:
-    """Return the files of a project without `.env`, results, and files that git ignores unless the run names them.
+    """Pack the files of a project for the nodes.
 
-    `run_id` is the run that is starting: `latest` never means this run.
+    `.env` files, results, caches, and files that git ignores are left out unless the run names them. `run_id` is the
+    run that is starting: `latest` never means this run.
     """
     root = project_root(plan)
     home = os.path.relpath(Path(plan.home).resolve(), root)
@@ -90,7 +91,7 @@ def unpack(packed: Packed) -> Path:
     place = Path(tempfile.mkdtemp(prefix="agentv-project-")).resolve()
     with tarfile.open(fileobj=io.BytesIO(packed.tar)) as tar:
         tar.extractall(place, filter="tar")
-    if packed.has_git:  # eval files are named by their path in the repository
+    if packed.has_git:  # marks the root: eval files are named by their path in the repository
         (place / ".git").mkdir()
     _link_caches(place / packed.home)
     return place
@@ -149,7 +150,7 @@ def _named_files(plan: RunPlan, run_id: str | None) -> Iterator[Path]:
 
 
 def _files(plan: RunPlan, root: Path, run_id: str | None = None) -> list[Path]:
-    """Return the files to send: all of templates, those that the run names, and others that git does not ignore."""
+    """Return the files to send: those that the run names, all in templates, and others that git does not ignore."""
     found = {path for path in _listed(root) if _is_sent(path.relative_to(root).parts)}
     found.update(path for path in _named_files(plan, run_id) if not path.is_dir())
     found.update(path for path in scripts_of(plan) if path.resolve().is_relative_to(root))
@@ -191,7 +192,7 @@ def _git_listed(root: Path, *options: str) -> list[Path]:
 
 def _walked(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root):
-        folders[:] = set(folders) - _FOLDERS_NOT_SENT  # os.walk does not enter the others
+        folders[:] = set(folders) - _FOLDERS_NOT_SENT  # os.walk does not enter folders that are removed here
         yield from (Path(folder, name) for name in names)
 
 

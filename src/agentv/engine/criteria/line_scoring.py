@@ -316,7 +316,7 @@ class LineScoring(Struct):
             self._note(lost)
 
     def _count(self, row: CaseResult, *, has_trials: bool) -> None:
-        """Count a row as one of the single target of a stream."""
+        """Count a row. The summary counts all rows of a stream under one target, whatever target they name."""
         self.summary.add(replace(row, slot=replace(row.slot, target=GIVEN_ANSWER)), has_trials=has_trials)
         if self.groups is not None:
             self.metadata_keys.update(row.metadata)

@@ -22,10 +22,11 @@ REPORTED = "reported"
 class RecordedReport(Struct, frozen=True):
     """The report that a run's last writer recorded. Its verdict is only compared with the one computed from the rows.
 
-    `gates` are those of that writer, None for the default one; they are `()` with `has_gates` False in events of older
-    versions, which do not record their suites. `counts` has the rows by state; it is None if the writer did not see
-    every row of the run, and in events of older versions. `ended` has the fields of the event that ended the run, None
-    if the writer was killed before it. `is_judge_stop` is True if a judge that kept failing ended the run.
+    `gates` are the gates that the writer checked, None for the default gate. Events of older versions do not record the
+    suites of gates: `gates` is then `()`, and `has_gates` is False. `counts` has the rows by state; it is None if the
+    writer did not see every row of the run, and in events of older versions. `ended` has the fields of the event that
+    ended the run, None if the writer was killed before it. `is_judge_stop` is True if a judge that kept failing ended
+    the run.
     """
 
     verdict: RunVerdict

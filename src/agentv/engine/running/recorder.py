@@ -70,7 +70,7 @@ def judge_outcomes(results: Iterable[EvaluatorResult]) -> list[tuple[str, Failur
         if result.evaluator_results:
             found += judge_outcomes(result.evaluator_results)
         if not result.judge_calls and result.error is None:
-            continue  # a rule
+            continue  # it called no judge
         failed = None if result.error is None else (result.error.details or {}).get("judge")
         found += [
             (judge, None) for judge in dict.fromkeys(call.judge for call in result.judge_calls) if judge != failed

@@ -1,4 +1,4 @@
-"""The score stage: evaluators score one context, one after another, each isolated from the errors of the others."""
+"""The score stage: evaluators score one context, each isolated from the errors of the others."""
 
 import asyncio
 import time
@@ -96,7 +96,7 @@ async def run_evaluators(
 ) -> tuple[EvaluatorResult, ...]:
     """Return one result per evaluator, in order.
 
-    At most `concurrency` evaluators judge at once. The failure of an evaluator is its result.
+    At most `concurrency` evaluators judge at once. An evaluator that fails gets a result with its error.
     """
     if concurrency <= 1:
         return tuple([await _run_evaluator(context, each) for each in evaluators])

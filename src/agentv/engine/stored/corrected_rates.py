@@ -26,7 +26,7 @@ Expectations = Mapping[tuple[str, str], Sequence[str]]
 
 
 def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
-    """Return a pass rate for each target and each judge of a run with a calibration for its setup.
+    """Return the pass rate of each target by each judge, if a calibration applies to any of the judgements.
 
     Calibrations are those of the `.agentv` folder that contains the run; without any, no file of the run is read.
     Raises StorageError for a file that cannot be read.

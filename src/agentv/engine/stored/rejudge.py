@@ -150,7 +150,7 @@ def by_judge(
 
 
 class JudgeSetups(Struct, frozen=True):
-    """Digests of the present setups of an evaluator that produced the scores of rows.
+    """The digests of those current setups of an evaluator that produced scores of the given rows.
 
     `other` counts the rows whose score is from another setup: a file was edited since, or the row's case is gone.
     """

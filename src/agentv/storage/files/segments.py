@@ -105,7 +105,7 @@ def load_segments(folder: Path) -> Segments | None:
 
 
 def _check_order(record: SegmentRecord, before: SegmentRecord | None) -> None:
-    """Raise StorageError unless a segment begins where the one before it ends."""
+    """Raise StorageError unless a segment begins where the one before it ends, ValueError for a malformed CRC-32."""
     part, lines, size = (0, 0, 0) if before is None else (before.part + 1, before.total.lines, before.total.bytes)
     if (record.part, record.total.lines, record.total.bytes) != (part, lines + record.lines, size + record.bytes):
         raise StorageError(

@@ -76,7 +76,10 @@ class LineReader:
         self._metadata_sets: dict[bytes, int] = {b"": 0}
 
     def batches(self, *, end_offset: int, lines: int) -> Iterator[LineBatch]:
-        """Yield batches of complete lines after byte `end_offset`, where line `lines` ends; none without the file."""
+        """Yield batches of the complete lines after the first `lines` lines, which end at byte `end_offset`.
+
+        Yields none if the file is missing.
+        """
         try:
             file = open_file(self._path)
         except FileNotFoundError:
@@ -156,7 +159,7 @@ def read_tags(text: str) -> tuple[str, ...]:
 
 
 def tail_digest(path: Path, end_offset: int) -> bytes:
-    """Return a digest of up to 64 KiB before byte `end_offset`, which shows that the file was replaced or cut."""
+    """Return a digest of up to 64 KiB before byte `end_offset`; if it changes, the file was replaced or cut."""
     if end_offset == 0:
         return b""
     with open_file(path) as file:

@@ -20,10 +20,10 @@ LONGEST_VALUE = 256
 class RowQuery(Struct, frozen=True, kw_only=True):
     """A filter, an order and a page. If several suites, targets, prompts, states or tags are given, one must match.
 
-    `text` is a part of the case id (ASCII letters match in either case); `case` is an id or a glob pattern. `metadata`
-    maps a key to the required value (as JSON text unless it is a string) or to None for any value. Results without a
-    value to sort by come last; equal ones keep the order of writing. `page` counts from 1; `page_size` None puts all
-    on one page.
+    `text` is a part of the case id, where ASCII capitals and small letters are the same; `case` is an id or a glob
+    pattern. `metadata` maps a key to the required value (as JSON text unless it is a string) or to None for any value.
+    Results without a value to sort by come last; equal ones keep the order of writing. `page` counts from 1;
+    `page_size` None puts all on one page.
     """
 
     suites: tuple[str, ...] = ()

@@ -164,7 +164,7 @@ class RunPusher:
                         f"the store {self._url} has another line in {table.file} of run {self.run_id}: "
                         "another run with this id was pushed. Nothing was changed"
                     )
-            # Numbers are missing where a result repeats an earlier one, which the database stores once.
+            # The database stores a repeated result once, so `stored` may lack the numbers of its later lines.
             known = max(stored, default=reader.seq - 1) + 1 - reader.seq
             reader.advance(lines[:known])
             if known < len(lines):

@@ -77,8 +77,8 @@ class PostgresStorageProvider:
     The line names its configuration by hash (`configSha256` in its `evaluationConfigSnapshot`); each configuration is
     a row of `agentv.judgement_configs`.
 
-    The store connects for the first judgement and stays connected; a broken connection is reopened once for each
-    judgement. The event loop is not blocked.
+    The store connects for the first judgement and stays connected. Before each judgement, a broken connection is
+    replaced by a new one. The event loop is not blocked.
     """
 
     kind = "postgres"

@@ -183,7 +183,7 @@ def to_record(value: Struct) -> dict[str, Any]:
 
 
 def _record(value: Struct) -> dict[str, Any]:
-    """Return the written fields of a Struct. Durations are rounded: those read from the oldest lines are not."""
+    """Return the written fields of a Struct. Durations are rounded, because those in the oldest lines are not."""
     return {
         name: rounded_ms(item) if name.endswith("_ms") and isinstance(item, float) else _plain(item)
         for name, item in written_fields(value).items()

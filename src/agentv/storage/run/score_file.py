@@ -66,8 +66,8 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
 def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> GroupedSide:
     """Read a baseline, or results that `agentv run -o results.jsonl` wrote, as one side of a comparison.
 
-    The side has the chosen rows, with their groups by `by`. Raises ConfigError, with file and line, for a line that
-    cannot be read, and for a baseline if `by` is a field that only results have.
+    The side has the chosen rows, grouped as with `--by` if `by` is given. Raises ConfigError, with file and line, for a
+    line that cannot be read, and for a baseline if `by` is a field that only results have.
     """
     side = Side(chosen.label(str(path)))
     grouped = GroupedSide(side, by)

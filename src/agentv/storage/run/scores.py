@@ -95,7 +95,7 @@ _decode_case = msgspec.json.Decoder(_Case).decode
 
 
 def load_side(stored: StoredRun, chosen: RowChoice = ALL_ROWS, *, by: str | None = None) -> GroupedSide:
-    """Return the chosen current results of a run as one side of a comparison, with its groups by `by`.
+    """Return the chosen current results of a run as one side of a comparison, grouped as with `--by` if `by` is given.
 
     Raises StorageError, with the number of the line, for a line that cannot be read, and ConfigError for too many
     groups.
@@ -188,7 +188,7 @@ class FoundScores(Struct, frozen=True):
 
 
 def find_scores(home: Path, reference: str, chosen: RowChoice = ALL_ROWS, *, by: str | None = None) -> FoundScores:
-    """Return the chosen scores of the run or file that `reference` names, with their groups by `by`.
+    """Return the chosen scores of the run or file that `reference` names, grouped as with `--by` if `by` is given.
 
     `reference` is a file (a baseline or exported results), or a run of `home` by id, path, name, `latest` or tag.
     Raises ConfigError when nothing matches, the file has another format, or the chosen target or prompt has no
