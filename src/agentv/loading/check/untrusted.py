@@ -53,7 +53,7 @@ _PROMPT_DEPTH = 2
 _KIND_OF_KEY = {"provider": "provider", "plugins": "plug-in", **dict.fromkeys(_URLS, "url")}
 _TARGETS = frozenset({"target", "targets", "judge", "judges", "llm", "judge_target", "fallback_targets"})
 _MODEL = re.compile(r"[A-Za-z][\w-]*:[^\s/]\S*")
-"""A model in place of a target's name, `provider:model`, which is called with the key of the environment."""
+"""A model in place of a target's name, `provider:model`; it is called with the API key from the environment."""
 _PATHS = frozenset(
     {"file", "files", "cwd", "log_dir", "template", "git", "run", "against_run", "workspace_template", "subagent_root"}
     | {"evalcases", "cases", "toxic_terms"}
@@ -165,7 +165,7 @@ def _uses(document: Document) -> Iterator[Use]:
 
 
 def _kinds_of(at: JsonPath, text: str, document: Document) -> Iterator[tuple[str, str]]:
-    """Yield the kinds of a string, by its key; under an unknown key, a string that looks like a URL or path is one."""
+    """Yield kinds and values of a string: by its key, or because it contains a variable or URL or looks like a path."""
     for name in REFERENCE.findall(text):
         yield "variable", name
     if at[0] == "prompts" and len(at) == _PROMPT_DEPTH and (file := file_of(text)) is not None:

@@ -44,7 +44,7 @@ class RunConfigModel(FileModel, frozen=True, kw_only=True):
 
 
 class ParsedRunConfig(Struct, frozen=True):
-    """A parsed configuration. `other` has the keys other than evaluators and criteria, as they were given."""
+    """A parsed configuration. `other` has the given keys other than evaluators and criteria, by canonical name."""
 
     evaluators: tuple[EvaluatorConfig, ...]
     criteria: tuple[EvaluationCriteria, ...] = ()
@@ -124,7 +124,7 @@ def read_other_keys(raw: JsonObject, *, where: str) -> JsonObject:
 
 
 def _other_keys(model: RunConfigModel | None) -> JsonObject:
-    """Return the keys other than evaluators and criteria, as they were given."""
+    """Return the given keys other than evaluators and criteria, by canonical name."""
     given = {} if model is None else model.given()
     return {key: value for key, value in given.items() if key not in ("evaluators", "criteria")}
 
@@ -205,7 +205,7 @@ def _own_name(entry: object) -> str | None:
 
 
 def _free_name(entry: object, taken: set[str], scope: EvaluatorScope) -> str:
-    """Return a name for an entry that has none, and add it to `taken`."""
+    """Return a name for an entry without `name` and add it to `taken`; for other entries, a name that is not used."""
     if not isinstance(entry, Mapping) or "name" in entry:
         return "evaluator"
     names = EvaluatorModel.names()

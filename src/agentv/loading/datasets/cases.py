@@ -46,7 +46,7 @@ class ReadRow(NamedTuple):
 
 
 def is_case(values: JsonValue) -> bool:
-    """Return True for a row that is already a case: it has input messages, or turns in the form of cases."""
+    """Return True for a row that is already a case: it has input messages, or turns that all have an `input`."""
     if CaseModel.names().spelling_in(values, "input_messages") is not None:
         return True
     turns = values.get("turns") if isinstance(values, Mapping) else None
@@ -84,7 +84,10 @@ def finished(case: EvalCase | None, found: Iterable[Problem], location: Location
 
 
 def _logged(reader: Reader, row: Row, columns: Mapping[str, str]) -> LoggedRow | TraceStep | None:
-    """Return the conversation of a row that logs one; problems are recorded. A question column takes precedence."""
+    """Return the conversation, or the part of a trace, that a row logs; problems are recorded.
+
+    Return None for a row that logs nothing, and for a row with a question.
+    """
     paths = {"messages": columns["messages"]} if "messages" in columns else {}
     if "input" in map(_role, columns) or not (paths or is_logged(row.values)):
         return None
@@ -102,9 +105,10 @@ _NAMED = "name other columns with `columns: {messages: PATH}` or `columns: {inpu
 
 
 class _Roles:
-    """The parts of a case that the columns of a row give; a wrong value is recorded as a problem.
+    """The parts of a case, taken from the columns of a row; a wrong value is recorded as a problem.
 
-    Of a `logged` conversation they are what was said; columns that are given a role win.
+    A `logged` conversation gives the messages and the session, and the reference if no column does. Its id and metadata
+    replace the row's own `id` and `metadata`, unless `rules.columns` names a column for the id.
     """
 
     def __init__(
@@ -311,9 +315,9 @@ def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
 
 
 def _records(row: Row, shown: str, columns: Mapping[str, str]) -> Iterator[Row]:
-    """Yield the spans of an OTLP export and the records of a page as rows of their own; any other row as it is.
+    """Yield the spans of an OTLP export and the records of a page as rows of their own; any other row unchanged.
 
-    So is a row that has one of the named columns. An export with wrong parts is a row with problems.
+    A row that has one of `columns` is also unchanged. An invalid export becomes one row with problems.
     """
     if any(at_path(row.values, column) is not None for column in columns.values()):
         yield row

@@ -26,9 +26,11 @@ from agentv.types.problems import Problem
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _WRITTEN_BREAK = re.compile("\r\n|[\n\r]")
+"""A line break that added lines may end with; YAML has others, which are only read."""
 _LAST_BREAK = re.compile(r"(?:\r\n|[\n\r])\Z")
 _BREAKS = "\n\r\x85\u2028\u2029"
 _STRIPPED = re.compile(r"[^\n\r]*?[|>]\d?-")
+"""The start of a block scalar without its last line break, such as `|-`."""
 _CASE_LEVEL = 3
 """Values nested more deeply than those of a case are skipped."""
 
@@ -44,7 +46,8 @@ class Entry(NamedTuple):
 class _Node(Struct):
     """A value in the text, with its start, and the index `end` after its last character.
 
-    `end` is None when nothing can be inserted after it.
+    `end` is None when nothing can be inserted after it. `ends` are those of a mapping's values, `column` is that of its
+    keys or of the list's items, counted from 0.
     """
 
     start: Mark
@@ -58,7 +61,7 @@ class _Node(Struct):
 
 
 def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
-    """Return a suite's text with a new key at the end of some cases, named by their index.
+    """Return a suite's text with new keys; `entries` maps the index of a case to the key to add at its end.
 
     Raises EvalFileError if a case is an alias or cannot be extended. The caller must check that the
     rest of the file still has the same meaning: values that are aliased or merged elsewhere change there, too.
@@ -143,7 +146,7 @@ def _fill_sequence(node: _Node, events: Iterator[yaml.Event], text: str, level: 
 def _fill_mapping(node: _Node, events: Iterator[yaml.Event], text: str, level: int, *, at: int) -> None:
     value = None
     while not isinstance(event := next(events), yaml.MappingEndEvent):
-        if value is None and not text.startswith("?", at):  # `? key` starts where its sign does
+        if value is None and not text.startswith("?", at):  # else the column is that of the `?`
             node.column = cast(yaml.Mark, event.start_mark).column
         name = event.value if isinstance(event, yaml.ScalarEvent) else ""
         _node(event, events, text, level)
@@ -176,7 +179,7 @@ def _scalar_end(event: yaml.ScalarEvent, text: str) -> int | None:
 
 
 def _on_lines(text: str, end: int, block: str) -> tuple[int, str]:
-    """Return the index for lines after the line on which a value ends, and the lines with that line's break."""
+    """Return where to insert a block, after the line that contains `end`, and the block with that line's line break."""
     at_start = end > 0 and text[end - 1] in _BREAKS
     found = _BREAK.search(text, end)
     place = end if at_start else found.end() if found else len(text)
@@ -217,11 +220,11 @@ class NewKey(Struct, frozen=True):
     value: JsonValue
     yaml: str
     line: str
-    """The value as JSON on one line, which is also valid YAML."""
+    """The value on one line of YAML: JSON, except that invisible characters have YAML's escapes."""
 
 
 def _json_line(new: NewKey) -> str:
-    """Return the value as JSON on one line. The escapes that YAML has for invisible characters are not JSON."""
+    """Return the value as JSON on one line: `line` is not valid JSON if it has escapes of YAML."""
     plain = json.dumps(new.value, ensure_ascii=False)
     return plain if plain == new.line else json.dumps(new.value)
 
@@ -229,7 +232,7 @@ def _json_line(new: NewKey) -> str:
 class CasesFile(Struct, frozen=True):
     """An eval file that contains its cases. `cases` are in the file's order; `data` are the bytes that were read.
 
-    `allow_paths` are folders outside of the project that it may name files in.
+    The eval file may also name files in the folders `allow_paths`, outside of the project.
     """
 
     path: Path

@@ -35,7 +35,7 @@ class PathGuard(Struct, frozen=True):
         return any(real.is_relative_to(folder) for folder in (self.root, *self.allowed))
 
     def admits_path(self, path: Path) -> bool:
-        """Return True if a path does not lead outside; False also for a path that cannot be resolved."""
+        """Return True if a path does not lead outside, or cannot be resolved and so cannot be read either."""
         try:
             return self.admits(path.resolve())
         except (OSError, ValueError, RuntimeError):
@@ -105,7 +105,10 @@ def find_matching(pattern: str, base: Path, guard: PathGuard, *, limit: int = MA
 
 
 def _walk(top: Path, parts: Sequence[str], pattern: str, limit: int) -> Iterator[Path]:
-    """Yield the files under `top` that match. Each folder is visited once, for all parts that may match in it."""
+    """Yield the files under `top` that match.
+
+    Each folder is visited once, with its positions: the indices of the parts that its entries may match.
+    """
     left = [(top, _closed(frozenset({0}), parts))]
     count = 0
     while left:
@@ -129,7 +132,7 @@ def _walk(top: Path, parts: Sequence[str], pattern: str, limit: int) -> Iterator
 
 
 def _after(name: str, positions: frozenset[int], parts: Sequence[str]) -> frozenset[int]:
-    """Return the positions in the pattern that are reached after a name."""
+    """Return the positions after an entry called `name`, with `len(parts)` among them if the whole pattern matches."""
     reached = {
         position + (parts[position] != "**")
         for position in positions
@@ -139,7 +142,7 @@ def _after(name: str, positions: frozenset[int], parts: Sequence[str]) -> frozen
 
 
 def _closed(positions: frozenset[int], parts: Sequence[str]) -> frozenset[int]:
-    """Return the positions and those after each `**`, which may stand for no folder."""
+    """Add the position after each `**`, since `**` may stand for no folder."""
     reached = set(positions)
     for position in range(len(parts)):
         if position in reached and parts[position] == "**":

@@ -140,9 +140,9 @@ def is_folder_path(path: Path) -> bool:
 
 
 def side_file(dataset: Path) -> Path | None:
-    """Return the YAML file with the top-level keys of a JSONL dataset; None if there is none.
+    """Return the YAML file of the same name that has the top-level keys of a JSONL dataset; None if there is none.
 
-    A YAML file of that name that has cases is an eval file itself, even if its cases are the rows of the dataset.
+    A YAML file of the same name that has cases is an eval file itself, even if its cases are the rows of the dataset.
     """
     candidates = (dataset.with_suffix(suffix) for suffix in YAML_SUFFIXES)
     return next((path for path in candidates if path.is_file() and not has_cases(path)), None)

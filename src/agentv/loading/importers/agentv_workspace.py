@@ -33,8 +33,8 @@ def translate_workspace_at(document: Document, at: JsonPath, folder: Path) -> Tr
 def translate_workspace(document: Document, folder: Path) -> Translation:
     """Return the translation of a workspace: an object, or the path of a YAML file with one, relative to `folder`.
 
-    `document` has the workspace as its value. Paths and commands of the workspace start from `folder`, that of the eval
-    file, or from the folder of the workspace's own file. Nothing is run.
+    `document` has the workspace as its value; `folder` is that of the eval file. Paths in the workspace are relative to
+    `folder`, or to the folder of the workspace's own file, where commands also start. Nothing is run.
     """
     document, base, problem = _opened(document, folder)
     translation = Translation(document)
@@ -141,7 +141,7 @@ def _translate_hooks(translation: Translation, base: Path) -> None:
 
 
 def _places(translation: Translation) -> Iterator[JsonPath]:
-    """Yield the hooks that there are, in the order in which they run; before AgentV 3 they had no `hooks:`."""
+    """Yield the paths of the hooks, in the order in which they run; before AgentV 3 they were not under `hooks:`."""
     for name in _HOOKS:
         for at in (("hooks", name), (name,)):
             if translation.entries(at):

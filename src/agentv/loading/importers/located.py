@@ -69,7 +69,7 @@ class Located(Struct, frozen=True):
         return str(self.value) if isinstance(self.value, str | int | float) else ""
 
     def number(self) -> float | None:
-        """Return a finite number, also if written as a string; None if there is none: a wrong value is recorded."""
+        """Return a finite number, also if written as a string; else None, and record any other value as a loss."""
         if self.value is None:
             return None
         if not isinstance(self.value, bool) and isinstance(self.value, int | float | str):
@@ -102,7 +102,7 @@ class Located(Struct, frozen=True):
         return path
 
     def keep_only(self, known: Mapping[str, str | None], owner: str) -> None:
-        """Record every key that is not carried over: those that `known` has advice for, and unknown keys."""
+        """Record every key that is not carried over: those missing from `known`, and those for which it has advice."""
         for key, value in self.entries():
             if key not in known:
                 value.drop(f"`{key}` is not a known key of {owner}; it is not carried over")

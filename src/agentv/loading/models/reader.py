@@ -227,7 +227,11 @@ class Reader:
         on_key: bool = False,
         severity: Severity = "error",
     ) -> None:
-        """Record a problem of the value at a path, or of its key, unless one is already recorded for that value."""
+        """Record a problem of the value at a path, or of its key.
+
+        Nothing is recorded for a message that the value already has, a suppressed path, or a place with a problem that
+        the reader was given.
+        """
         place = self.document.mark(at, on_key=on_key)
         # A value shared by aliases is reported once, although several paths lead to it.
         key = (place if place.line else at, message)
@@ -307,7 +311,7 @@ def _converted(value: JsonValue, types: set[str]) -> JsonValue:
 
 
 def _is_closer(error: ErrorDetails, path: JsonPath, known: JsonPath) -> bool:
-    """Return True if the error at `known` explains the one at `path` better: it is deeper, or is not about the kind."""
+    """Return True if `error`, at the path `known`, explains one at `path`: it is deeper, or not about the kind."""
     return known[: len(path)] == path and (known != path or expected_kind(error) is None)
 
 
@@ -323,7 +327,7 @@ def locate(loc: Sequence[int | str], raw: JsonValue, notes: SpellingNotes) -> Js
 
 
 def _path_to(spellings: Iterable[int | str], value: JsonValue, notes: SpellingNotes) -> JsonPath:
-    """Return the path in a value to the first of some keys that it has, perhaps in a nested object; () if none."""
+    """Return the path of the first of `spellings` that is a key of a value or of its nested object; () if none is."""
     spellings = tuple(spellings)
     nested = notes.nested_key_of(value)
     for outer in ((), (nested,)) if nested is not None else ((),):

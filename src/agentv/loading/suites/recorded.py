@@ -1,4 +1,4 @@
-"""Reading of logged lines, with the file and line in every problem."""
+"""Read lines of a log, or the records of a file; every problem has the file and line."""
 
 import csv
 import io
@@ -46,7 +46,7 @@ _TABLES = {".csv": ",", ".tsv": "\t"}
 
 
 class Record(NamedTuple):
-    """A record; `place` is its file and line, as in `faq.md:12`."""
+    """A line of a JSON Lines file, a row of a table, or a piece of a text; `place` is such as `faq.md:12`."""
 
     place: str
     text: str

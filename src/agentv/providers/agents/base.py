@@ -192,8 +192,8 @@ class AgentStream:
     """Parses the output of an agent.
 
     `fragment_types` are the types of events with pieces of a message that another event repeats in full. They are
-    skipped and not logged, since a secret that is spread over several pieces is not found. From all other lines,
-    secrets are redacted first. `tail` is the end of the output. `show` is called with each readable line, uncut.
+    skipped and not logged, since a secret that is spread over several pieces would not be found. All other lines are
+    redacted before they are parsed. `tail` is the end of the output. `show` is called with each readable line, uncut.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class AgentStream:
         return self._received_bytes <= MAX_STREAM_BYTES and self._stored_bytes + len(self._rest) <= MAX_STORED_BYTES
 
     def end(self) -> None:
-        """Parse the text after the last line end. Output without events in lines may be one JSON document of events."""
+        """Parse the text after the last line end, then the lines that are not events: they may be one JSON document."""
         self._parse_line(self._rest)
         self._rest = bytearray()
         text = "\n".join(self._plain_lines)
@@ -351,10 +351,10 @@ def utc_now() -> datetime:
 class Agent(Struct, frozen=True, kw_only=True):
     """The definition of one agent.
 
-    `arguments` is called with a request and a folder for side files. After the agent has ended, `read_side_files` is
-    called with the same folder and the response so far, and returns further steps. `fragment_types` is
-    as for AgentStream. `env` is added to the environment; keys belong there, never in the arguments.
-    `writes_prompt_file`: a fresh workspace gets `prompt.md`.
+    Side files have what an agent does not print, such as its usage. `arguments` is called with a request and a folder
+    for them. After the agent has ended, `read_side_files` is called with the same folder and the response so far, and
+    returns further steps. `fragment_types` is as for AgentStream. `env` is added to the environment; API keys belong
+    there, never in the arguments. `writes_prompt_file`: a fresh workspace gets `prompt.md`.
     """
 
     kind: str

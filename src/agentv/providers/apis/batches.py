@@ -1,4 +1,4 @@
-"""Model APIs with a batch endpoint (`batch_api`): submit, poll and fetch batches, and the files of OpenAI and Azure."""
+"""Batch endpoints of model APIs (`batch_api`): submit, poll and fetch. OpenAI and Azure exchange batches as files."""
 
 import hashlib
 import json

@@ -57,7 +57,7 @@ class CannedTools:
     async def answer(self, calls: Sequence[ToolCall], *, timeout_s: float) -> tuple[ToolCall, ...]:
         """Return the calls with their outputs; () if one of them has no output, which ends the conversation.
 
-        A function may take `timeout_s`. Raises ProviderError if it takes longer or raises.
+        Raises ProviderError if a function raises or does not return within `timeout_s`.
         """
         if not all(call.tool in self._answers for call in calls):
             return ()
@@ -109,7 +109,8 @@ class ModelProvider:
         """Return the model's answer, with all turns as output messages if tools were called.
 
         A ProviderError has the model's text so far in `partial`, including that of an interrupted stream. After the
-        first turn, `details.usage` has the usage of the earlier turns. A CancelledError gets the same by `keep_call`.
+        first turn, `details.usage` has the usage of the earlier turns. `keep_call` attaches the same partial response
+        to a CancelledError.
         """
         now = asyncio.get_running_loop().time
         started_at = now()

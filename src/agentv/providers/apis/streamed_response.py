@@ -128,7 +128,7 @@ class Collector(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """True if the response is complete when the stream ends after the last event."""
+        """True if the response would be complete if the stream ended now, although more may follow."""
 
     @property
     def is_over(self) -> bool:
@@ -280,5 +280,5 @@ def text_in(value: JsonObject, name: str) -> str:
 
 
 def first_of_all(items: JsonValue) -> list[JsonObject]:
-    """Return the items in an event that belong to the first of several answers: all without a higher index."""
+    """Return the items that belong to the first of several answers: those with index 0 or without an index."""
     return [item for item in objects(items) if not (isinstance(item.get("index"), int) and item["index"])]

@@ -96,11 +96,10 @@ def parse_url(text: str) -> UrlTemplate:
 
 
 def parse_body(body: JsonValue, content_type: str, *, setting: str = "body") -> BodyTemplate:
-    """Parse the `body` of a target: an object, a list, or a string that is JSON after its variables are replaced.
+    """Parse the `body` of a target: an object, a list or a string. For JSON, a string must be JSON once it is filled.
 
-    `setting` is the name of the setting. Raises ValueError if the body has an unknown variable, with a message that
-    starts with `setting`. Raises ValueError, with a message that starts with `body`, if the body is invalid, or if
-    values cannot be inserted safely into `content_type`.
+    Raises ValueError if the body is invalid or has an unknown variable, or if values cannot be inserted safely into
+    `content_type`. The message starts with `body`, or for an unknown variable in JSON with `setting`.
     """
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     if media_type.endswith("+json"):

@@ -242,7 +242,7 @@ class ReplaySettings(Struct, frozen=True):
                 raise ValueError(str(error)) from None
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the recording, unless it is that of a stored run, as an absolute path."""
+        """Return the path of the recording, relative paths joined to `base_dir`; () for a stored run."""
         if self.copilot_log is not None:
             return (str(find_copilot_log(Path(base_dir, Path(self.copilot_log).expanduser()))),)
         file = self.file or self.execution_traces
@@ -255,7 +255,7 @@ class ReplaySettings(Struct, frozen=True):
 
 
 class ReplayProvider:
-    """Looks up answers by case id and trial. Only their positions are held in memory."""
+    """Looks up answers by case id and trial. Of a stored run or JSONL file, only their positions are held in memory."""
 
     kind = "replay"
 

@@ -47,7 +47,10 @@ Streams: TypeAlias = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSend
 
 
 class ServerCommand(Struct, frozen=True):
-    """The command of a server. `inherit` None passes on all variables of our environment, else only these and PATH."""
+    """The command of a server.
+
+    `inherit` names the only variables that the server inherits besides PATH; None passes on all.
+    """
 
     argv: tuple[str, ...]
     cwd: str
@@ -252,9 +255,7 @@ class McpSession:
         return streamable_http_client(str(self._server), http_client=http)
 
     async def _note_status(self, response: httpx2.Response) -> None:
-        if (
-            response.is_error and response.request.method == "POST"
-        ):  # a failed GET is harmless: servers may lack streams
+        if response.is_error and response.request.method == "POST":  # a failed GET is harmless: its stream is optional
             self.status = response.status_code
             self.excerpt = (await response.aread()).decode(errors="replace")[:_EXCERPT].strip()
 
@@ -399,7 +400,7 @@ def _status_of(error: MCPError, session: McpSession) -> int | None:
 
 def _first_problem(error: ValidationError) -> str:
     problems = error.errors(include_url=False)
-    # The alternatives of a union are listed one by one; the deepest has the place.
+    # Each branch of a union gives an error; the one with the longest path is the most specific.
     problem = max(problems, key=lambda each: len(each["loc"]))
     at = ".".join(str(part) for part in problem["loc"])
     return f"{at}: {problem['msg']}, got {str(problem['input'])[:200]!r}"

@@ -104,7 +104,7 @@ class PythonModule(Struct):
     names: dict[str, str] = field(default_factory=dict)
 
     def add(self, stem: str, body: str) -> str:
-        """Add a function, once for equal ones; `NAME` in its code is its name. Return `module.py:function`."""
+        """Add a function unless an equal one exists, with its name for `NAME`. Return `module.py:function`."""
         if body not in self.names:
             name = f"{stem}_{len(self.functions) + 1}"
             self.functions.append(body.replace("NAME", name, 1))
