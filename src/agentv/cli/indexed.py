@@ -11,7 +11,7 @@ from agentv.storage.index.index import RunIndex
 
 @contextmanager
 def run_index(home: Path, *, verbose: bool) -> Iterator[RunIndex]:
-    """Yield the index of the runs in `home`. With `verbose`, print why it cannot be used when that happens."""
+    """Yield the index of the runs in `home`. With `verbose`, print the reason if the index cannot be used."""
 
     def note(message: str) -> None:
         if verbose:

@@ -73,7 +73,7 @@ class Span(click.ParamType[float]):
 class OutputOptions(Struct, frozen=True):
     """Where a run is displayed and exported, besides its run folder. Files are relative to `folder`.
 
-    `has_verdict` False leaves out the verdict that the display `none` prints.
+    The display `none` prints only the verdict; `has_verdict` False omits that, too.
     """
 
     display: str
@@ -90,7 +90,10 @@ class OutputOptions(Struct, frozen=True):
 
 
 def with_output_options(*, json_help: str = "Same as --display json.") -> Callable[[Callable[..., Any]], Any]:
-    """Return the decorator that adds these options to a command; `take_output_options` reads their values."""
+    """Return a decorator that adds the display and export options to a command.
+
+    `take_output_options` reads their values.
+    """
     options = (*_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -102,7 +105,7 @@ def with_output_options(*, json_help: str = "Same as --display json.") -> Callab
 
 
 def take_output_options(given: dict[str, Any]) -> OutputOptions:
-    """Return what these options set, removing them from `given`."""
+    """Return the values of the display and export options, and remove them from `given`."""
     display = given.pop("display")
     return OutputOptions(
         display="json" if given.pop("as_json") else display,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentv.reports.text.printable import CommandGuard
 
 _RUNNERS = {"GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"}
-"""Variables of CI runners, so that the module with the guard is imported only there."""
+"""Environment variables of CI runners. The module with `CommandGuard` is imported only if one of them is set."""
 
 _CLOSED = (errno.EPIPE, errno.EBADF)
 _STDOUT, _STDERR = 1, 2
@@ -74,8 +74,9 @@ def hold_streams() -> None:
     """Replace standard output and standard error with streams that never raise.
 
     A stream that a test or an embedding program has already replaced is not changed. A standard descriptor that is
-    closed is opened on /dev/null, so that no file opened later can take its number and receive what is printed. Writing
-    to an output that was closed still fails.
+    closed is opened on /dev/null, so that no file opened later can take its number and receive what is printed. Closed
+    standard output is opened for reading, so that writing to it still fails; what is written to closed standard error
+    is discarded.
     """
     for number in range(_STDERR + 1):
         try:
@@ -110,7 +111,7 @@ class GuardedText:
 
 
 class CommandText:
-    """A guarded stream that writes text unchanged: agentv's own commands, and text that is already escaped."""
+    """A wrapper that bypasses the guard of a stream, for agentv's own commands and for text that is already escaped."""
 
     def __init__(self, stream: StandardStream | GuardedText) -> None:
         self._stream = stream
@@ -122,7 +123,7 @@ class CommandText:
 
 
 def command_stream(stream: TextIO) -> TextIO:
-    """Return a stream on which commands to a CI runner can be written; in other text they must be escaped already."""
+    """Return a stream that does not escape commands to a CI runner; the caller must escape them in untrusted text."""
     guarded: object = stream
     return cast(TextIO, CommandText(guarded)) if isinstance(guarded, StandardStream | GuardedText) else stream
 
@@ -177,6 +178,6 @@ def broken_pipe_error(stream: TextIO) -> OSError | None:
 
 
 def unexpected_write_error(stream: TextIO) -> OSError | None:
-    """Return the write error of a stream that is not a closed pipe, such as a full disk; None otherwise."""
+    """Return a stream's write error, such as a full disk; None without one, or if its pipe or descriptor is closed."""
     error = stream.error if isinstance(stream, StandardStream) else None
     return error if error is not None and error.errno not in _CLOSED else None

@@ -23,7 +23,7 @@ from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import Interval
 
 SHOWN_DISAGREEMENTS = 10
-"""Disagreements that a terminal shows."""
+"""The number of disagreements that a terminal shows."""
 
 
 class JudgeCard(Struct, frozen=True):

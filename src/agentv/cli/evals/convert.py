@@ -68,7 +68,7 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
 
 
 def _translated(source: Path) -> "Records":
-    """Return an eval file of AgentV translated into our keys; print what cannot be translated."""
+    """Translate an eval file of AgentV for TypeScript into agentv's keys; print what cannot be translated."""
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.edit.conversion import read_translated
 
@@ -140,12 +140,12 @@ def _write_items(file: TextIO, items: "Iterable[JsonObject]") -> int:
 
 
 def _top_text(records: "Records") -> str:
-    """Return the eval file's other keys as YAML; at least the schema, which marks it as an eval file."""
+    """Return an eval file's keys besides its cases as YAML; at least `$schema`, which marks it as an eval file."""
     from agentv.reports.text.yaml_text import yaml_item
 
     if not records.top:
         return _SCHEMA_LINE
-    # A list item is the object, indented by two columns.
+    # `yaml_item` returns a list item; without its first two columns (`- ` or blanks) it is the object.
     return "\n".join(line[2:] for line in yaml_item(records.top).split("\n"))
 
 
@@ -201,7 +201,7 @@ def yaml_of(value: "JsonObject") -> str:
     """Return an object as the text of a YAML file."""
     from agentv.reports.text.yaml_text import yaml_item
 
-    # A list item is the object, indented by two columns.
+    # `yaml_item` returns a list item; without its first two columns (`- ` or blanks) it is the object.
     return "".join(f"{line[2:]}\n" for line in yaml_item(value).rstrip("\n").split("\n"))
 
 

@@ -1,4 +1,4 @@
-"""Human scores: read from a file and matched with the answers of a run, and the agreement of annotators."""
+"""Read human scores from a file, match them with the answers of a run, and show how far annotators agree."""
 
 import sys
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[
 
 
 def match_labels(stored: StoredRun, feedback: Sequence[Feedback], file: str, *, annotator: str | None) -> list[Label]:
-    """Return the labels of scores that were read from a file, as read_labels does."""
+    """Return the label of each score in `feedback`, which was read from `file`. Notes and errors: see `read_labels`."""
     named = {score.eval_id for score in feedback}
     criteria = criteria_by_case(stored, named)
     clock = make_clock()
@@ -77,7 +77,7 @@ def read_feedback(file: str) -> Sequence[Feedback]:
 
 
 _SHOWN = 10
-"""The most unreadable labels of a run that a message lists."""
+"""The maximum number of unreadable labels that a message lists."""
 
 
 class AgreementOptions(Struct, frozen=True, kw_only=True):

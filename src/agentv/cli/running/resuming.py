@@ -166,7 +166,7 @@ def continue_run(
     home = folder.parent.parent
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)
-        os.chdir(cwd)  # relative paths in eval files start from the folder of the original run
+        os.chdir(cwd)  # relative paths start from the folder that the run was started in
         store_url = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
         shared = quota_of_run(stored.run, continuing.quota, store_url, cwd=cwd, env=os.environ)
         plan = load_stored_plan(

@@ -127,7 +127,7 @@ def open_outputs(
 
 def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
     stream = output.stream(stdout)
-    # Plain progress writes annotations between lines that it has escaped itself.
+    # Plain progress writes annotations of its own, and escapes commands in all other lines.
     stream = command_stream(stream) if is_github(os.environ) else stream
     to_record = partial(export_record, include_trace=output.include_trace)
     shown = make_observer(

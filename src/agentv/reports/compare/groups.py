@@ -56,7 +56,7 @@ class GroupedComparison(Struct, frozen=True):
         return one_line(f"{self.by} {key.name}{prompt}{target}")
 
     def findings(self) -> list[str]:
-        """Return the finding of each group, or that there is none."""
+        """Return the finding of each group, or one line that says that no group is on both sides."""
         if not self.groups:
             return [f"NOTHING SELECTED: no group by {one_line(self.by)} is on both sides."]
         return [f"{self.title(each.key)}: {finding_text(each.comparison)}" for each in self.groups]
@@ -92,7 +92,7 @@ def groups_text(grouped: GroupedComparison, view: ComparisonView) -> str:
 
 
 def _pairing(group: ComparedGroup) -> str:
-    """Return the number of compared cases, and of those that only one side has in this group, as their key changed."""
+    """Return the number of compared cases, and of the cases that are in this group on one side only."""
     comparison, alignment = group.comparison, group.comparison.alignment
     alone = ((alignment.only_before, "before"), (alignment.only_after, "after"))
     counts = [f"{len(names):,} only {when}" for names, when in alone if comparison.is_paired and names]

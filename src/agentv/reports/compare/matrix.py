@@ -73,7 +73,7 @@ def _wrapped(texts: Sequence[str], width: int | None) -> list[str]:
 
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return a short label for each later run: its name or the suffix of its id; the path of a file."""
+    """Return a short label for each later run: its name if unique, else the suffix of its id; for a file, its path."""
     given = [each.after.about.get("name") for each in comparisons]
 
     def name(side: Side) -> str:

@@ -187,7 +187,7 @@ def _extent_text(started: RunStarted, signs: Signs) -> str:
 
 HEARTBEAT_S = 30.0
 HEARTBEAT_SHARE = 0.1
-_LONGEST_LINE = 300  # the report at the end and `agentv show` print whole reasons
+_LONGEST_LINE = 300  # longer reasons are cut; the report at the end and `agentv show` print them whole
 
 _PRINTED = (RunStarted, RunNote, RunStopping, RunEnded)
 _WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
@@ -298,9 +298,10 @@ class PlainLines:
 
 
 class VerboseLines:
-    """An observer that writes a line per answer, retry and line of a target's log to the current value of `stream()`.
+    """An observer that writes one line for each answer, each retry, and each line of a target's log.
 
-    Lines of logs are cut to `width` cells, the width of the terminal if there is one.
+    `stream` is called for every line and returns the stream to write to. Lines of logs are cut to `width` cells, the
+    width of the terminal if there is one.
     """
 
     event_types = (AnswerArrived, RetryNoted, LogLine)

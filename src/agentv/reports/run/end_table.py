@@ -261,7 +261,8 @@ def group_tables(
 ) -> str:
     """Return the groups in their order, with pass rates, means and confidence intervals.
 
-    One table per group has a row for each target and prompt; groups of a kind with one row each share a table.
+    Groups of one kind share a table if each has a single row. Otherwise each group has a table of its own, with a row
+    for each target and prompt.
     """
     tables = list(rows_of_groups(groups))
     return signs.escape_unsupported("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")

@@ -109,7 +109,7 @@ class Figure(Struct, frozen=True):
 def shown_trials(targets: Sequence[TargetSummary]) -> int:
     """Return the k for which pass@k and pass^k are shown; 0 if no case is repeated.
 
-    It is the largest number of trials that at least half of each repeated target's cases have.
+    It is the largest k for which, in every target with repeated cases, at least half of the cases have k trials.
     """
     enough = [
         {trial.k for trial in target.trials if 2 * trial.cases >= target.trials[0].cases}

@@ -162,7 +162,7 @@ def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint) -> list[st
 
 
 def with_reason(mark: str, head: str, reason: str, width: int | None, signs: Signs) -> list[str]:
-    """Return the lines of an item: its head with the reason, which with a `width` is wrapped below behind a gutter."""
+    """Return the lines of an item: head and reason on one line; with a `width`, the reason wrapped below the head."""
     if width is None:
         return [f"{mark} {head}  {reason}"]
     lines = wrap(reason, width - 4)

@@ -25,7 +25,7 @@ class Regressions(Protocol):
 
 
 class RecordedRegressions(Struct, frozen=True):
-    """The numbers of cases that got worse, by suite (None: all suites), as the compared run recorded them."""
+    """The numbers of cases that got worse, by suite (None: all suites), as recorded when the run was compared."""
 
     recorded: Mapping[str | None, float | None]
 
@@ -56,7 +56,7 @@ class MeasuredAgainst(Struct, frozen=True):
         return self.measured.names(kind)
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return how many of the run's results have an error."""
+        """Return how many of the run's results under that name no metric includes, such as those with an error."""
         return self.measured.left_out(kind, name)
 
     def is_estimated(self, name: str) -> bool:
@@ -102,7 +102,7 @@ class ComparedRun(Struct, frozen=True):
         return self.counted.names(kind)
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return how many of the run's results have an error."""
+        """Return how many of the run's results under that name no metric includes, such as those with an error."""
         return self.counted.left_out(kind, name)
 
     def is_estimated(self, name: str) -> bool:
@@ -115,7 +115,7 @@ class ComparedPairs:
 
     unverified = 0
     judge_failures = (0, 0)
-    """The reports of the two runs have this, as they have the unverified rows."""
+    """Both are always 0 here; the reports of the two runs give these numbers."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -130,7 +130,7 @@ class ComparedPairs:
             self._add_samples()
 
     def _add_samples(self) -> None:
-        """Count the cases of the later side, if those of both can be compared, and on both sides those not judged."""
+        """Count the judged cases of the later side if both sides have scores, and the cases with an error of both."""
         found = self._comparison
         for name in found.after.cases if found.score is not None else ():
             score, passed = found.after.mean(SCORE, name), found.after.mean(PASSED, name)

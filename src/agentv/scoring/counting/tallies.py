@@ -26,7 +26,7 @@ _ROUNDING = 1e-6
 
 @lru_cache(maxsize=1024)
 def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[float, float] | None:
-    """Return the shares of the sorted values between which a percentile lies: its interval, as ranks / (count + 1).
+    """Return the interval of the percentile at `share` (0..1) of `count` values, as two ranks, each / (count + 1).
 
     The value at rank k of `count` is below the percentile with probability I_share(k, count + 1 - k) for any
     distribution; ranks are interpolated to the probabilities (1 ± level) / 2. This is the exact limit of a bootstrap of
@@ -43,8 +43,8 @@ def repeated_percentile_shares(share: float, below: ClusterMoments, level: float
     """Return percentile_shares for repeated cases, at their effective sample size.
 
     `below` has the moments, by case, of the indicator that a value is at most the percentile. They give the effective
-    sample size of the rate of such values, whose interval is inverted to one of the value: Woodruff 1952, JASA 47(260).
-    None if percentile_shares is None for as many independent values.
+    sample size of the share of such values; the interval of this share is converted to one of the percentile (Woodruff
+    1952, JASA 47(260)). None if there are too few cases for percentile_shares.
     """
     if percentile_shares(share, below.clusters, level) is None:
         return None
@@ -52,7 +52,7 @@ def repeated_percentile_shares(share: float, below: ClusterMoments, level: float
 
 
 def _rank(share: float, count: int, chance: float) -> float:
-    """Return the interpolated rank whose value is below the percentile with that probability.
+    """Return the interpolated rank whose value is below the percentile with probability `chance`.
 
     By secants on the scale of normal deviates: the probability is nearly linear there, and five steps suffice.
     """
@@ -74,7 +74,7 @@ _CASES_AT_ONCE = 2**17
 
 
 class SortedRun(NamedTuple):
-    """Sorted durations in microseconds. `cases` has the case numbers, 0 for a case with no other; None: all are 0."""
+    """Sorted durations in microseconds. `cases` has the number of each one's case, 0 if the case has no other."""
 
     durations_us: "array[int]"
     cases: "array[int] | None"
@@ -83,8 +83,8 @@ class SortedRun(NamedTuple):
 class Durations:
     """Durations in microseconds, in sorted runs, so that a percentile never needs to sort all of them.
 
-    Durations up to 71 minutes take four bytes each, plus four if the case is recorded; in a run of 4,096 with a
-    longer one each takes four more.
+    A duration takes four bytes, or eight if its sorted run of 4,096 contains one of more than 71 minutes. The case
+    takes four more, if the sorted run has any.
     """
 
     def __init__(self) -> None:
@@ -237,7 +237,7 @@ JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
 _PER_POINT = 2**64
 """Scores are added up as integers, in units of 2**-64: such sums are exact, and the same in any order."""
 _MAX_PENDING = 64
-"""The number of different pending entries after which they are added up. Rules produce only a few scores."""
+"""The number of pending entries at which they are added up. Equal rows share an entry, and rules give few scores."""
 
 
 class SingleRows(Struct):
@@ -283,7 +283,7 @@ class Tally(Struct):
     ) -> None:
         """Count equal rows. `case` (case_sums.case_of) is given if the case may have other rows in the group.
 
-        `session` (case_sums.session_of) is that of a row whose case belongs to one; such a row needs its `case`, too.
+        `session` (case_sums.session_of) is given if the case belongs to a session; then `case` must be given, too.
         """
         if case is None:
             self._alike[state, score] += rows
@@ -424,7 +424,7 @@ _OF_CASE: Mapping[str, Callable[[int, int, int], float | None]] = {"pass_at": pa
 def trial_summaries(tallies: Sequence[Tally]) -> tuple[TrialSummary, ...]:
     """Return pass@k and pass^k for k of 1 to 10, and for the largest number of trials of any case.
 
-    `tallies` are those of a target's rows by prompt. Empty without repeats. All cases have the same weight, however
+    `tallies` has one tally for each prompt of a target. Empty without repeats. All cases have the same weight, however
     often each was judged.
     """
     most = max((trials for tally in tallies for _, trials in _outcomes(tally)), default=0)
@@ -471,7 +471,7 @@ def _moments(
 def trial_moments(name: str, k: int, tallies: Sequence[Tally]) -> ClusterMoments:
     """Return the sums for `pass_at` or `pass_hat` of k trials; a case is one cluster over all targets and prompts.
 
-    `tallies` are those of each target's rows, with each prompt.
+    `tallies` has one tally for each combination of target and prompt.
     """
     if len(tallies) == 1:
         return _moments(_OF_CASE[name], k, _outcomes(tallies[0]))
@@ -492,7 +492,7 @@ def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, 
 
 
 class _Spending(Struct):
-    """Usage and cost of some calls. A call of unknown cost makes the sum unknown (None), an estimated one estimated."""
+    """Usage and cost of some calls. One unknown cost makes the sum unknown (None), one estimate an estimate."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
@@ -523,7 +523,7 @@ class TargetTally(Struct):
     saved_usd: float = 0.0
     """The cost that was not billed, because an answer or a judge's reply came from the cache."""
     unverified: int = 0
-    """The number of rows with a judge's verdict that may not be its own."""
+    """The number of rows with a verdict that may come from the judged text instead of the judge."""
     judged_by_judges: int = 0
     """The number of rows for which a judge was called."""
     judge_failures: int = 0
@@ -532,7 +532,7 @@ class TargetTally(Struct):
     """The number of rows whose target or judges have an unknown cost."""
 
     def add(self, result: CaseResult, state: RowState, case: int | None, *, has_latency: bool = True) -> None:
-        """Add the duration and cost of a row; its states are counted separately in `rows`, together with equal rows."""
+        """Add the duration and cost of a row. The caller counts its state in `rows`, for equal rows at once."""
         if has_latency and result.duration_ms is not None and state != "error":
             self.latencies.add(result.duration_ms / 1000, case)
         is_answered = result.error is None or result.error.stage == "evaluator"
@@ -616,7 +616,7 @@ def _called_judge(result: CaseResult | EvaluatorResult) -> bool:
 
 
 def is_unverified(result: CaseResult | EvaluatorResult) -> bool:
-    """Return True if a judge's verdict in a row, or in the members of an evaluator, may not be the judge's own."""
+    """Return True if a verdict in a row, or in the members of an evaluator, may come from the judged text."""
     status = result.status if isinstance(result, EvaluatorResult) else ""
     return status == "unverified" or any(map(is_unverified, result.evaluator_results))
 

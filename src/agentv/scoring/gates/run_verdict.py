@@ -21,7 +21,6 @@ NOTHING_SELECTED = 5
 SIGNALLED = 128
 INTERRUPT_SIGNAL = 2
 
-"""The expression of the default gate of a run."""
 _WHY_INCOMPLETE = {"failed": "the run could not continue", "running": "the run is not over"}
 
 
@@ -75,9 +74,9 @@ def run_verdict(
     """Return exit code and sentence of a run (docs/reference/gates.md).
 
     `gates` None is the default gate (every judged result passes), an empty sequence is no gate. A run with no cleanly
-    judged result never passes. Order: 4 (lines that could not be read), 5, 130, then 1 if the judged results already
-    fail the gate and no failing judge ended the run, then 3, then 2. A gate that could not be measured fails only a run
-    that is complete.
+    judged result never passes. The first exit code that applies is returned: 4 (lines could not be read), 130
+    (interrupted; 128 + signal), 5 (nothing selected), 1 if the judged results fail a gate and no failing judge ended
+    the run, 3 (incomplete), 2 (stopped early), 1 if a gate could not be measured, 0.
     """
     rows = counted.all
     results = _check_gates(counted, gates, ending.noun)
@@ -178,7 +177,7 @@ def _and(results: Sequence[GateResult]) -> str:
 
 
 def _failing_judge(counted: Counted, noun: str) -> str:
-    """Return how often judges failed. A verdict starts with it, since the target is then not the problem."""
+    """Return how often judges failed, as the start of a verdict: the cause of a failure may be the judge."""
     failures, called = counted.judge_failures
     return f"the judge failed on {failures:,} of {_count(called, noun)}; " if failures else ""
 

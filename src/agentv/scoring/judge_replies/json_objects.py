@@ -1,6 +1,7 @@
-"""JSON objects inside free text: found in order, read strictly, with bounded work; evidence from judged texts.
+"""Find JSON objects in free text, with bounded work, and objects in judged texts that could pass for a verdict.
 
-A judge may quote an answer, and tidy it on the way: quotes repaired, escapes removed, keys reordered.
+The latter are also recognised in the form in which a judge may quote them: quotes repaired, escapes removed, keys
+reordered.
 """
 
 import html
@@ -25,7 +26,7 @@ MAX_DEPTH = 64
 """An object nested deeper than this is not read: traversing and serializing it would hit the recursion limit."""
 
 _LONGEST_TOKEN = 32
-"""The maximum length of a number or word that is cut off at the end of a text, where the decoder reports an error."""
+"""A decoding error within this many characters of the end of a text may be due to a cut number or word."""
 
 _OPENING = re.compile(r'\{\s*["}]')
 
@@ -86,7 +87,7 @@ def find_objects(text: str) -> FoundObjects:
 
 
 def _is_cut_off(error: Exception, window: str) -> bool:
-    """Return True if text after the window could have made it an object."""
+    """Return True if the text after the window may contain the rest of the object."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     return error.msg.startswith("Unterminated string") or error.pos >= len(window) - _LONGEST_TOKEN
@@ -307,7 +308,7 @@ def _deciding_values(found: JsonObject) -> list[tuple[str, JsonValue]]:
 
 
 def _forms(value: JsonValue) -> Iterator[str | float]:
-    """Yield the notations of a deciding value: 1 may be written 1.0, true, yes or pass."""
+    """Yield the notations of a deciding value: 1, 1.0 and true are equal, as are 0 and false; case is ignored."""
     number = finite_number(value)
     if isinstance(value, bool):
         yield "true" if value else "false"

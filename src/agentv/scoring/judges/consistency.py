@@ -24,7 +24,7 @@ FEWEST = 10
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation, -1..1, with ties at their mean rank; None if either has one value only.
+    """Return Spearman's rank correlation, -1..1, with ties at their mean rank; None if all values of either are equal.
 
     Spearman 1904, American Journal of Psychology 15(1).
 
@@ -70,8 +70,8 @@ _SAID = get_args(Better)
 class JudgedAgain(Struct, frozen=True):
     """One answer, of `length` characters, with a judge's repeated verdicts on it.
 
-    `opinions` are the verdicts, `failed` is the number of repeats without one. `flips` of `orders` verdicts on two
-    answers changed with their order.
+    `opinions` are the verdicts, `failed` is the number of repeats without one. `orders` is the number of comparisons
+    with another answer that were made in both orders; in `flips` of them the preferred answer changed with the order.
     """
 
     slot: ResultKey
@@ -111,10 +111,11 @@ class LengthCorrelation(Struct, frozen=True):
 
 
 class Consistency(Struct, frozen=True):
-    """The consistency of a judge over repeats. Shares are over answers with two verdicts or more.
+    """The consistency of a judge over repeats.
 
-    `deviation` is the mean standard deviation of an answer's scores, `alpha` Krippendorff's of its verdicts.
-    `position` is the share of verdicts on two answers that change with their order, None if the judge compares none.
+    Over answers with at least two verdicts: `same_verdict` is the share whose verdicts are all equal, `deviation` the
+    mean standard deviation of an answer's scores, `alpha` Krippendorff's alpha of the verdicts. `position` is the share
+    of comparisons of two answers whose verdict changes with their order, None if the judge compares none.
     `lengths` are the correlations over all answers, and among those that pass and those that fail.
     """
 

@@ -38,7 +38,7 @@ _CAPITAL = re.compile("(?<=[a-z0-9])([A-Z])")
 
 
 def nonce_of(request: ProviderRequest) -> str | None:
-    """Return the nonce of a judge's request, None when it has none that could be distinguished from other text."""
+    """Return the nonce of a judge's request; None if it has none, or one that could occur in other text by chance."""
     nonce = request.metadata.get(NONCE)
     is_one = isinstance(nonce, str) and len(nonce) >= _SHORTEST_NONCE and nonce.isascii() and nonce.isalnum()
     return nonce if is_one and isinstance(nonce, str) else None

@@ -1,4 +1,4 @@
-"""Folding of texts: characters that disguise words are normalized; the positions in the original are known."""
+"""Folding of texts, which normalizes characters that disguise words and maps positions back; votes on opinions."""
 
 import re
 import statistics
@@ -19,7 +19,7 @@ _INVISIBLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ACCENTS = regex.compile(r"([\p{Latin}\p{Greek}\p{Cyrillic}])\p{Mn}+")
 _REMOVED_BLANKS = re.compile(r"^\s+|(?<=\s)\s+")
-# ASCII with combining marks; Korean letters that compose into syllables; other sequences read as one character.
+# ASCII without a combining mark after it; Korean letters that compose into syllables; any other grapheme.
 _PIECE = regex.compile(r"[\x00-\x7f]+(?!\p{M})|[\u1100-\u11ff\u3131-\u318e\uffa0-\uffdc]+|\X")
 
 

@@ -90,7 +90,7 @@ def expected_answer(context: EvaluationContext) -> JsonValue:
 
 _ROOTS: Mapping[str, Callable[[EvaluationContext], JsonValue | tuple[Message, ...]]] = {
     "response": lambda context: context.candidate,
-    "prompt": lambda context: context.prompt_inputs.question or None,  # an existing answer may have none
+    "prompt": lambda context: context.prompt_inputs.question or None,  # a logged answer may have no question
     "ground_truth": expected_answer,
     "reference_answer": expected_answer,
     "context": lambda context: context.context,
@@ -108,6 +108,7 @@ _OTHER_NAMES = {
 
 
 _WHOLE_MESSAGE = ((), ("content",))
+"""The steps below a message for which the text of its content is returned."""
 
 
 def _walk(value: JsonValue | tuple[Message, ...], path: SourcePath) -> JsonValue:

@@ -86,7 +86,7 @@ class ClusterMoments(Struct, frozen=True):
         )
 
     def times(self, count: int) -> "ClusterMoments":
-        """Return the moments of `count` such clusters."""
+        """Return the moments of `count` copies of these clusters."""
         cubes, by_size, by_squared_size, sizes = self.cubes
         return ClusterMoments(
             clusters=self.clusters * count,

@@ -10,7 +10,7 @@ from types import ModuleType
 import regex
 
 MAX_REPEATS = 100_000
-"""The maximum of minimum repeats in one pattern: nested ones are multiplied, others are added up."""
+"""The maximum number of required repeats (20 in `a{20,}`) of a pattern: nested ones are multiplied, others added."""
 
 _MAX_PARTS = 500_000
 """The maximum number of parts (characters, sets and their members, groups) after all repeats are written out."""
