@@ -82,7 +82,7 @@ def _made(due: DueEvaluator) -> Evaluator:
 
 
 async def isolated_score(due: DueEvaluator, context: EvaluationContext) -> EvaluationScore:
-    """Make an evaluator, call it, and return its completed score. Raises nothing but cancellation.
+    """Make an evaluator, call it, and return its output as a valid score. Raises nothing but cancellation.
 
     An evaluator whose attribute `inline` is True is called in the event loop. With `timeout_per_member` (a composite),
     the deadline applies to each member instead of to the composite. A `reusable` evaluator scores many answers; it gets
@@ -117,7 +117,7 @@ async def _score_by_turn(
 async def _judge(
     evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
 ) -> EvaluationScore:
-    """Return the completed score of one call of an evaluator."""
+    """Call an evaluator once and return its output as a valid score."""
     if not getattr(evaluator, "reusable", False):
         context = own_context(context, config)
     limit_s = None if getattr(evaluator, "timeout_per_member", False) else timeout_s

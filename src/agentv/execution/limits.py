@@ -37,7 +37,8 @@ GROWTH = 4
 """A concurrency of C grows by one after C / 4 successful calls, so that a run recovers it soon."""
 
 PAUSE_S = 1.0
-"""The first pause after a refusal without a requested delay. A longer requested delay stops all calls at once."""
+"""The first pause of all calls after refusals without a requested delay. A longer requested delay pauses all calls
+after the first refusal already."""
 
 LONGEST_PAUSE_S = 5.0
 SLOWEST_PER_MINUTE = 12.0
@@ -50,7 +51,10 @@ SCARCE = 0.05
 
 
 class Pace(Struct):
-    """A token bucket that fills at `per_minute` and holds one second's worth, or one whole request of any size."""
+    """A token bucket that fills at `per_minute` and holds one second's worth, at least 1.
+
+    A larger amount may be taken when the bucket is full, and leaves a debt.
+    """
 
     per_minute: float
     level: float = 1.0
@@ -210,7 +214,7 @@ class AccountLimiter:
             self._waiting -= 1
 
     async def aclose(self) -> None:
-        """Return leased permits that were not used."""
+        """Give back leased permits that were not used."""
         await self.leased.aclose()
 
     async def _until_paced(self, tokens: float) -> None:

@@ -43,7 +43,7 @@ class _Lease(Struct):
 class _Account(Struct):
     """One account. `requests` and `tokens` are the sums over its leases.
 
-    Requests become free at an even pace since `filled_from`; a grant moves it forward by the time of its requests.
+    Requests become free at an even pace since `filled_from`; a grant moves it forward by one interval per request.
     """
 
     leases: dict[str, _Lease] = field(default_factory=dict)
@@ -378,7 +378,7 @@ class LeasedPermits:
             self._timer = asyncio.get_running_loop().call_later(LEASE_S / 2, self._flush_soon)
 
     def hold(self, seconds: float) -> None:
-        """Return all permits and block the account for all processes for `seconds`: the server refused a call."""
+        """Give back all permits and block the account for all processes for `seconds`: the server refused a call."""
         self._hold_s = max(self._hold_s, seconds)
         self._close()
         self._flush_soon()
@@ -518,7 +518,7 @@ class LeasedMoney:
 
     async def _exchange(self, least: Amounts, wanted: Amounts, *, keeps: bool = False) -> QuotaGrant:
         use = self._use(self._in_use(), keeps=keeps)
-        # This exchange returns money that is not in use. Above the limit, not even a free call has room.
+        # This exchange gives back the money that is not in use. The bound keeps even free calls out above the limit.
         self.leased_usd = min(use.used.usd, self._limit_usd)
         self._reported = None
         request = QuotaRequest(

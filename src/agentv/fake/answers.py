@@ -291,9 +291,10 @@ def answer(question: Question) -> Reply:
     """Return the reply to a request.
 
     A judge's prompt gets a verdict (`judge_reply`); a prompt of `agentv generate` gets cases or rubrics
-    (`generated_reply`). Lines `@call TOOL {"json": "arguments"}` and `@say TEXT` in the user's text are steps, one per
-    turn. The model `calls-tool`, and any model that is forced to call a tool, calls one with arguments made from its
-    schema. A request for JSON gets an example of the schema; the reply to any other request repeats its text.
+    (`generated_reply`). Lines `@call TOOL {"json": "arguments"}` and `@say TEXT` in the user's text are steps;
+    each result of a tool leads to the next one. The model `calls-tool`, and any model that is forced to call a tool,
+    calls one with arguments made from its schema. A request for JSON gets an example of the schema; the reply to any
+    other request repeats its text.
     """
     reply = _reply_to(question)
     if question.thinks:

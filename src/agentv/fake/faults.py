@@ -115,7 +115,7 @@ async def huge(out: Outgoing) -> web.StreamResponse:
 
 
 async def gzip_bomb(out: Outgoing) -> web.StreamResponse:
-    """Send the same reply compressed: one block of 1 MiB, repeated."""
+    """Send the reply of `huge` compressed: one block of 1 MiB, repeated."""
     before, after = _around(out.body)
     filling = b"a" * _MIB
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
@@ -304,7 +304,10 @@ class ChosenFault(Struct, frozen=True):
 
 
 def choose_fault(model: str) -> ChosenFault | None:
-    """Return the fault in a model's name: after the last @, or the whole name. Raises RefusedError if unknown."""
+    """Return the fault in a model's name: after the last @, or the whole name without @; None for an ordinary name.
+
+    Raises RefusedError for an unknown fault after the @.
+    """
     _, at, suffix = model.rpartition("@")
     found = _NAME.fullmatch(suffix)
     fault = FAULTS.get(found.group(1)) if found else None

@@ -97,9 +97,10 @@ class Location(Struct, frozen=True, gc=False):
 _SEQUENCES = ("input_messages", "expected_messages", "rubrics", "criteria", "turns", "tags", "evaluators")
 _sequences_of = attrgetter(*_SEQUENCES)
 _ONE_MESSAGE, _DEFAULTS = (Message,), ((), (), (), (), (), None)
-"""The types of the input messages, and the other sequences, of a case that has nothing else."""
+"""The values of `_SEQUENCES` in a case with one input message and nothing else: the types of the input messages, and
+all other sequences."""
 _WITH_VALUES = 5
-"""The number of the first sequences, whose items are values of `_VALUES`."""
+"""The first five of `_SEQUENCES` have items of the types in `_VALUES`."""
 _ACCEPTED = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 
@@ -176,8 +177,9 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     deadline of all attempts together, None for that of the suite. `targets` answer this case instead of the suite's.
     `prompt_ids` selects from the suite's prompts; empty means all. `prompts` are the case's messages with each of these
     prompts; `with_prompts` makes a case of each, with the prompt's id in `prompt`. The cases in `depends_on` run before
-    this case; `on_dependency_failure` is what to do if one has an error. With `turns`, a conversation is held: a turn
-    follows `input_messages`, earlier turns and the target's answers, and `evaluators` judge the whole conversation.
+    this case; `on_dependency_failure` is what to do if one has an error. With `turns`, the case is a conversation: each
+    turn is sent after `input_messages`, the earlier turns and the target's answers to them, and `evaluators` judge the
+    whole conversation.
     """
 
     id: str
@@ -377,9 +379,10 @@ class EvalSuite(Struct, frozen=True):
     tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
     `pass` from `pass_score` on, else `fail`; None: the usual bands. `budget_usd` limits a run without `--budget-usd`.
     `about` describes the file (author, version). `dialect` describes another program's format, "" for our own. Each of
-    `targets` answers all cases, else `target` does. `judge` judges them instead of the `judge_target` of each target
-    (types.targets.name_of_target). `variables` are the names that `--var` may set; `is_filled` is True for a file that
-    declares variables or reads a dataset. `prompts` are the ids of its prompts; each case is run with each.
+    `targets` answers all cases; without `targets`, `target` does. `judge` judges them instead of the
+    `judge_target` of each target (types.targets.name_of_target). `variables` are the names that `--var` may set;
+    `is_filled` is True for a file that declares variables or reads a dataset. `prompts` are the ids of its prompts;
+    each case is run with each.
     """
 
     path: str

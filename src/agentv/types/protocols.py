@@ -133,10 +133,10 @@ class SegmentStore(Protocol):
         """The folder of the segments, an absolute path or a URL; None for a run without segments."""
 
     async def list_segment(self, uploaded: UploadedSegment) -> int | None:
-        """List a segment, so that its lines count; return the number of its first line.
+        """List a segment, which makes its lines part of the run; return the number of its first line.
 
-        This store's own earlier lines become a segment first. If that fails, nothing is listed and None is returned.
-        Raises StorageError if the list cannot be written.
+        The lines that this store wrote before are made a segment first. If that fails, nothing is listed and
+        None is returned. Raises StorageError if the list cannot be written.
         """
 
 
@@ -219,10 +219,10 @@ class QuotaGrant(Struct, frozen=True):
 
 
 class QuotaLease(Protocol):
-    """A connection to the holder of an account's leases. One object may serve many accounts and concurrent requests."""
+    """A connection to a quota, which grants leases. One object may serve many accounts and concurrent requests."""
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
-        """Report the use of leases and get a lease. Raises QuotaError when the holder cannot be reached."""
+        """Report the use of leases and get a lease. Raises QuotaError when the quota cannot be reached."""
 
     async def aclose(self) -> None:
         """Close connections."""
@@ -230,14 +230,14 @@ class QuotaLease(Protocol):
 
 @runtime_checkable
 class StartedQuota(Protocol):
-    """A quota that starts a holder of leases for each account; an early start saves the first call the wait."""
+    """A quota that starts an actor for each account; an early start saves the first call the wait."""
 
     def start(self, account: str) -> None:
-        """Start the holder of an account's leases. Raises QuotaError."""
+        """Start the actor that grants the leases of an account. Raises QuotaError."""
 
 
 BUDGET_ACCOUNT = "budget "
-"""The start of a budget's account, before its name; the accounts of permits are digests."""
+"""The prefix of the account of a budget, before the budget's name. The account of a rate limit is a digest."""
 
 
 def block_of(requests_per_window: int | None) -> int:

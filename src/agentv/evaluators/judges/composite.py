@@ -320,7 +320,10 @@ class CompositeEvaluator:
         self._judge = _judge_of(self.aggregator, judge, base_dir)
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Score an answer. The other members are scored if one fails; the composite fails only with its aggregator."""
+        """Score an answer. If a member fails, the others are still scored.
+
+        The composite itself fails only if its aggregator does.
+        """
         results = await self._score(context, self.evaluators)
         if isinstance(self.aggregator, WeightedAverage):
             results = weigh(results, self.aggregator.weights)

@@ -1,4 +1,4 @@
-"""The JSON that a code judge reads and prints, for each version of AgentV that it may be written for."""
+"""The JSON that a code judge reads and prints: ours, or that of an earlier AgentV, by its version."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -15,9 +15,10 @@ if TYPE_CHECKING:  # importing child processes takes 10 ms, and settings are rea
     from agentv.execution.processes.process import Outcome
 
 Contract: TypeAlias = Literal["agentv", "agentv-2", "agentv-3", "agentv-4"]
-"""The keys of a code judge. `agentv` is our own contract; `agentv-2` adds `trace_summary`. `agentv-3` (AgentV 2.9 to
-4.41) and `agentv-4` (4.42) add further keys, and accept `assertions`, or plain text with an exit code. `output` is a
-list of messages in `agentv-3`, the answer's text in `agentv-4`."""
+"""The keys that a code judge reads and prints. `agentv` is our own contract; the others add keys of an earlier AgentV:
+`agentv-2` adds `trace_summary`; `agentv-3` (versions 2.9 to 4.41) and `agentv-4` (4.42) add further keys, and accept
+`assertions`, or plain text with an exit code. `output` is a list of messages in `agentv-3`, the answer's text in
+`agentv-4`."""
 
 CONTRACT_HELP = "the keys that the script reads and prints: ours, or also those of an earlier AgentV"
 _WITH_ASSERTIONS = ("agentv-3", "agentv-4")
@@ -77,9 +78,10 @@ def _tokens(usage: Usage | None) -> JsonObject | None:
 
 
 def read_outcome(outcome: "Outcome") -> EvaluationScore:
-    """Return the score of a script that printed AgentV 4's JSON, or plain text: exit code 0 passes, any other fails.
+    """Return the score of a script with the contract `agentv-3` or `agentv-4`.
 
-    Raises EvaluatorError for an exit code other than 0 with JSON, or with text on standard error.
+    It prints JSON (`read_answer`), or plain text: then exit code 0 passes, any other fails. Raises EvaluatorError if
+    the exit code is not 0 and the script printed JSON, or anything to standard error.
     """
     text = outcome.stdout.decode("utf-8", "replace").strip()
     answer = whole_object(text)
@@ -93,7 +95,7 @@ def read_outcome(outcome: "Outcome") -> EvaluationScore:
 
 
 def read_answer(answer: JsonObject) -> EvaluationScore:
-    """Return the score of AgentV 4's JSON: `score`, else the share of `assertions` that passed."""
+    """Return the score in the JSON of `agentv-3` or `agentv-4`: `score`, else the share of `assertions` that passed."""
     listed = answer.get("assertions")
     if not isinstance(listed, list):
         return parse_answer(answer)

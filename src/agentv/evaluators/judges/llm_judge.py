@@ -119,7 +119,7 @@ class FreeformMode(Struct, frozen=True):
         return parse_freeform(reply, rules)
 
     def scored(self, opinions: tuple[FreeformReply, ...]) -> EvaluationScore:
-        """Return the opinions' common score, with the texts of the opinion nearest to it."""
+        """Return the opinions' scores combined by `vote`, with hits, misses and reason of the nearest opinion."""
         scores = [opinion.score for opinion in opinions]
         score = combine(scores, self.vote)
         nearest = min(opinions, key=lambda opinion: abs(opinion.score - score))
@@ -131,7 +131,7 @@ class FreeformMode(Struct, frozen=True):
         return ()
 
     def _results(self, score: float, scores: list[float], reasoning: str | None) -> tuple[EvaluationResult, ...]:
-        """Return a result with the common score and the spread of the opinions."""
+        """Return a result with the combined score, and the spread of the opinions' scores."""
         result = EvaluationResult(
             criterion_name=self.criterion,
             score=score,
@@ -175,7 +175,7 @@ class ScaledMode(Struct, frozen=True):
         return parse_on_scale(reply, rules, criterion=self.criterion)
 
     def scored(self, opinions: tuple[ScaledReply, ...]) -> EvaluationScore:
-        """Return the opinions' common score, with the texts of the opinion nearest to it."""
+        """Return the opinions' scores combined by `vote`, with hits, misses and reason of the nearest opinion."""
         values = [opinion.value for opinion in opinions]
         value = voted_value(values, self.criterion, self.vote)
         nearest = min(opinions, key=lambda opinion: abs(opinion.value - value))
@@ -388,8 +388,9 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     `prompt_script` is a command that prints the prompt. `allow_unknown` leaves unknown names in a prompt as text;
     `vars` are values of further names in it. `is_aggregator` is True for the judge of a composite, whose prompt may
     show the members' results instead of the answer. `ready_made` replaces prompt, criteria and rubrics; `sources` are
-    the paths of its source texts, `reference` is that of its reference answer. `config` is set if the judge depends on
-    nothing else and can be reused. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
+    the paths of its source texts, `reference` is the path of its reference answer. `config` is set only if the judge
+    depends on it alone, so that the judge can be reused. `nonce` and `timer` are the sources of randomness and time,
+    replaceable in tests.
     """
 
     resolve_judge_provider: ResolveJudge | None = None
@@ -509,7 +510,7 @@ class LlmJudgeEvaluator:
     ) -> "LlmJudgeEvaluator":
         """Return a judge with an evaluator's settings, completed by the options of this judge.
 
-        Settings that name another judge are used alone.
+        If the settings name another judge, the options of this judge are not used.
         """
         own = make_llm_judge(config, settings, tools)
         if settings.judge_targets:
@@ -540,7 +541,7 @@ class LlmJudgeEvaluator:
         return await self.judge(context)
 
     async def judge(self, context: EvaluationContext, *, evaluator_results: JsonValue = None) -> EvaluationScore:
-        """Score an answer as `evaluate` does; `evaluator_results` are those of a composite's members, for a prompt."""
+        """Score an answer as `evaluate` does; a prompt may show `evaluator_results`, those of a composite's members."""
         providers = self.options.judges or (await self._own_judge(context),)
         source = self.options.source
         if self._outcome is not None:

@@ -224,7 +224,7 @@ class ToxicityEvaluator:
 
 
 class _Report(Struct, frozen=True):
-    """The report of one term: its first places in the text, in code points from 0, and their number."""
+    """The report of one term: its first places in the text, in code points from 0, and the number of all its places."""
 
     term: str
     text: str

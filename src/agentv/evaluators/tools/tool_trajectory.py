@@ -94,7 +94,7 @@ class ToolTrajectoryEvaluator:
     """An evaluator that compares an agent's tool calls with the expected ones.
 
     Takes a settings object or a dict, keywords of the same names, or both; expected calls may be dicts, as in a file.
-    The calls come from the output messages, or from the trace if these have none.
+    The calls come from the output messages, or from the trace if there are no messages.
 
     >>> ToolTrajectoryEvaluator(mode="any_order", minimums={"search": 1}).kind
     'tool_trajectory'
@@ -122,9 +122,11 @@ class ToolTrajectoryEvaluator:
         self._unknown_duration = given.unknown_duration
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Score the tool calls of an answer. If none are recorded the score is 0.0, with the reason in `misses`.
+        """Score the tool calls of an answer.
 
-        Raises EvaluatorError for a limit on a duration that is not recorded, unless `unknown_duration` is `skip`.
+        If the target records no calls, the score is 0.0 with the reason in `misses`, unless `without_messages` is
+        `no_calls`. Raises EvaluatorError for a limit on a duration that is not recorded, unless `unknown_duration` is
+        `skip`.
         """
         compared = self._compare(context)
         unknown = _unknown_durations(compared.unknown) if compared.unknown else None

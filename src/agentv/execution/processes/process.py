@@ -411,7 +411,7 @@ class Start:
         return self._turn.acquire(blocking=False)
 
     def _cancel_start(self) -> bool:
-        """Cancel the start; return False if the command has been started."""
+        """Cancel the start unless it has begun; return True if no process was started and none will be."""
         if self._take_turn():
             self._is_done = True
             STARTING.discard(self)

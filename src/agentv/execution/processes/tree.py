@@ -1,12 +1,14 @@
 """The process tree of one command: start it, find all its members, end them, even if this process is killed.
 
-A watcher process is started before the first command, and reads from a pipe which commands run. The pipe closes however
-this process ends; the watcher then ends the commands that still run and removes temporary folders (left_behind.py). A
-parent-death signal would not do: it is sent when the thread that started a command ends.
+A watcher process is started before the first command; this process reports to it, through a pipe, the start and end of
+each command. The pipe closes however this process ends; the watcher then ends the commands that still run and removes
+temporary folders (left_behind.py). A parent-death signal would not do: it is sent when the thread that started a
+command ends.
 
 A command may fork children that leave its process group and its session, and whose parents have exited. On Linux this
 process becomes the subreaper while commands run, so that orphans become its children; they are identified by their
-session or by a mark in their environment. Elsewhere all processes of the machine are searched for the same two.
+session or by a mark in their environment. Elsewhere all processes of the machine are searched for that session or
+mark.
 """
 
 import asyncio
@@ -142,7 +144,7 @@ def possible_orphans() -> list[int]:
     if _children is None:
         return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
     text = part = os.pread(_children, _PAGE, 0)
-    while len(part) >= _PAGE - _LONGEST_PID:  # the next pid did not fit: a page is never filled to its last byte
+    while len(part) >= _PAGE - _LONGEST_PID:  # so full that the next pid may not have fitted
         part = os.pread(_children, _PAGE, len(text))
         text += part
     return [int(pid) for pid in text.split()]
@@ -159,8 +161,8 @@ def mark_of(pid: int) -> str:
 def reap_unclaimed(now: float) -> None:
     """Reap zombie orphans that no tree can claim: a zombie has no readable environment.
 
-    They differ from the host program's own children by their session, and by having been seen unreaped more than
-    `ZOMBIE_S` seconds before `now`.
+    Children of the host program must not be reaped. Therefore only zombies of another session are reaped that were
+    first seen more than `ZOMBIE_S` seconds before `now`.
     """
     dead = [pid for pid in possible_orphans() if pid not in LIVE and _is_foreign_zombie(pid)]
     for pid in _unclaimed.keys() - dead:
@@ -240,7 +242,7 @@ class ProcessTree:
         return not members
 
     def _has_exited(self) -> bool:
-        """Return True if the command itself has exited. It is reaped last, so that its pid is not reused before."""
+        """Return True if the command has exited. Except on macOS this does not reap it, so its pid is not reused."""
         if self.process.returncode is not None:
             return True
         if sys.platform == "darwin":

@@ -170,7 +170,7 @@ def _hunk(group: Sequence[_Edit], old: Sequence[str], new: Sequence[str]) -> str
 
 
 def _range(start: int, end: int) -> str:
-    """Return a range of lines as in a hunk header, from 1; an empty range is placed after the line before it."""
+    """Return a range of lines as in a hunk header, from 1; an empty range has the number of the line before it."""
     count = end - start
     first = start + 1 if count else start
     return str(first) if count == 1 else f"{first},{count}"
@@ -181,7 +181,7 @@ def _line(sign: str, line: str) -> str:
 
 
 MAX_TEXT_BYTES = 2**20
-"""The diff only names a larger file."""
+"""A file larger than this is named in the diff without its changes."""
 
 MAX_DIFF_CHARS = 2**20
 MAX_CHANGED = 2_000

@@ -361,7 +361,10 @@ def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Ite
 
 
 def input_messages(given: EvaluationInput) -> tuple[Message, ...]:
-    """Return the messages that were answered: the history up to the user's last one, or the prompt after it."""
+    """Return the messages that were answered: the history up to the user's last message.
+
+    A prompt that is not in the history is appended to the history.
+    """
     return _split(given)[0]
 
 
@@ -383,7 +386,7 @@ def _split(given: EvaluationInput) -> tuple[tuple[Message, ...], tuple[Message, 
 
 
 def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
-    """Return the messages after the user's last one, ending with the answer; None if there is only a string."""
+    """Return the messages after the user's last one, ending with the answer; None if the answer is only a text."""
     if not given.message_history:
         return None if isinstance(given.response, str) else (given.response,)
     steps = _split(given)[1]

@@ -179,7 +179,7 @@ def read_logged(value: object, *, paths: LogMap | None = None, extra: Extra = "e
     """Return the answer on a line of a log, recognised by its keys; `paths` override where its fields are.
 
     Raises EvalFileError with every problem and its path in the line: an unknown shape, a missing answer, values of a
-    wrong type, and, with `extra="error"`, unknown keys of a service's own log.
+    wrong type, and, with `extra="error"`, unknown keys of a line that is not another program's export.
     """
     return _read(value, paths or {}, lambda reader: reader.read(extra))
 
@@ -299,7 +299,7 @@ class _Reader:
         return []
 
     def _number(self, field: Found) -> float | None:
-        """Return a number; some programs write exact ones as text."""
+        """Return a number; some programs write numbers as text, which keeps them exact."""
         with suppress(ValueError):
             if isinstance(field.value, str | int | float) and not isinstance(field.value, bool):
                 number = float(field.value)
@@ -422,7 +422,7 @@ class _Reader:
             problems.add("$", what, allowed=_UNKNOWN, suggestion=near and f"--map response={near}")
 
     def _refuse(self, unread: Sequence[str]) -> None:
-        """Record unknown keys of a service's own log as problems."""
+        """Record the unknown keys of a line as problems."""
         ways = "store such keys with --extra metadata, or map them to fields with --map FIELD=PATH"
         for place, key in enumerate(unread):
             advice = None if place else ways

@@ -164,7 +164,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
     @property
     def passed(self) -> bool | None:
-        """True if the verdict is `pass` and nothing failed to be judged; None if nothing was judged."""
+        """True if the verdict is `pass` and there is no error; None if nothing was judged."""
         if self.verdict is None and not any(each.passed is not None for each in self.evaluator_results):
             return None
         return self.verdict == "pass" and self.error is None
@@ -241,7 +241,7 @@ _IN_THE_FOLDER_ONLY = frozenset(
     {"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line", "part", "line_digest"}
 )
 FLAT_REQUEST = "evaluator_raw_request"
-"""The judge's request of a case in the older one-evaluator form, whose fields exports write into the row itself."""
+"""The key of the judge's request in the exported row of a case in the older one-evaluator form."""
 
 
 def _export_keys() -> Iterator[str]:
