@@ -91,6 +91,7 @@ ITEMS = (
     RubricItem(id="refund", description="Offers a refund"),
     RubricItem(id="tone", description="Remains friendly, patient throughout", required=True),
     RubricItem(id="depth", description="Explains every step", scale="likert5"),
+    RubricItem(id="order", description="Explains every step", scale="points10", required=True),
 )
 
 
@@ -98,8 +99,8 @@ def test_each_requirement_is_checked_by_its_own_words() -> None:
     user = prompt("He offers a refund and explains one step.", "x") + rubric_section(ITEMS)
     reply = reply_to(user, rubric_contract(NONCE))
     opinion = parse_rubric(reply, RULES, item_ids=[item.id for item in ITEMS])
-    assert [opinion.checks[item.id].satisfied for item in ITEMS] == [True, False, None]
-    assert opinion.checks["depth"].mark == 4
+    assert [opinion.checks[item.id].satisfied for item in ITEMS] == [True, False, None, None]
+    assert (opinion.checks["depth"].mark, opinion.checks["order"].mark) == (4, 7)
 
 
 def test_each_criterion_is_scored_on_its_own_scale() -> None:

@@ -160,7 +160,8 @@ def _case(text: str) -> JsonObject:
 
 _NONCE = re.compile(r'"nonce": the text "([^"]+)"')
 _SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\]\n", re.MULTILINE)
-_ITEM = re.compile(r"^- (.+?)(?: \(((?:required|graded 1 to 5|, )+)\))?: (.*)$", re.MULTILINE)
+_ITEM = re.compile(r"^- (.+?)(?: \(((?:required|graded \d+ to \d+|, )+)\))?: (.*)$", re.MULTILINE)
+_GRADED = re.compile(r"graded (\d+) to (\d+)")
 _CRITERION = re.compile(r'^- ("(?:[^"\\]|\\.)*")(?:: (.*))? Score: (.*)$', re.MULTILINE)
 _RANGE = re.compile(r"a number from (\S+) \(worst\) to (\S+) \(best\)")
 _SCORE = re.compile(r'^- "score": (.*)$', re.MULTILINE)
@@ -249,8 +250,11 @@ def _check(item: re.Match[str], candidate: str) -> JsonObject:
     name, marks, description = item.groups()
     found, missing = overlap(description, candidate)
     share = _share(found, missing)
-    graded = "graded" in (marks or "")
-    given: JsonObject = {"score": 1 + round(4 * share)} if graded else {"satisfied": share >= _PASSING_SHARE}
+    graded = _GRADED.search(marks or "")
+    given: JsonObject = {"satisfied": share >= _PASSING_SHARE}
+    if graded is not None:
+        lowest, highest = map(int, graded.groups())
+        given = {"score": lowest + round((highest - lowest) * share)}
     return {"id": name, **given, "reasoning": f"{len(found)} of {len(found) + len(missing)} words are in the answer."}
 
 

@@ -51,7 +51,7 @@ def test_a_gate_without_a_common_case_fails() -> None:
     checked = parse_gate("regressions <= 0").check(compared_run([make_row("b")], [GOOD]))
     assert (checked.passed, checked.sentence) == (
         False,
-        "regressions could not be measured (no case was judged in both runs), so it is not <= 0",
+        "regressions could not be measured (there are no pairs of judged cases), so it is not <= 0",
     )
 
 

@@ -276,7 +276,8 @@ def _compare_groups(
     paired = pair_groups(before.grouped, after.grouped)
     if not before.grouped.groups and not after.grouped.groups:
         keys = before.grouped.keys | after.grouped.keys
-        raise ConfigError(f"{nothing_grouped(by, keys)}; or use one of {', '.join(BY)}")
+        others = ", ".join(kind for kind in BY if kind != by)
+        raise ConfigError(f"{nothing_grouped(by, keys)}; or use one of {others}")
     is_paired = _is_paired(before, after, options)
     made = [_compare_sides(each.before, each.after, options, is_paired=is_paired) for each in paired.pairs]
     groups = []

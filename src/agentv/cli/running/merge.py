@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from agentv.cli.options import OutputOptions, take_output_options, with_output_options
-from agentv.cli.running.resume_options import STORE_OPTION, ContinueOptions, take_continue_options
+from agentv.cli.running.resume_options import ContinueOptions, take_continue_options
 from agentv.cli.running.resuming import continue_run
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run_stores import refuse_second_writer
@@ -144,7 +144,11 @@ def _without_own(value: JsonValue) -> JsonValue:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--name", metavar="NAME", help="Name of the merged run.")
 @click.option("--segments", metavar="URL", help="Store the new run's results in this folder or object store.")
-@STORE_OPTION
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Team database to store the new run in (default: AGENTV_STORE, else .agentv.yaml); 'none': no database.",
+)
 @with_output_options()
 def command(runs: tuple[str, ...], *, name: str | None, segments: str | None, **given: Any) -> int:
     """Merge the shards of a run (`agentv run --shard I/N`) into a new run.

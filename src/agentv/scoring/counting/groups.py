@@ -32,6 +32,8 @@ _NO_METADATA: JsonObject = {}
 
 def nothing_grouped(kind: str, keys: Iterable[str], *, of: str = "result") -> str:
     """Return the message that no result, or no line, has a group of this kind; `keys` are those of the metadata."""
+    if kind == "tag":
+        return no_tags(of)
     known = ", ".join(sorted(keys)[:SHOWN_KEYS])
     has = f"the metadata has the keys: {known}" if known else "there is no metadata"
     return f"no {of} has {kind!r} to group by; {has}"
@@ -224,5 +226,6 @@ def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[Grou
     found = tuple(sorted(counted, key=lambda group: place[group.by, group.name]))
     missing = [kind for kind in kinds if kind not in {group.by for group in found}]
     if missing:
-        raise ConfigError(f"{nothing_grouped(missing[0], keys)}; or use one of {', '.join(KINDS)}")
+        others = ", ".join(kind for kind in KINDS if kind != missing[0])
+        raise ConfigError(f"{nothing_grouped(missing[0], keys)}; or use one of {others}")
     return found

@@ -233,8 +233,8 @@ COST = "cost_usd"
 _SHOWN = 5
 _LONGEST = 60
 _WHY_UNMEASURED = {
-    "regressions": "no case was judged in both runs",
-    "improvements": "no case was judged in both runs",
+    "regressions": "there are no pairs of judged cases",
+    "improvements": "there are no pairs of judged cases",
     "p50": "nothing was timed",
     "p95": "nothing was timed",
     "p99": "nothing was timed",
