@@ -75,7 +75,7 @@ def test_a_pattern_with_flags_of_its_own_stands_beside_others() -> None:
 
 
 def test_pattern_with_too_many_repeats_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"redact: 'a\{99999999\}' is too large: it needs at least 99,999,999"):
+    with pytest.raises(ConfigError, match=r"redact: 'a\{99999999\}' is too large: it requires at least 99,999,999"):
         Redactor(patterns=["a{99999999}"])
 
 

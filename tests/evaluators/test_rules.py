@@ -139,7 +139,7 @@ def test_rules_say_what_they_expected_and_what_they_got(
         (
             "regex",
             {"pattern": "(?:a{1000} # )){1000}\n){1000}", "flags": "x"},
-            '$.pattern  `pattern` "(?:a{1000} # )){1000}\\n){1000}" is too large: it needs at least 1,000,000 repeats',
+            '$.pattern  `pattern` "(?:a{1000} # )){1000}\\n){1000}" is too large: it requires at least 1,000,000',
         ),
         (
             "is_json",

@@ -32,10 +32,12 @@ def compile_pattern(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
         raise ValueError(f"is not a valid regular expression: {error}") from error
     except RecursionError:
         raise ValueError("is not a valid regular expression: it is nested too deeply") from None
-    what = f"{repeats:,} repeats" if repeats > MAX_REPEATS else f"{parts:,} characters and sets, all repeats counted"
+    if repeats > MAX_REPEATS:
+        allowed = f"{MAX_REPEATS:,} (nested repeats are multiplied, others added)"
+        raise ValueError(f"is too large: it requires at least {repeats:,} repeats; allowed: {allowed}")
     raise ValueError(
-        f"is too large: it needs at least {what}; the minimum repeats, nested ones multiplied and others added, "
-        f"must be at most {MAX_REPEATS:,}"
+        f"is too large: with all repeats written out it has {parts:,} characters and sets; "
+        f"allowed: {_MAX_PARTS + len(pattern):,}"
     )
 
 
