@@ -139,13 +139,13 @@ def load_inputs(
 
 
 def _targets_problems(targets_loader: TargetsLoader, folder: Path) -> tuple[Problem, ...]:
-    """Return the problems of a folder's targets file; none if there is no such file."""
+    """Return the problems of a folder's targets file; that no target of it can be chosen is none of them."""
     try:
         targets_loader.load_targets(folder)
     except EvalFileError as error:
         return error.problems
     except TargetError:
-        pass
+        return ()
     return ()
 
 

@@ -116,7 +116,7 @@ class PairText(Struct, frozen=True):
 
 
 class PairMode(Struct, frozen=True):
-    """Which of two answers is better: `goal` tells the judge what counts. `swapped` is True if the candidate is B."""
+    """A comparison of two answers. `goal` is its part of the instructions; `swapped` is True if the candidate is B."""
 
     goal: str
     swapped: bool = False

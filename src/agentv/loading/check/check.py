@@ -25,7 +25,7 @@ from agentv.loading.files.places import (
     shown_path,
 )
 from agentv.loading.files.text import shown
-from agentv.loading.models.reader import Reader, in_order, open_yaml
+from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.models.settings import read_settings
 from agentv.loading.project import find_criteria_file, paths_to_read, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
@@ -170,7 +170,6 @@ def _check_config(path: Path, at: Surroundings) -> Iterator[Problem]:
 def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> Iterator[Problem]:
     try:
         parsed, problems = read_run_config(path, at.specs, unknown_type=unknown_type, allow_paths=at.allow_paths)
-        document = open_yaml(path).document
     except EvalFileError as error:
         yield from error.problems
         return
@@ -178,7 +177,7 @@ def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> I
     targets_file = find_targets_file(path.parent, find_repository_root(path), at.cwd, None)
     if targets_file is not None:
         targets = read_targets(targets_file, at.specs, env=at.env)
-        known, reader = KnownNames(targets.known_names(), targets_file.name, at.specs), Reader(document)
+        known, reader = KnownNames(targets.known_names(), targets_file.name, at.specs), Reader(parsed.document)
         judge = parsed.other.get("judge")
         if isinstance(judge, str):
             known.check(reader, judge, ("judge",))

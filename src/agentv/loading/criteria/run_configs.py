@@ -44,8 +44,12 @@ class RunConfigModel(FileModel, frozen=True, kw_only=True):
 
 
 class ParsedRunConfig(Struct, frozen=True):
-    """A parsed configuration. `other` has the given keys other than evaluators and criteria, by canonical name."""
+    """A parsed configuration, and the document that it was read from.
 
+    `other` has the given keys other than evaluators and criteria, by canonical name.
+    """
+
+    document: Document
     evaluators: tuple[EvaluatorConfig, ...]
     criteria: tuple[EvaluationCriteria, ...] = ()
     other: JsonObject = field(default_factory=dict)
@@ -84,7 +88,7 @@ def read_run_config(
         names = ", ".join(config.name for config in evaluators)
         reader.error(("only", index), "is not the name or type of an evaluator here", allowed=f"known: {names}")
     other = _other_keys(model)
-    return ParsedRunConfig(evaluators, criteria, other), tuple(reader.problems)
+    return ParsedRunConfig(reader.document, evaluators, criteria, other), tuple(reader.problems)
 
 
 def unmatched_entries(
