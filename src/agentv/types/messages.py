@@ -58,7 +58,7 @@ class ToolCall(Struct, frozen=True, gc=False):
     duration_ms: float | None = None
 
 
-class Message(Struct, frozen=True, gc=False):
+class Message(Struct, frozen=True, omit_defaults=True, gc=False):
     """One message of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""
 
     role: Role

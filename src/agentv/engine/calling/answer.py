@@ -108,7 +108,7 @@ _FINAL = ("budget", "cancelled")
 """Failures of the run, not of the target: another target would fail for the same reason."""
 
 
-async def call_with_fallbacks(
+def call_with_fallbacks(
     prepared: PreparedCase,
     provider: ResilientProvider,
     runtime: Runtime,
@@ -116,12 +116,12 @@ async def call_with_fallbacks(
     on_retry: OnRetry,
     on_log_line: OnLogLine | None = None,
     before_repeat: Callable[[], Awaitable[None]] | None = None,
-) -> CallOutcome:
+) -> Awaitable[CallOutcome]:
     """Call a target, then its `fallback_targets` until one responds; each has the time limit of the case.
 
     Fallbacks of fallbacks are not called. `before_repeat` is awaited before each further attempt or target.
     """
-    outcome = await call_target(
+    first = call_target(
         prepared,
         provider,
         clock=runtime.clock,
@@ -129,6 +129,24 @@ async def call_with_fallbacks(
         on_log_line=on_log_line,
         before_repeat=before_repeat,
     )
+    if not prepared.task.target.fallback_targets:
+        return first
+    return _call_fallbacks(
+        first, prepared, runtime, on_retry=on_retry, on_log_line=on_log_line, before_repeat=before_repeat
+    )
+
+
+async def _call_fallbacks(
+    first: Awaitable[CallOutcome],
+    prepared: PreparedCase,
+    runtime: Runtime,
+    *,
+    on_retry: OnRetry,
+    on_log_line: OnLogLine | None,
+    before_repeat: Callable[[], Awaitable[None]] | None,
+) -> CallOutcome:
+    """Return the outcome of the first call, or that of the first fallback that responds."""
+    outcome = await first
     for name in prepared.task.target.fallback_targets:
         if not isinstance(outcome.result, Failure) or outcome.result.kind in _FINAL:
             break

@@ -21,7 +21,7 @@ from agentv.engine.calling.answer import (
     joined_answers,
     make_answer,
 )
-from agentv.engine.calling.budget import NO_REFUSALS, refused_calls
+from agentv.engine.calling.budget import refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
@@ -30,7 +30,7 @@ from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prepared_turn, result_key_of
 from agentv.engine.running.context import build_context, of_conversation, on_conversation, tags_of, trace_summary
 from agentv.engine.running.dependencies import Dependencies
-from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money
+from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, run_evaluators
 from agentv.evaluators.isolation import DueEvaluator, config_of
 from agentv.execution.cancelled_calls import INTERRUPTED, kept_call
 from agentv.execution.user_code import described
@@ -337,25 +337,26 @@ def judged_row(
     status, score, verdict, error = _row_state(case, answer, results, pass_score)
     judge_usage, judge_cost = _judges_spent(results)
     is_judge_estimated = judge_usage is not None and any(map(has_estimated_call, results))
-    return CaseResult(
+    # Calls with more keywords than these would go through a dict, which takes longer (bench/echo_cases.py).
+    row = CaseResult(
         run_id=run_id,
         timestamp=answer.ended_at,
         slot=answer.slot,
         dataset=task.suite.dataset,
-        answer_key=answer.answer_key,
-        answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
-        score_keys=score_keys,
         generation=task.generation,
-        attempt=answer.attempt,
         conversation_id=case.conversation_id,
         tags=prepared.tags,
         metadata=case.metadata,
         file=location.path,
         line=location.line,
+        score_keys=score_keys,
         status=status,
         score=score,
         verdict=verdict,
         error=error,
+    )
+    row = replace(
+        row,
         hits=fields.hits,
         misses=fields.misses,
         reasoning=fields.reasoning,
@@ -363,19 +364,30 @@ def judged_row(
         raw_aspects=fields.raw_aspects,
         evaluator_results=results,
         single_form=prepared.single_form and answer.error is None,
-        candidate_answer=answer.text,
-        empty_answer=answer.error is None and not answer.text.strip(),
-        answered_by=answer.answered_by,
         trace_summary=summary,
-        trace=answer.trace,
-        output_messages=answer.output_messages,
-        agent_provider_request=None if is_model else answer.request,
-        lm_provider_request=answer.request if is_model else None,
         usage_by=UsageBy.of(
             Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated),
             Spent.of(judge_usage, judge_cost, estimated=is_judge_estimated),
         ),
         cost_usd=_total_cost(answer.cost_usd, judge_usage, judge_cost),
+    )
+    return _with_answer(row, answer, is_model=is_model)
+
+
+def _with_answer(row: CaseResult, answer: Answer, *, is_model: bool) -> CaseResult:
+    """Return a row with the fields that it has in common with its answer."""
+    return replace(
+        row,
+        answer_key=answer.answer_key,
+        answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
+        attempt=answer.attempt,
+        candidate_answer=answer.text,
+        empty_answer=answer.error is None and not answer.text.strip(),
+        answered_by=answer.answered_by,
+        trace=answer.trace,
+        output_messages=answer.output_messages,
+        agent_provider_request=None if is_model else answer.request,
+        lm_provider_request=answer.request if is_model else None,
         duration_ms=answer.duration_ms,
         cached=answer.cached is not None,
         partial=answer.partial,
@@ -449,15 +461,18 @@ class CaseRunner(Struct, frozen=True):
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=Dependencies)
 
-    async def run(self, task: CaseTask) -> CaseResult:
+    def run(self, task: CaseTask) -> Coroutine[None, None, CaseResult]:
         """Return the row of a task. Any exception but StorageError becomes the row's error.
 
         That includes bugs in agentv, which must not end a long run; the message names the line that raised. A task
         waits for the cases that its case depends on.
         """
         target_session = self._target_session(task)
-        if not target_session.has_dependencies:
-            return await self._run(target_session, task, None)
+        if target_session.has_dependencies:
+            return self._run_after_others(target_session, task)
+        return self._run(target_session, task, None)
+
+    async def _run_after_others(self, target_session: TargetSession, task: CaseTask) -> CaseResult:
         self.dependencies.begin(task)
         row = await self._run(target_session, task, await self.dependencies.failed(task))
         self.dependencies.end(task, row)
@@ -490,22 +505,21 @@ class CaseRunner(Struct, frozen=True):
         answer = await self._answer(target_session, prepared, judged)
         return await self._judge(target_session, prepared, self.sink.answer(answer), judged)
 
-    async def _answer(
+    def _answer(
         self,
         target_session: TargetSession,
         prepared: PreparedCase,
         judged: dict[int, EvaluatorResult],
         *,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
-    ) -> Answer:
+    ) -> Awaitable[Answer]:
         """Return the target's answer, or its answers to all turns as one, not saved yet.
 
         Results of turns that had to be judged during the conversation are added to `judged`, by turn number.
         """
         if prepared.case.turns:
-            return await self._hold(target_session, prepared, judged, before_repeat=before_repeat)
-        outcome = await self._call(target_session, prepared, self._save, before_repeat=before_repeat)
-        return self._made(target_session, prepared, outcome)
+            return self._hold(target_session, prepared, judged, before_repeat=before_repeat)
+        return self._call(target_session, prepared, self._save, before_repeat=before_repeat)
 
     async def _hold(
         self,
@@ -533,12 +547,11 @@ class CaseRunner(Struct, frozen=True):
             repeat = before_repeat if number == 1 else None
             started_at = self.runtime.clock()
             try:
-                outcome = await self._call(target_session, turn, save, before_repeat=repeat)
+                return await self._call(target_session, turn, save, before_repeat=repeat)
             except asyncio.CancelledError:
                 if before and not saved:  # the turns before it were paid for
                     save(target_session, turn, CallOutcome(INTERRUPTED, started_at, self.runtime.clock()))
                 raise
-            return self._made(target_session, turn, outcome)
 
         async def is_last(number: int, answers: Sequence[Answer]) -> bool:
             if not stops or number == len(prepared.case.turns):
@@ -593,12 +606,12 @@ class CaseRunner(Struct, frozen=True):
         save: Callable[[TargetSession, PreparedCase, CallOutcome], object],
         *,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
-    ) -> CallOutcome:
-        """Call the target, then its fallbacks. A response that an interrupt cuts off is saved without a row."""
+    ) -> Answer:
+        """Return the answer of the target or a fallback. An interrupted response is saved without a row."""
         clock, show = self.runtime.clock, self.on_log_line
         started_at = clock()
         try:
-            return await call_with_fallbacks(
+            outcome = await call_with_fallbacks(
                 prepared,
                 target_session.provider,
                 self.runtime,
@@ -611,6 +624,7 @@ class CaseRunner(Struct, frozen=True):
             if kept is not None:
                 save(target_session, prepared, failed_outcome(kept, started_at=started_at, ended_at=clock()))
             raise
+        return self._made(target_session, prepared, outcome)
 
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""
@@ -622,19 +636,20 @@ class CaseRunner(Struct, frozen=True):
         self.dependencies.end(task, row)
         return row
 
-    async def _with_errors_caught(
-        self, task: CaseTask, case: EvalCase, work: Coroutine[None, None, CaseResult]
-    ) -> CaseResult:
-        with refused_calls() if self.runtime.may_refuse_calls else NO_REFUSALS as refused:
-            try:
-                row = await work
-            except StorageError:
-                raise
-            except Exception as error:  # noqa: BLE001 - see `run`
-                message = f"{described(error)}"
-                row = crashed_row(self.run_id, task, case, message, now=self.runtime.clock())
-        # A row for which a call was refused has no result, even if its evaluators gave scores.
-        return replace(row, status="error", score=None, verdict=None, error=refused[0]) if refused else row
+    def _with_errors_caught(
+        self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]
+    ) -> Coroutine[None, None, CaseResult]:
+        caught = self._unless_crashed(task, case, work)
+        return _unless_refused(caught) if self.runtime.may_refuse_calls else caught
+
+    async def _unless_crashed(self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]) -> CaseResult:
+        """Return the row that `work` returns, or for an exception the row with its error."""
+        try:
+            return await work
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see `run`
+            return crashed_row(self.run_id, task, case, described(error), now=self.runtime.clock())
 
     def note(self, task: CaseTask, message: str) -> None:
         """Add a note about a task's target to the run, with secrets redacted."""
@@ -774,12 +789,19 @@ class CaseRunner(Struct, frozen=True):
     ) -> tuple[EvaluatorResult, ...]:
         """Return the results of all evaluators, in order; those `known` by name do not run again."""
         pending = [each for each in due if each.config.name not in known] if known else due
-        results = await target_session.tools.score_due(context, pending)
+        results = await run_evaluators(context, pending)
         cleaned: tuple[EvaluatorResult, ...] = target_session.cleaner().clean(results)
         if not known:
             return cleaned
         new_results = iter(cleaned)
         return tuple(known.get(each.config.name) or next(new_results) for each in due)
+
+
+async def _unless_refused(work: Awaitable[CaseResult]) -> CaseResult:
+    """Return the row that `work` returns; without a result if the budget refused a call, whatever its scores."""
+    with refused_calls() as refused:
+        row = await work
+    return replace(row, status="error", score=None, verdict=None, error=refused[0]) if refused else row
 
 
 def reusable_scores(

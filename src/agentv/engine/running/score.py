@@ -64,7 +64,7 @@ class SuiteTools(Struct, frozen=True):
         self, context: EvaluationContext, evaluators: Sequence[EvaluatorLike]
     ) -> tuple[EvaluatorResult, ...]:
         """Return one result per evaluator, in order. Never raises for an evaluator's own failure."""
-        return await self.score_due(context, self.due(evaluators, context.criteria))
+        return await run_evaluators(context, self.due(evaluators, context.criteria))
 
     def due(
         self, evaluators: Iterable[EvaluatorLike], criteria: tuple[EvaluationCriteria, ...]
@@ -83,10 +83,6 @@ class SuiteTools(Struct, frozen=True):
             is_skipped=self.only_free and costs_money(config, self.runtime, self.known),
         )
 
-    async def score_due(self, context: EvaluationContext, due: Sequence[DueEvaluator]) -> tuple[EvaluatorResult, ...]:
-        """Do the same as `score`, with evaluators from `due`."""
-        return await run_evaluators(context, due)
-
 
 async def run_evaluators(
     context: EvaluationContext,
@@ -99,7 +95,10 @@ async def run_evaluators(
     At most `concurrency` evaluators judge at once. An evaluator that fails gets a result with its error.
     """
     if concurrency <= 1:
-        return tuple([await _run_evaluator(context, each) for each in evaluators])
+        one_by_one = []
+        for each in evaluators:  # a comprehension would be a coroutine of its own (bench/echo_cases.py)
+            one_by_one.append(await _run_evaluator(context, each))  # noqa: PERF401
+        return tuple(one_by_one)
     results: list[EvaluatorResult | None] = [None] * len(evaluators)
     positions = iter(range(len(evaluators)))
 

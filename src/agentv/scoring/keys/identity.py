@@ -30,6 +30,8 @@ KEY_START = "v1:"
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Message):
+        return message_to_json(value)
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence):
@@ -91,14 +93,14 @@ def _digest(value: object, messages: Iterable[Message]) -> str:
 def question_key(case: EvalCase) -> str:
     """Return the key of a case's input: id, input messages, contents of files and guidelines."""
     messages = case.input_messages
-    parts: dict[str, JsonValue] = {
+    parts: dict[str, object] = {
         "id": case.id,
-        "messages": list(map(message_to_json, messages)),
+        "messages": messages,
         "files": [(part.path, part.sha256) for part in files_of(messages)],
     }
     if case.turns:
         said = [turn.input for turn in case.turns]
-        parts["turns"] = list(map(message_to_json, said))
+        parts["turns"] = said
         parts["files of turns"] = [(part.path, part.sha256) for part in files_of(said)]
         parts["turn rules"] = [case.turn_rules.on_failure, case.turn_rules.window]
         return digest(parts)
@@ -160,15 +162,13 @@ def _given_fields(item: RubricItem, plain: RubricItem) -> JsonObject:
 
 def turn_expectation_key(case: EvalCase, turn: CaseTurn) -> str:
     """Return the key of what is expected of the answer to one turn of a case."""
-    expected = [message_to_json(message) for message in turn.expected_messages]
-    return digest([turn.expected_outcome or case.expected_outcome, expected])
+    return digest([turn.expected_outcome or case.expected_outcome, turn.expected_messages])
 
 
 def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) -> str:
     if type(case.expected_outcome) is str and not (criteria or case.expected_messages):
         return _outcome_key(case.expected_outcome)
-    messages = list(map(message_to_json, case.expected_messages))
-    expected = [case.expected_outcome, messages, criteria]
+    expected = [case.expected_outcome, case.expected_messages, criteria]
     return digest(expected) if criteria else _digest(expected, case.expected_messages)
 
 

@@ -61,11 +61,11 @@ def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
 
     Skipped evaluators are left out. An evaluator with `unmet: zero` whose `required` is not met makes it 0.0.
     """
-    if zeroing(results):
-        return 0.0
-    if len(results) == 1:
+    if len(results) == 1 and results[0].unmet == "fail":
         only = results[0]
         return only.score if only.weight > 0 and only.status != "skipped" else 0.0
+    if zeroing(results):
+        return 0.0
     return weighted_mean([(result.weight, result.score) for result in results if result.status != "skipped"])
 
 
@@ -170,7 +170,7 @@ def case_fields(results: Sequence[EvaluatorResult], *, of: str = "case") -> Case
         aspects_of_only = max(1, only.expected_aspect_count)
         return CaseFields(
             hits=only.hits,
-            misses=(*only.misses, *_why_zero(results, of)),
+            misses=only.misses if only.unmet == "fail" else (*only.misses, *_why_zero(results, of)),
             reasoning=only.reasoning or None,
             expected_aspect_count=aspects_of_only,
             raw_aspects=only.raw_aspects,

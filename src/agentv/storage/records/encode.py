@@ -79,8 +79,10 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
         changes["error"] = failure_to_record(result.error)
     if result.partial is not None:
         changes["partial"] = _partial_entry(result.partial, with_trace=with_trace)
-    if [each for each in result.evaluator_results if each.error is not None or each.evaluator_results]:
-        changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
+    for each in result.evaluator_results:
+        if each.error is not None or each.evaluator_results:
+            changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
+            break
     return replace(result, **changes) if changes else result
 
 
@@ -103,11 +105,21 @@ def evaluator_entry(result: EvaluatorResult) -> EvaluatorResult:
 
 def case_line(case: CaseRecord) -> CaseRecord:
     """Return a planned case ready to be encoded."""
+    if _are_texts(case.input_messages) and _are_texts(case.expected_messages):
+        return case
     return replace(
         case,
         input_messages=case_messages_to_record(case.input_messages),
         expected_messages=case_messages_to_record(case.expected_messages),
     )
+
+
+def _are_texts(messages: Iterable[Message]) -> bool:
+    """Return True for messages of role and text only, which need no conversion: msgspec writes them as dicts."""
+    for message in messages:
+        if type(message.content) is not str or message.name is not None or message.tool_calls:
+            return False
+    return True
 
 
 def case_messages_to_record(messages: Iterable[Message]) -> list[JsonValue]:
@@ -222,7 +234,10 @@ _started_at = attrgetter("started_at")
 
 def _are_utc(moments: tuple[datetime, ...]) -> bool:
     """Return True if all are plain datetimes in UTC, which msgspec encodes without a conversion."""
-    return not [moment for moment in moments if moment.tzinfo is not UTC or type(moment) is not datetime]
+    for moment in moments:  # noqa: SIM110 - `all` would make a generator (bench/echo_cases.py)
+        if moment.tzinfo is not UTC or type(moment) is not datetime:
+            return False
+    return True
 
 
 def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObject:
