@@ -22,7 +22,7 @@ from tests.support.judging import (
 )
 
 from agentv import EvalCase, EvaluatorConfig, RunReport, evaluate
-from agentv.evaluators.judges.pairwise import PairwiseEvaluator, PairwiseSettings, compared
+from agentv.evaluators.judges.pairwise import PairwiseEvaluator, PairwiseSettings, comparison_score
 from agentv.scoring.judge_replies.replies import BothOrders, PairReply, ReplyRules, UnusableReplyError, parse_pair
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvaluatorError
@@ -249,8 +249,8 @@ def test_exchanging_the_answers_mirrors_the_score(pairs: list[tuple[PairReply, P
     orders = [BothOrders(*pair) for pair in pairs]
     # The candidate and the other answer are exchanged: the first order is now the swapped one.
     mirrored = [BothOrders(each.swapped, each.first) for each in orders]
-    score = compared(orders, CRITERION, against="x", vote=vote).score
-    assert compared(mirrored, CRITERION, against="x", vote=vote).score == pytest.approx(1.0 - score)
+    score = comparison_score(orders, CRITERION, against="x", vote=vote).score
+    assert comparison_score(mirrored, CRITERION, against="x", vote=vote).score == pytest.approx(1.0 - score)
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

@@ -8,13 +8,13 @@ import pytest
 from agentv.evaluators.judges.llm_judge import CriteriaMode
 from agentv.evaluators.judges.pairwise import PAIR_ANSWERS, PairMode
 from agentv.evaluators.judges.prompts import (
+    DEFAULT_BASIS,
     USER_TEMPLATE,
-    WHOLE,
     fence,
     freeform_contract,
     rubric_contract,
     rubric_section,
-    unit_score,
+    unit_score_text,
 )
 from agentv.fake.answers import answer
 from agentv.fake.api import Question, Turn
@@ -40,13 +40,13 @@ def prompt(candidate: str, expected: str, reference: str = "(none given)", quest
 
 
 def reply_to(user: str, contract: str) -> str:
-    system = f"{WHOLE.instructions}\n\n{contract}"
+    system = f"{DEFAULT_BASIS.instructions}\n\n{contract}"
     return answer(Question("fake", (Turn("system", system), Turn("user", user)))).text
 
 
 def judge(candidate: str, expected: str, reference: str = "(none given)") -> dict[str, Any]:
     verdict: dict[str, Any] = json.loads(
-        reply_to(prompt(candidate, expected, reference), freeform_contract(NONCE, unit_score()))
+        reply_to(prompt(candidate, expected, reference), freeform_contract(NONCE, unit_score_text()))
     )
     return verdict
 
@@ -67,7 +67,7 @@ def test_the_reference_answer_counts_when_it_gives_more() -> None:
 
 
 def test_the_verdict_is_one_that_the_judge_accepts() -> None:
-    reply = reply_to(prompt("hello there", "Says hello"), freeform_contract(NONCE, unit_score()))
+    reply = reply_to(prompt("hello there", "Says hello"), freeform_contract(NONCE, unit_score_text()))
     opinion = parse_freeform(reply, RULES)
     assert (opinion.score, opinion.unverified) == (0.5, False)
 
@@ -80,7 +80,7 @@ def test_what_the_candidate_says_about_sections_changes_nothing() -> None:
 
 def test_a_prompt_of_another_form_is_judged_by_all_its_words() -> None:
     user = f"The answer should mention paris:\n{fence('It is Paris.', name='candidate_answer', nonce=NONCE)}"
-    assert json.loads(reply_to(user, freeform_contract(NONCE, unit_score())))["score"] == 0.25
+    assert json.loads(reply_to(user, freeform_contract(NONCE, unit_score_text())))["score"] == 0.25
 
 
 def test_no_words_to_compare_are_no_success() -> None:

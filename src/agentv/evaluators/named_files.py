@@ -1,4 +1,4 @@
-"""The files that an evaluator's settings name; they must exist before a run, and score keys depend on their content."""
+"""The files that an evaluator's settings name: a run needs them, and its score keys have a digest of their content."""
 
 import re
 import shlex
@@ -11,6 +11,8 @@ _FLAGS_WITHOUT_VALUE = frozenset({"-u", "-B", "-E", "-I", "-O", "-S", "-s"})
 """Options of interpreters that take no value, so that the next argument may be the script."""
 
 _SHELL_ONLY = re.compile(r"[|&;<>()$`*?\n~]|^\s*\w+=")
+"""Syntax that only a shell understands: pipes, redirections, globs, variables and assignments."""
+
 _WORD = re.compile(r"[^\s|&;<>()$`\"'=]+")
 
 
@@ -32,10 +34,10 @@ def real_path(path: Path) -> str:
 
 def function_files(reference: str, folder: Path) -> tuple[str, ...]:
     """Return the file of `path.py:function`, or of `package.module:function` if it lies below `folder`."""
-    place = reference.rpartition(":")[0]
-    if place.endswith(".py"):
-        return _resolved(folder, (place,))
-    module = "/".join(place.split("."))
+    source = reference.rpartition(":")[0]
+    if source.endswith(".py"):
+        return _resolved(folder, (source,))
+    module = source.replace(".", "/")
     return _resolved(folder, [path for path in (f"{module}.py", f"{module}/__init__.py") if is_file(folder / path)])
 
 
@@ -47,11 +49,12 @@ def script_files(script: str | Sequence[str], folder: Path) -> tuple[str, ...]:
     """
     required = tuple(_required_files(_arguments(script)))
     words = _WORD.findall(script) if isinstance(script, str) else script
-    return _resolved(folder, (*required, *(word for word in words if _is_script(word) and is_file(folder / word))))
+    existing = (word for word in words if _is_script(word) and is_file(folder / word))
+    return _resolved(folder, (*required, *existing))
 
 
 def _required_files(command: Sequence[str]) -> Iterator[str]:
-    """Yield the program if it is a file of the project, and the script passed to an interpreter."""
+    """Yield the program if it is a script or a relative path, and the script passed to an interpreter."""
     program = command[0] if command else ""
     if "/" in program and (_is_script(program) or not Path(program).is_absolute()):
         yield program

@@ -15,8 +15,8 @@ RUBRIC_KIND = "rubric"
 class EvaluatorRegistry(Mapping[str, Evaluator]):
     """A mapping from kinds to evaluators.
 
-    `rule_of` makes the evaluator of a deterministic kind that is not registered, None for any other kind; these get
-    `llm_judge`. UnknownNameError is raised if that is not registered either.
+    A kind that is not registered gets the evaluator that `rule_of` makes for it; if that returns None, it gets the
+    registered `llm_judge`. UnknownNameError is raised if there is none.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ def require_extra(package: str, feature: str, extra: str) -> None:
 
 
 class AdaptedCriteriaEvaluator:
-    """An adapter that makes an evaluator with `evaluate(input, criteria)` an Evaluator."""
+    """An Evaluator that calls `evaluate(input, criteria)` of the evaluator that it wraps."""
 
-    names_its_criteria = True
+    names_its_criteria = True  # each result of the wrapped evaluator has the name of its criterion
 
     def __init__(self, wrapped: CriteriaEvaluator) -> None:
         self.kind = wrapped.type

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypedDict, Unpack
 
 from msgspec import Meta, Struct, field
 
-from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, payload_for, read_outcome, reads_assertions
+from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, allows_assertions, payload_for, read_outcome
 from agentv.evaluators.named_files import function_files, script_files
 from agentv.evaluators.rules.base import judged_text
 from agentv.execution.backends.workers import WorkerPool
@@ -80,9 +80,9 @@ class CodeEvaluator:
         try:
             payload = judge_payload(context, config=options.config, source=options.source)
             payload = payload_for(options.contract, payload, context)
-            if reads_assertions(options.contract):
+            if allows_assertions(options.contract):
                 env = {} if context.workspace_path is None else {"AGENTV_WORKSPACE_PATH": context.workspace_path}
-                outcome = await start_script(options.script, payload, cwd=options.cwd, timeout_s=timeout_s, env=env)
+                outcome = await script_outcome(options.script, payload, cwd=options.cwd, timeout_s=timeout_s, env=env)
                 return read_outcome(outcome)
             answer = await run_script(options.script, payload, cwd=options.cwd, timeout_s=timeout_s)
             return parse_answer(answer, context.criteria)
@@ -91,7 +91,10 @@ class CodeEvaluator:
 
 
 class PythonEvaluator(Struct, frozen=True):
-    """A judge that calls a Python function in a warm worker process, with the payload that a script would get."""
+    """A judge that calls a Python function in a warm worker process, with the payload that a script would get.
+
+    `reference` names the function, as `path.py:function` or `package.module:function`.
+    """
 
     reference: str
     config: EvaluatorConfig
@@ -109,8 +112,8 @@ class PythonEvaluator(Struct, frozen=True):
 
     async def _call(self, context: EvaluationContext) -> JsonValue:
         base_dir = str(working_folder(self.settings.cwd, self.config.base_dir))
-        opener = partial(WorkerPool, self.reference, base_dir)
-        pool = await self.tools.shared.get(f"code_judge {base_dir} {self.reference}", opener)
+        make_pool = partial(WorkerPool, self.reference, base_dir)
+        pool = await self.tools.shared.get(f"code_judge {base_dir} {self.reference}", make_pool)
         payload = judge_payload(context, config=self.settings.config, source=self.config.source)
         payload = payload_for(self.settings.contract, payload, context)
         return await pool.call(payload, timeout_s=self.settings.timeout_seconds)
@@ -123,7 +126,7 @@ async def run_script(
 
     Raises EvaluatorError, with the end of its standard error, when the script fails or prints no JSON object.
     """
-    outcome = await start_script(script, payload, cwd=cwd, timeout_s=timeout_s)
+    outcome = await script_outcome(script, payload, cwd=cwd, timeout_s=timeout_s)
     if outcome.exit_code != 0:
         raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}{_stderr_suffix(outcome)}")
     answer = last_object(outcome.stdout.decode("utf-8", "replace"))
@@ -139,7 +142,7 @@ async def text_of_script(
 
     Raises EvaluatorError when the script fails or prints nothing.
     """
-    outcome = await start_script(script, payload, cwd=cwd, timeout_s=timeout_s)
+    outcome = await script_outcome(script, payload, cwd=cwd, timeout_s=timeout_s)
     if outcome.exit_code != 0:
         raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}{_stderr_suffix(outcome)}")
     text = outcome.stdout.decode("utf-8", "replace").strip()
@@ -148,7 +151,7 @@ async def text_of_script(
     return text
 
 
-async def start_script(
+async def script_outcome(
     script: str | tuple[str, ...] | list[str],
     payload: JsonObject,
     *,
@@ -158,25 +161,25 @@ async def start_script(
 ) -> Outcome:
     """Run a script with `payload` on its standard input and return its outcome, whatever its exit code.
 
-    Raises EvaluatorError when it cannot be started, does not end in time or prints too much.
+    Raises EvaluatorError when the script cannot be started, does not end in time or prints too much.
     """
-    stdin = json.dumps(payload, default=_plain).encode()
+    stdin = json.dumps(payload, default=_dict_or_list).encode()
     argv, shell = ((), script) if isinstance(script, str) else (tuple(script), None)
     command = Command(argv=argv, shell=shell, cwd=cwd, stdin=stdin, env=env or None)
     try:
         outcome = await run_process(command, timeout_s=timeout_s)
     except (OSError, ValueError) as error:
         raise EvaluatorError(f"the script cannot be started: {error}") from error
-    _raise_for_outcome(outcome, timeout_s)
+    _check_outcome(outcome, timeout_s)
     return outcome
 
 
-def _plain(value: object) -> object:
+def _dict_or_list(value: object) -> object:
     """Return a mapping as dict, a sequence as list."""
     return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]  # json itself encodes all else
 
 
-def _raise_for_outcome(outcome: Outcome, timeout_s: float | None) -> None:
+def _check_outcome(outcome: Outcome, timeout_s: float | None) -> None:
     if outcome.timed_out:
         raise EvaluatorError(f"the script did not end within {timeout_s:g} s{_stderr_suffix(outcome)}", kind="deadline")
     if outcome.too_large:
@@ -221,7 +224,7 @@ class CodeJudgeSettings(Struct, frozen=True):
 
     script: Annotated[
         str | tuple[str, ...] | None,
-        Meta(description="a command for the shell, or a list of arguments; reads JSON, prints JSON"),
+        Meta(description="a command for the shell, or a list of arguments; it reads JSON and prints JSON"),
     ] = None
     python: Annotated[
         str | None, Meta(description="path.py:function or package.module:function, called in a warm process")
@@ -237,7 +240,8 @@ class CodeJudgeSettings(Struct, frozen=True):
         """Raise ValueError unless exactly one of `script` and `python` is given, and it is usable."""
         if (self.script is None) == (self.python is None):
             raise ValueError("a code judge needs exactly one of `script` and `python`")
-        if self.script is not None and not (self.script.strip() if isinstance(self.script, str) else self.script):
+        command = self.script.strip() if isinstance(self.script, str) else self.script
+        if command is not None and not command:
             raise ValueError("`script` must not be empty")
         if self.python is not None and ":" not in self.python:
             raise ValueError("`python` must be path.py:function or package.module:function")

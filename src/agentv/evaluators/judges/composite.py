@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 from agentv.evaluators.isolation import DueEvaluator, config_of, isolated_score
 from agentv.evaluators.judges.code_judge import run_script, working_folder
-from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, read_answer, reads_assertions
+from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, allows_assertions, read_answer
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.judges.prompts import (
-    Compares,
-    WrittenPrompt,
+    CustomPrompt,
+    OutcomeNeed,
     compares_outcome,
+    custom_prompts,
     prompt_files,
     prompt_problems,
-    written_prompts,
 )
 from agentv.evaluators.named_files import real_path, script_files
 from agentv.evaluators.registry import adapted
@@ -56,14 +56,14 @@ class ScoreMembers(Protocol):
 
 
 def member_name(member: EvaluatorLike) -> str:
-    """Return a member's name, or its kind if it has none. While a file is being read, a member is a mapping."""
+    """Return a member's name, or its kind if it has none. A member that is being read from a file is a mapping."""
     if isinstance(member, Mapping):
         return str(member.get("name", member.get("type")))
     return config_of(member).name
 
 
 async def score_objects(context: EvaluationContext, evaluators: Sequence[EvaluatorLike]) -> tuple[EvaluatorResult, ...]:
-    """Score a context with evaluator objects. A config gets an error: only a run can make an evaluator from it."""
+    """Score a context with evaluator objects. An EvaluatorConfig gets an error: only a run can make its evaluator."""
     return tuple([await _score_one(context, evaluator) for evaluator in evaluators])
 
 
@@ -166,15 +166,19 @@ class JudgeAggregator(Struct, frozen=True):
     prompt: Annotated[
         str | None, Meta(description="the user prompt, or the path of its file, with {{ evaluator_results }}")
     ] = None
-    target: Annotated[str | None, Meta(description="the target that judges")] = None
+    target: Annotated[
+        str | None, Meta(description="the target that judges; default: the tested target's `judge_target`")
+    ] = None
     model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
     temperature: Annotated[
         float | None, Meta(description="the sampling temperature; 0 gives the most repeatable scores")
     ] = None
-
-    allow_unknown: Annotated[bool, Meta(description="leave unknown {{ names }} in `prompt` as text")] = False
+    allow_unknown: Annotated[
+        bool, Meta(description="true: unknown {{ names }} in `prompt` stay as text; false: they are an error")
+    ] = False
     vars: Annotated[
-        Mapping[str, JsonValue], Meta(description="values of further {{ names }} in `prompt`; the case's are added")
+        Mapping[str, JsonValue],
+        Meta(description="values of further {{ names }} in `prompt`, in addition to the `vars` of the case"),
     ] = {}
 
     def files(self, base_dir: str) -> tuple[str, ...]:
@@ -222,13 +226,13 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
         """Return the files that the aggregator reads; those of the members are not included."""
         return self.aggregator.files(base_dir) if isinstance(self.aggregator, JudgeAggregator) else ()
 
-    def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
-        """Return the aggregator's custom prompt, () if there is none or it cannot be read."""
+    def prompts(self, base_dir: str) -> tuple[CustomPrompt, ...]:
+        """Return the aggregator's custom prompt as a tuple; () if there is none or its file cannot be read."""
         if not isinstance(self.aggregator, JudgeAggregator):
             return ()
-        return written_prompts(("aggregator",), self.aggregator.prompt, base_dir)
+        return custom_prompts(("aggregator",), self.aggregator.prompt, base_dir)
 
-    def compares_outcome(self, base_dir: str) -> Compares:
+    def compares_outcome(self, base_dir: str) -> OutcomeNeed:
         """Return which cases need an expected outcome for the aggregator, regardless of the members."""
         return compares_outcome(self.prompts(base_dir), otherwise="never")
 
@@ -271,29 +275,32 @@ def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggrega
         return cast(Aggregator, given)
     if not isinstance(given, Mapping):
         raise ConfigError(f"an aggregator must be its type, a dict or an object, not a {type(given).__name__}")
-    fields = ((each, kind) for kind in get_args(Aggregator) for each in struct_fields(kind))
-    kinds = {str(field.default): kind for field, kind in fields if field.name == "type"}
+    classes = {_type_name(each): each for each in get_args(Aggregator)}
     if "type" not in given:
         keys = ", ".join(map(repr, given)) or "none"
-        raise ConfigError(f"an aggregator needs a `type`, one of {', '.join(sorted(kinds))}; its keys: {keys}")
+        raise ConfigError(f"an aggregator needs a `type`, one of {', '.join(sorted(classes))}; its keys: {keys}")
     name = given["type"]
     if not isinstance(name, str):
         raise ConfigError(f"the type of an aggregator must be a string, not {name!r}")
-    if name not in kinds:
-        raise UnknownNameError("aggregator", name, known=kinds)
+    if name not in classes:
+        raise UnknownNameError("aggregator", name, known=classes)
     settings = {key: value for key, value in given.items() if key != "type"}
     try:
-        return cast(Aggregator, make_options(kinds[name], settings, {}))
+        return cast(Aggregator, make_options(classes[name], settings, {}))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"aggregator {name!r}: {error}") from error
+
+
+def _type_name(aggregator_class: type[Aggregator]) -> str:
+    return next(str(each.default) for each in struct_fields(aggregator_class) if each.name == "type")
 
 
 class CompositeEvaluator:
     """An evaluator that combines the scores of several others, its members. They get the composite's own context.
 
-    `evaluators` are evaluator objects; configs are allowed if `score` is `EvaluatorTools.score`. `judge` is the model
-    of a JudgeAggregator; default: the context's own judge. The aggregator may be given by its type (`"min"`) or as a
-    dict as in a file. Relative paths start from `base_dir`.
+    `evaluators` are evaluator objects; EvaluatorConfigs are allowed if `score` is `EvaluatorTools.score`. `judge` is
+    the model of a JudgeAggregator; default: the context's own judge. The aggregator may be given by its type (`"min"`),
+    or as a dict with the keys of a file. Relative paths start from `base_dir`.
 
     >>> from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
     >>> CompositeEvaluator([ToolTrajectoryEvaluator(forbidden=("delete",))], Minimum()).kind
@@ -348,23 +355,23 @@ class CompositeEvaluator:
                 return arithmetic_score(float(passed), results, how=f"{least} must pass:")
             case PassShare(threshold=least):
                 share = passing(results) / (len(counted(results)) or 1)
-                made = arithmetic_score(share, results, how=f"share that passes, at least {least:g}:")
-                return replace(made, verdict="pass" if reaches(share, least) else "fail")
+                score = arithmetic_score(share, results, how=f"share that passes, at least {least:g}:")
+                return replace(score, verdict="pass" if reaches(share, least) else "fail")
             case CodeAggregator():
-                return await self._by_code(self.aggregator, context, results)
+                return await self._run_script(self.aggregator, context, results)
             case JudgeAggregator():
                 return await self._judge.judge(context, evaluator_results=results_to_json(results))
 
-    async def _by_code(
+    async def _run_script(
         self, aggregator: CodeAggregator, context: EvaluationContext, results: tuple[EvaluatorResult, ...]
     ) -> EvaluationScore:
         answer = await run_script(
             aggregator.script or _command_of(self._base_dir, aggregator.path or ""),
-            {"results": results_to_json(results, with_assertions=reads_assertions(aggregator.contract))},
+            {"results": results_to_json(results, with_assertions=allows_assertions(aggregator.contract))},
             cwd=str(working_folder(aggregator.cwd, self._base_dir)),
             timeout_s=aggregator.timeout_seconds,
         )
-        return read_answer(answer) if reads_assertions(aggregator.contract) else parse_answer(answer, context.criteria)
+        return read_answer(answer) if allows_assertions(aggregator.contract) else parse_answer(answer, context.criteria)
 
 
 def _command_of(base_dir: str, path: str) -> tuple[str, ...]:
@@ -373,7 +380,7 @@ def _command_of(base_dir: str, path: str) -> tuple[str, ...]:
 
 
 def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> LlmJudgeEvaluator:
-    """Return the judge of a JudgeAggregator; for any other aggregator the judge is never called."""
+    """Return the judge of a JudgeAggregator; for any other aggregator, a judge that is never called."""
     given = aggregator if isinstance(aggregator, JudgeAggregator) else JudgeAggregator()
     return LlmJudgeEvaluator(
         prompt=given.prompt,

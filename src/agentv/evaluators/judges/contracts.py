@@ -1,4 +1,4 @@
-"""The JSON that a code judge reads and prints: ours, or that of an earlier AgentV, by its version."""
+"""The JSON that a code judge reads and prints: ours, or that of a version of AgentV (docs/how-to/agentv-files.md)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -15,41 +15,44 @@ if TYPE_CHECKING:  # importing child processes takes 10 ms, and settings are rea
     from agentv.execution.processes.process import Outcome
 
 Contract: TypeAlias = Literal["agentv", "agentv-2", "agentv-3", "agentv-4"]
-"""The keys that a code judge reads and prints. `agentv` is our own contract; the others add keys of an earlier AgentV:
-`agentv-2` adds `trace_summary`; `agentv-3` (versions 2.9 to 4.41) and `agentv-4` (4.42) add further keys, and accept
-`assertions`, or plain text with an exit code. `output` is a list of messages in `agentv-3`, the answer's text in
-`agentv-4`."""
+"""The keys of the JSON that a code judge reads and prints.
 
-CONTRACT_HELP = "the keys that the script reads and prints: ours, or also those of an earlier AgentV"
+`agentv` is our own contract; the others add keys of the program AgentV. `agentv-2` adds `trace_summary`. `agentv-3`
+(AgentV 2.9 to 4.41) and `agentv-4` (AgentV 4.42) add more keys to the input, and the script may print `assertions`, or
+plain text and end with an exit code. The input `output` is a list of messages in `agentv-3`, the answer's text in
+`agentv-4`.
+"""
+
+CONTRACT_HELP = "the keys of the script's input and output: `agentv`, or with those of that version of AgentV"
 _WITH_ASSERTIONS = ("agentv-3", "agentv-4")
 
 
-def reads_assertions(contract: Contract) -> bool:
-    """Return True if a script may print `assertions`, or plain text with an exit code."""
+def allows_assertions(contract: Contract) -> bool:
+    """Return True if a script may print `assertions`, or plain text and end with an exit code."""
     return contract in _WITH_ASSERTIONS
 
 
 def payload_for(
     contract: Contract, payload: Mapping[str, JsonValue], context: EvaluationContext
 ) -> dict[str, JsonValue]:
-    """Return our payload with the keys of a contract added; the contract's value replaces ours."""
+    """Return `payload` (the keys of `agentv`) with the keys of a contract, which replace keys of the same name."""
     if contract == "agentv":
         return dict(payload)
     if contract == "agentv-2":
         return {**payload, "trace_summary": payload["candidate_trace_summary"]}
     case, messages = context.eval_case, messages_to_json(context.output_messages)
-    given: list[JsonValue] = [{"role": "assistant", "content": context.candidate}]
-    output: JsonValue = payload["candidate_answer"] if contract == "agentv-4" else messages or given
+    answer: list[JsonValue] = [{"role": "assistant", "content": context.candidate}]
+    output: JsonValue = payload["candidate_answer"] if contract == "agentv-4" else messages or answer
     return {
         **payload,
         "criteria": case.expected_outcome,
         "expected_output": messages_to_json(case.expected_messages),
         "input": messages_to_json(case.input_messages),
         "output": output,
-        "messages": messages or given,
+        "messages": messages or answer,
         "trace": _trace(context),
         "trace_summary": payload["candidate_trace_summary"],
-        "token_usage": _tokens(context.usage),
+        "token_usage": _token_usage(context.usage),
         "cost_usd": context.cost_usd,
         "duration_ms": context.duration_ms,
         "start_time": None,
@@ -73,15 +76,15 @@ def _trace(context: EvaluationContext) -> JsonObject | None:
     }
 
 
-def _tokens(usage: Usage | None) -> JsonObject | None:
+def _token_usage(usage: Usage | None) -> JsonObject | None:
     return None if usage is None else {"input": usage.input, "output": usage.output, "cached": usage.cached_input}
 
 
 def read_outcome(outcome: "Outcome") -> EvaluationScore:
     """Return the score of a script with the contract `agentv-3` or `agentv-4`.
 
-    It prints JSON (`read_answer`), or plain text: then exit code 0 passes, any other fails. Raises EvaluatorError if
-    the exit code is not 0 and the script printed JSON, or anything to standard error.
+    The script printed JSON, which `read_answer` reads, or plain text: then exit code 0 is a pass, any other a fail.
+    Raises EvaluatorError if the exit code is not 0 and the script printed JSON, or anything to standard error.
     """
     text = outcome.stdout.decode("utf-8", "replace").strip()
     answer = whole_object(text)
@@ -89,9 +92,10 @@ def read_outcome(outcome: "Outcome") -> EvaluationScore:
         raise EvaluatorError(f"the script ended with exit code {outcome.exit_code}: {outcome.stderr.strip()}")
     if answer is not None:
         return read_answer(answer)
-    passed = outcome.exit_code == 0
-    line = (text or f"exit {outcome.exit_code}",)
-    return EvaluationScore(float(passed), line if passed else (), () if passed else line)
+    lines = (text or f"exit {outcome.exit_code}",)
+    if outcome.exit_code == 0:
+        return EvaluationScore(1.0, hits=lines)
+    return EvaluationScore(0.0, misses=lines)
 
 
 def read_answer(answer: JsonObject) -> EvaluationScore:
@@ -99,25 +103,26 @@ def read_answer(answer: JsonObject) -> EvaluationScore:
     listed = answer.get("assertions")
     if not isinstance(listed, list):
         return parse_answer(answer)
-    entries = [each for each in listed if isinstance(each, Mapping) and isinstance(each.get("text"), str)]
-    hits = tuple(_line(each) for each in entries if each.get("passed"))
-    misses = tuple(_line(each) for each in entries if not each.get("passed"))
+    assertions = [each for each in listed if isinstance(each, Mapping) and isinstance(each.get("text"), str)]
+    hits = tuple(_assertion_line(each) for each in assertions if each.get("passed"))
+    misses = tuple(_assertion_line(each) for each in assertions if not each.get("passed"))
     score = finite_number(answer.get("score"))
-    if score is None and not entries:
-        raise EvaluatorError("the script's JSON has neither a number in `score` nor an entry in `assertions`")
-    share = len(hits) / len(entries) if entries else 0.0
-    own = parse_answer({**answer, "score": share if score is None else score})
+    if score is None:
+        if not assertions:
+            raise EvaluatorError("the script's JSON has neither a number in `score` nor an entry in `assertions`")
+        score = len(hits) / len(assertions)
+    stated = parse_answer({**answer, "score": score})
     return EvaluationScore(
-        score=own.score,
-        hits=(*own.hits, *hits),
-        misses=(*own.misses, *misses),
-        expected_aspect_count=max(1, len(own.hits) + len(own.misses) + len(entries)),
-        reasoning=own.reasoning,
-        verdict=own.verdict,
-        results=own.results,
+        score=stated.score,
+        hits=(*stated.hits, *hits),
+        misses=(*stated.misses, *misses),
+        expected_aspect_count=max(1, len(stated.hits) + len(stated.misses) + len(assertions)),
+        reasoning=stated.reasoning,
+        verdict=stated.verdict,
+        results=stated.results,
     )
 
 
-def _line(entry: JsonObject) -> str:
-    evidence = entry.get("evidence")
-    return f"{entry['text']}: {evidence}" if isinstance(evidence, str) and evidence else str(entry["text"])
+def _assertion_line(assertion: JsonObject) -> str:
+    text, evidence = str(assertion["text"]), assertion.get("evidence")
+    return f"{text}: {evidence}" if isinstance(evidence, str) and evidence else text

@@ -1,4 +1,4 @@
-"""One opinion of one judge: call the judge, parse its reply, and call again once if that fails."""
+"""One opinion (a parsed verdict) of one judge: call the judge, parse its reply, call once more if it has no verdict."""
 
 import asyncio
 import secrets
@@ -89,9 +89,9 @@ class PromptPair(Struct, frozen=True):
 class JudgeOptions(Struct, frozen=True):
     """Options of judge calls: `template` is the user prompt, `custom` is True if the user wrote it.
 
-    `unsigned="accept"`, here or in the judge's target, accepts a verdict without the nonce of its call. `nonce` makes
-    a one-time text for each call; `timer` returns the time in seconds. `variables` are further values for a custom
-    template. `literal` is True if the template has no variables to fill.
+    `unsigned="accept"`, here or in the judge's target, accepts a verdict without the nonce of its call. `nonce` returns
+    a new random text for each call, `timer` the time in seconds. `variables` are further values for a custom template.
+    `literal` is True if the template is sent as it is, without filling in variables.
     """
 
     template: str
@@ -135,46 +135,43 @@ async def call_judge(
 ) -> JudgeOutcome[Opinion]:
     """Call one judge, and once more if its reply contains no verdict. A failure of the judge is an outcome too."""
     calls: list[JudgeCall] = []
-    first = prompts = _make_prompts(mode, judged, options)
-    reason = ""
-    parts: tuple[JudgeRole, ...] = (role, "repair")
-    for part in parts:
-        if part == "repair":
+    first_prompts = prompts = _make_prompts(mode, judged, options)
+    problem = ""
+    call_roles: tuple[JudgeRole, ...] = (role, "repair")
+    for call_role in call_roles:
+        if call_role == "repair":
             prompts = _make_prompts(mode, judged, options, note=REPAIR_NOTE)
         started = options.timer()
         try:
             response = await provider.invoke(_request(prompts, mode, judged, options))
         except ProviderError as error:
-            return JudgeOutcome(first, tuple(calls), failure=_provider_failure(provider, error))
+            return JudgeOutcome(first_prompts, tuple(calls), failure=_provider_failure(provider, error))
         opinion = None
         try:
             opinion = mode.parse(
                 response.text, _reply_rules(provider, response, prompts, judged=judged, options=options)
             )
         except UnusableReplyError as error:
-            reason = _why_cut(response, options) or str(error)
+            problem = _cut_reason(response, options) or str(error)
         score = None if opinion is None else mode.scored((opinion,))
         value = None if score is None else score.score
-        calls.append(
-            _to_call(
-                provider, response=response, role=part, score=value, duration_ms=(options.timer() - started) * 1000
-            )
-        )
+        duration_ms = (options.timer() - started) * 1000
+        calls.append(_to_call(provider, response=response, role=call_role, score=value, duration_ms=duration_ms))
         if opinion is not None:
-            return JudgeOutcome(first, tuple(calls), opinion, score)
-    message = f"the judge {judge_name(provider)!r} gave no usable verdict in two attempts: its reply {reason}"
+            return JudgeOutcome(first_prompts, tuple(calls), opinion, score)
+    message = f"the judge {judge_name(provider)!r} gave no usable verdict in two attempts: its reply {problem}"
     details: dict[str, JsonValue] = {"judge": judge_name(provider)}
     failure = Failure(kind="judge_error", message=message, stage="evaluator", details=details)
-    return JudgeOutcome(first, tuple(calls), failure=failure, unread=calls[-1].reply)
+    return JudgeOutcome(first_prompts, tuple(calls), failure=failure, unread=calls[-1].reply)
 
 
-_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "incomplete"})
+_TOKEN_LIMIT_REASONS = frozenset({"length", "max_tokens", "max_output_tokens", "incomplete"})
 """The finish reasons of APIs for a reply that reached its token limit, in lower case."""
 
 
-def _why_cut(response: ProviderResponse, options: JudgeOptions) -> str | None:
-    """Return a clause for the error message if a reply was cut at its token limit, else None."""
-    if (response.finish_reason or "").lower() not in _CUT:
+def _cut_reason(response: ProviderResponse, options: JudgeOptions) -> str | None:
+    """Return the rest of the message "its reply …" if the reply was cut at its token limit, else None."""
+    if (response.finish_reason or "").lower() not in _TOKEN_LIMIT_REASONS:
         return None
     limit = "" if options.max_output_tokens is None else f" of {options.max_output_tokens}"
     return f"was cut at its token limit{limit}; raise `max_output_tokens` of the evaluator or of the judge's target"
@@ -191,20 +188,20 @@ def _reply_rules(
     return ReplyRules(nonce, judged.shown(), is_code=is_code, accepts_unsigned=accepts)
 
 
-async def all_of(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines concurrently; an exception in one cancels the others and is raised unchanged."""
-    if len(waiting) == 1:
-        return [await waiting[0]]
+async def run_concurrently(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return the results of coroutines, in order. An exception in one cancels the others and is raised unchanged."""
+    if len(coroutines) == 1:
+        return [await coroutines[0]]
     try:
         async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(each) for each in waiting]
+            running = [tasks.create_task(each) for each in coroutines]
     except ExceptionGroup as group:
         raise group.exceptions[0] from group
     return [task.result() for task in running]
 
 
-def present_judge(provider: Provider | None, context: EvaluationContext) -> Provider:
-    """Return `provider`. Raises EvaluatorError, with advice on how to configure a judge, if it is None."""
+def require_judge(provider: Provider | None, context: EvaluationContext) -> Provider:
+    """Return `provider`. Raises EvaluatorError, with advice on how to configure a judge, if there is none."""
     if provider is None:
         raise EvaluatorError(
             f"no judge is configured for target {context.target.name!r}; name one with `judge_target:` in the target, "

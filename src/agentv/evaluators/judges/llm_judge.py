@@ -1,4 +1,8 @@
-"""A model as judge: `llm_judge` scores freely or by criteria, `rubric` checks requirements. Both share one class."""
+"""A model as judge: `llm_judge` scores freely or by criteria, `rubric` checks requirements. Both share one class.
+
+The classes whose names end in `Mode` are the kinds of judgement: what the judge is told to reply, and how its verdicts
+become a score.
+"""
 
 import inspect
 import json
@@ -16,19 +20,19 @@ from agentv.evaluators.judges.judging import (
     JudgeMode,
     JudgeOptions,
     JudgeOutcome,
-    all_of,
     call_judge,
     failed_judgement,
     judge_name,
     make_nonce,
-    present_judge,
+    require_judge,
+    run_concurrently,
 )
 from agentv.evaluators.judges.prompts import (
     COMPARED,
+    DEFAULT_BASIS,
     RUBRIC_INSTRUCTIONS,
     TEXT,
     USER_TEMPLATE,
-    WHOLE,
     JudgedText,
     Task,
     criterion_section,
@@ -40,7 +44,7 @@ from agentv.evaluators.judges.prompts import (
     rubric_schema,
     rubric_section,
     strict_object,
-    unit_score,
+    unit_score_text,
     usable_prompt,
     user_template,
 )
@@ -52,7 +56,7 @@ from agentv.evaluators.judges.settings import (
     RecallJudgeSettings,
     RubricSettings,
     SourcedJudgeSettings,
-    check_numbers,
+    check_minimums,
     numbered_sources,
 )
 from agentv.evaluators.rules.base import judged_text
@@ -89,11 +93,11 @@ from agentv.types.targets import Unsigned
 
 
 class FreeformMode(Struct, frozen=True):
-    """One score from 0 to 1 with hits, misses and a reason, stored under the name `criterion`."""
+    """One score from 0 to 1 with hits, misses and a reason; `criterion` is the name of the result."""
 
     criterion: str
     vote: Vote = "mean"
-    task: Task = WHOLE
+    task: Task = DEFAULT_BASIS
 
     @property
     def instructions(self) -> str:
@@ -112,14 +116,14 @@ class FreeformMode(Struct, frozen=True):
 
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
-        return freeform_contract(nonce, unit_score(self.task))
+        return freeform_contract(nonce, unit_score_text(self.task))
 
     def parse(self, reply: str, rules: ReplyRules) -> FreeformReply:
         """Return the verdict in a reply."""
         return parse_freeform(reply, rules)
 
     def scored(self, opinions: tuple[FreeformReply, ...]) -> EvaluationScore:
-        """Return the opinions' scores combined by `vote`, with hits, misses and reason of the nearest opinion."""
+        """Return the scores combined by `vote`, with hits, misses and reason of the opinion nearest to the result."""
         scores = [opinion.score for opinion in opinions]
         score = combine(scores, self.vote)
         nearest = min(opinions, key=lambda opinion: abs(opinion.score - score))
@@ -149,7 +153,7 @@ class ScaledMode(Struct, frozen=True):
 
     criterion: EvaluationCriteria
     vote: Vote = "mean"
-    task: Task = WHOLE
+    task: Task = DEFAULT_BASIS
 
     @property
     def instructions(self) -> str:
@@ -175,7 +179,7 @@ class ScaledMode(Struct, frozen=True):
         return parse_on_scale(reply, rules, criterion=self.criterion)
 
     def scored(self, opinions: tuple[ScaledReply, ...]) -> EvaluationScore:
-        """Return the opinions' scores combined by `vote`, with hits, misses and reason of the nearest opinion."""
+        """Return the scores combined by `vote`, with hits, misses and reason of the opinion nearest to the result."""
         values = [opinion.value for opinion in opinions]
         value = voted_value(values, self.criterion, self.vote)
         nearest = min(opinions, key=lambda opinion: abs(opinion.value - value))
@@ -206,7 +210,7 @@ def _freeform_score(
 
 
 def _with_evidence(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...], reference: str | None) -> JudgedText:
-    """Return `judged` with its source texts, and with the reference answer at the path `reference` if that is given.
+    """Return `judged` with the source texts at `paths`, and the reference answer at the path `reference` if given.
 
     Raises EvaluatorError if a variable in `ready.needs` is empty.
     """
@@ -217,17 +221,17 @@ def _with_evidence(judged: JudgedText, ready: ReadyMade, paths: tuple[str, ...],
         judged = replace(judged, sources=numbered_sources(judged.context, paths))
     for name in ready.needs:
         if not judged.value(name):
-            raise EvaluatorError(_MISSING[name])
+            raise EvaluatorError(_MISSING_EVIDENCE[name])
     return judged
 
 
-_MISSING = {
+_MISSING_EVIDENCE = {
     "question": "there is no question to compare the answer with",
     "reference_answer": "there is no reference answer; give `expected_messages` or a ground truth",
     "sources": "there are no sources; give their path in `sources`, such as `sources: metadata.passages`",
     "tool_calls": "the target records no tool calls, so the claims of the answer cannot be checked",
 }
-"""The errors of ready-made judges, by the variable that they need and that is empty."""
+"""The errors of ready-made judges, by the needed variable that is empty."""
 
 
 def _has_scale(criterion: EvaluationCriteria) -> bool:
@@ -383,7 +387,7 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     `resolve_judge_provider` returns the judge for a context; without it the context's own judge is called. `prompt` is
     the user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on
     its own scale; with `rubrics` (items or plain texts) the judge checks requirements. `judges` replace the one judge;
-    each is called `samples` times, and `vote` combines the opinions. `unsigned="accept"` accepts a verdict without the
+    each is called `samples` times, and `vote` combines the scores. `unsigned="accept"` accepts a verdict without the
     nonce of its call as unverified. `plain_prompt="outcome"` uses a prompt without variables as the expected outcome.
     `prompt_script` is a command that prints the prompt. `allow_unknown` leaves unknown names in a prompt as text;
     `vars` are values of further names in it. `is_aggregator` is True for the judge of a composite, whose prompt may
@@ -474,27 +478,17 @@ class LlmJudgeEvaluator:
     ) -> None:
         given = make_options(LlmJudgeEvaluatorOptions, options, keywords)
         try:
-            check_numbers(given.samples, given.max_output_tokens, given.temperature)
+            check_minimums(given.samples, given.max_output_tokens, given.temperature)
         except ValueError as error:
             raise ConfigError(str(error)) from error
         if given.criteria and given.rubrics:
             raise ConfigError("give either criteria= or rubrics=, not both: each defines what is judged")
         self.options = given
         self._items = make_items(given.rubrics)
-        custom = given.prompt is not None and bool(given.prompt.strip())
-        template, self._outcome = USER_TEMPLATE, None
-        if given.prompt is not None and custom:
-            text = load_prompt(given.prompt, given.base_dir)
-            if given.plain_prompt == "outcome" and not variable_names(text):
-                self._outcome, custom = text, False
-            else:
-                needed = (*ANSWER_NAMES, *(("evaluator_results",) if given.is_aggregator else ()))
-                check = partial(
-                    template_problems, needed=needed, allow_unknown=given.allow_unknown, variables=given.vars
-                )
-                template = usable_prompt(given.prompt, given.base_dir, check)
+        self._expected_outcome = _outcome_in_prompt(given)
+        custom = bool(given.prompt and given.prompt.strip()) and self._expected_outcome is None
         self._call_options = JudgeOptions(
-            template=template,
+            template=_custom_template(given) if custom else USER_TEMPLATE,
             custom=custom,
             nonce=given.nonce,
             timer=given.timer,
@@ -508,27 +502,27 @@ class LlmJudgeEvaluator:
     def configured(
         self, config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
     ) -> "LlmJudgeEvaluator":
-        """Return a judge with an evaluator's settings, completed by the options of this judge.
+        """Return a judge with an evaluator's settings; this judge's options are the defaults.
 
         If the settings name another judge, the options of this judge are not used.
         """
-        own = make_llm_judge(config, settings, tools)
+        judge = make_llm_judge(config, settings, tools)
         if settings.judge_targets:
-            return own
-        given = self.options
+            return judge
+        configured, defaults = judge.options, self.options
         return LlmJudgeEvaluator(
-            own.options,
+            configured,
             config=None,
-            resolve_judge_provider=given.resolve_judge_provider,
-            judges=given.judges,
-            prompt=own.options.prompt or given.prompt,
-            vars=own.options.vars or given.vars,
-            temperature=given.temperature if own.options.temperature is None else own.options.temperature,
-            max_output_tokens=own.options.max_output_tokens or given.max_output_tokens,
-            allow_unknown=own.options.allow_unknown or given.allow_unknown,
-            unsigned="accept" if "accept" in (own.options.unsigned, given.unsigned) else "error",
-            nonce=given.nonce,
-            timer=given.timer,
+            resolve_judge_provider=defaults.resolve_judge_provider,
+            judges=defaults.judges,
+            prompt=configured.prompt or defaults.prompt,
+            vars=configured.vars or defaults.vars,
+            temperature=defaults.temperature if configured.temperature is None else configured.temperature,
+            max_output_tokens=configured.max_output_tokens or defaults.max_output_tokens,
+            allow_unknown=configured.allow_unknown or defaults.allow_unknown,
+            unsigned="accept" if "accept" in (configured.unsigned, defaults.unsigned) else "error",
+            nonce=defaults.nonce,
+            timer=defaults.timer,
         )
 
     @property
@@ -541,11 +535,11 @@ class LlmJudgeEvaluator:
         return await self.judge(context)
 
     async def judge(self, context: EvaluationContext, *, evaluator_results: JsonValue = None) -> EvaluationScore:
-        """Score an answer as `evaluate` does; a prompt may show `evaluator_results`, those of a composite's members."""
+        """Score an answer as `evaluate` does. `evaluator_results` are the results of a composite's members."""
         providers = self.options.judges or (await self._own_judge(context),)
         source = self.options.source
-        if self._outcome is not None:
-            context = replace(context, eval_case=replace(context.eval_case, expected_outcome=self._outcome))
+        if self._expected_outcome is not None:
+            context = replace(context, eval_case=replace(context.eval_case, expected_outcome=self._expected_outcome))
         judged = JudgedText(
             context=context,
             candidate=judged_text(context, source),
@@ -562,11 +556,12 @@ class LlmJudgeEvaluator:
         return await self._judge_one_criterion(providers, judged)
 
     async def _judge_one_criterion(self, providers: tuple[Provider, ...], judged: JudgedText) -> EvaluationScore:
-        config, criterion, vote = judged.config, judged.basis.criterion, self.options.vote
-        ready, task = self.options.ready_made, self.options.ready_made or judged.basis
-        if ready is not None:
-            judged = _with_evidence(judged, ready, self.options.sources, self.options.reference)
-        opening = "" if criterion is None or ready is not None else criterion_section(criterion)
+        config, basis, vote = judged.config, judged.basis, self.options.vote
+        criterion, ready_made = basis.criterion, self.options.ready_made
+        task: Task = ready_made or basis
+        if ready_made is not None:
+            judged = _with_evidence(judged, ready_made, self.options.sources, self.options.reference)
+        opening = "" if criterion is None or ready_made is not None else criterion_section(criterion)
         if criterion is not None and _has_scale(criterion):
             return await self._call_judges(providers, ScaledMode(criterion, vote, task), judged, opening=opening)
         name = self.kind if config is None else config.criterion or config.name
@@ -576,24 +571,27 @@ class LlmJudgeEvaluator:
         resolve = self.options.resolve_judge_provider
         found = context.judge_provider if resolve is None else resolve(context)
         provider = await found if inspect.isawaitable(found) else found
-        return present_judge(provider, context)
+        return require_judge(provider, context)
 
     async def _call_judges(
         self, providers: tuple[Provider, ...], mode: JudgeMode[Opinion], judged: JudgedText, *, opening: str = ""
     ) -> EvaluationScore:
-        """Call every judge `samples` times, concurrently. If one call fails, the evaluator fails."""
+        """Call every judge `samples` times, concurrently. If one call fails, the evaluator fails.
+
+        `opening` is the start of the default user prompt.
+        """
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
         options = self._options_for(judged, opening)
         if self.options.prompt_script is not None:
             options = replace(options, template=await self._scripted_prompt(judged.context), custom=True, literal=True)
-        calling = [
+        pending = [
             call_judge(provider, mode, judged, options, role=role)
             for provider in providers
             for _ in range(self.options.samples)
         ]
-        outcomes = await all_of(calling)
+        outcomes = await run_concurrently(pending)
         score = _score_of(outcomes, mode)
-        request = {**outcomes[0].prompts.to_json(), **self._request_facts(providers, judged.context)}
+        request = {**outcomes[0].prompts.to_json(), **self._request_details(providers, judged.context)}
         calls = tuple(call for each in outcomes for call in each.calls)
         return replace(score, evaluator_raw_request=request, judge_calls=calls)
 
@@ -619,24 +617,39 @@ class LlmJudgeEvaluator:
         return self._options_with(opening + user_template(tuple(sections)))
 
     def _options_with(self, template: str) -> JudgeOptions:
-        """Return the options with a default prompt. Most cases have the same sections, so the options are reused."""
+        """Return the options with a default prompt, reused if it is that of the last call, as most cases share it."""
         if self._call_options.template != template:
             self._call_options = replace(self._call_options, template=template)
         return self._call_options
 
-    def _request_facts(self, providers: tuple[Provider, ...], context: EvaluationContext) -> JsonObject:
-        facts: dict[str, JsonValue] = {
+    def _request_details(self, providers: tuple[Provider, ...], context: EvaluationContext) -> JsonObject:
+        details: dict[str, JsonValue] = {
             "judges": [judge_name(provider) for provider in providers],
             "model": self.options.model or context.judge_model,
             "temperature": self.options.temperature,
             "maxOutputTokens": self.options.max_output_tokens,
             "samples": self.options.samples if self.options.samples > 1 else None,
         }
-        return {key: value for key, value in facts.items() if value is not None}
+        return {key: value for key, value in details.items() if value is not None}
 
 
 PromptEvaluator = LlmJudgeEvaluator
 """Another name of the same class, which the seed requires."""
+
+
+def _outcome_in_prompt(options: LlmJudgeEvaluatorOptions) -> str | None:
+    """Return the text of `prompt` if it is to be used as the expected outcome (`plain_prompt="outcome"`), else None."""
+    if options.plain_prompt != "outcome" or not options.prompt or not options.prompt.strip():
+        return None
+    text = load_prompt(options.prompt, options.base_dir)
+    return None if variable_names(text) else text
+
+
+def _custom_template(options: LlmJudgeEvaluatorOptions) -> str:
+    """Return the text of the custom prompt. Raises ConfigError with its problems."""
+    needed = (*ANSWER_NAMES, "evaluator_results") if options.is_aggregator else ANSWER_NAMES
+    check = partial(template_problems, needed=needed, allow_unknown=options.allow_unknown, variables=options.vars)
+    return usable_prompt(options.prompt or "", options.base_dir, check)
 
 
 def _score_of(outcomes: list[JudgeOutcome[Opinion]], mode: JudgeMode[Opinion]) -> EvaluationScore:
@@ -644,8 +657,8 @@ def _score_of(outcomes: list[JudgeOutcome[Opinion]], mode: JudgeMode[Opinion]) -
         if each.failure is not None:
             failed = failed_judgement(each.failure, each.unread)
             # The reply is stored with each criterion, because reports with criteria omit the evaluator's reasoning.
-            unscored = (replace(one, reasoning=failed.reasoning) for one in mode.unscored(each.failure.message))
-            return replace(failed, results=tuple(unscored))
+            unscored = mode.unscored(each.failure.message)
+            return replace(failed, results=tuple([replace(result, reasoning=failed.reasoning) for result in unscored]))
     if len(outcomes) == 1 and outcomes[0].score is not None:
         return outcomes[0].score
     return mode.scored(tuple(each.opinion for each in outcomes if each.opinion is not None))
@@ -655,16 +668,16 @@ def make_llm_judge(
     config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
 ) -> LlmJudgeEvaluator:
     """Make the evaluator of `llm_judge` or `rubric`, which share a class."""
-    own = {**structs.asdict(settings), **_common_options(config, settings, tools)}
-    del own["target"]
-    return LlmJudgeEvaluator(**own)
+    options = {**structs.asdict(settings), **_common_options(config, settings, tools)}
+    del options["target"]
+    return LlmJudgeEvaluator(**options)
 
 
 def _common_options(config: EvaluatorConfig, settings: JudgeCallSettings, tools: EvaluatorTools) -> dict[str, Any]:
     """Return the options that follow from the config and the judges named in the settings."""
     judges = tuple(map(tools.judge, settings.judge_targets))
     return {
-        "resolve_judge_provider": partial(_named_judge, judges[0]) if judges and not settings.judges else None,
+        "resolve_judge_provider": None if settings.target is None else partial(_fixed_judge, judges[0]),
         "judges": judges if settings.judges else (),
         "source": config.source,
         "base_dir": config.base_dir,
@@ -679,10 +692,10 @@ def make_ready_made(
     config: EvaluatorConfig, settings: JudgeCallSettings | SourcedJudgeSettings, tools: EvaluatorTools
 ) -> LlmJudgeEvaluator:
     """Make the ready-made judge of the type in `config`."""
-    own = {name: getattr(settings, name) for name in _COPIED_SETTINGS}
+    copied = {name: getattr(settings, name) for name in _COPIED_SETTINGS}
     paths = settings.source_paths if isinstance(settings, SourcedJudgeSettings) else ()
     return LlmJudgeEvaluator(
-        **own,
+        **copied,
         ready_made=READY_MADE[config.type],
         sources=paths,
         reference=settings.reference if isinstance(settings, RecallJudgeSettings) else None,
@@ -693,5 +706,6 @@ def make_ready_made(
 _COPIED_SETTINGS = ("model", "max_output_tokens", "temperature", "vote", "samples", "unsigned")
 
 
-def _named_judge(provider: Provider, _context: EvaluationContext) -> Provider:
+def _fixed_judge(provider: Provider, _context: EvaluationContext) -> Provider:
+    """Return the judge that the settings name, whatever the context."""
     return provider

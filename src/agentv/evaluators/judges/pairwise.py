@@ -12,24 +12,24 @@ from msgspec.structs import replace
 from agentv.evaluators.judges.judging import (
     JudgeOptions,
     JudgeOutcome,
-    all_of,
     call_judge,
     failed_judgement,
     judge_name,
     make_nonce,
-    present_judge,
+    require_judge,
+    run_concurrently,
 )
 from agentv.evaluators.judges.prompts import (
     TEXT,
+    CustomPrompt,
     JudgedText,
-    WrittenPrompt,
     criterion_section,
+    custom_prompts,
     fence,
     fence_rule,
     strict_object,
     usable_prompt,
     user_template,
-    written_prompts,
 )
 from agentv.evaluators.judges.settings import PromptSettings
 from agentv.evaluators.named_files import is_file, real_path
@@ -103,20 +103,20 @@ class PairText(Struct, frozen=True):
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
         """Return a function from a variable's name to its value; None if it would reveal which answer is whose."""
-        other = self.judged.fenced(nonce)
+        fenced_value = self.judged.fenced(nonce)
         answers = {"answer_a": self.answer_a, "answer_b": self.answer_b}
 
         def value_of(name: str) -> str | None:
             if name in answers:
                 return fence(answers[name], name=name, nonce=nonce)
             is_known = canonical_name(name) in PAIR_VARIABLES or name.startswith("context.")
-            return other(name) if is_known else None
+            return fenced_value(name) if is_known else None
 
         return value_of
 
 
 class PairMode(Struct, frozen=True):
-    """A comparison of two answers. `goal` is its part of the instructions; `swapped` is True if the candidate is B."""
+    """A comparison of two answers. `goal` says what makes one better; `swapped` is True if the candidate is B."""
 
     goal: str
     swapped: bool = False
@@ -131,7 +131,7 @@ class PairMode(Struct, frozen=True):
 
     @property
     def section(self) -> str:
-        """Nothing follows the user prompt."""
+        """Empty: nothing is appended to the user prompt."""
         return ""
 
     @property
@@ -174,11 +174,14 @@ class PairwiseSettings(PromptSettings, frozen=True, kw_only=True):
 
     against: Annotated[
         str,
-        Meta(description="path of the text to compare with", extra={"aliases": ("reference", "referenceField")}),
+        Meta(
+            description="the path of the text to compare with, as in `source`",
+            extra={"aliases": ("reference", "referenceField")},
+        ),
     ] = DEFAULT_AGAINST
     against_run: Annotated[
         str | None,
-        Meta(description="compare with the answer from a stored run: id, name, path or `latest`"),
+        Meta(description="compare with the answer in a stored run, given by its id, name, path or as `latest`"),
     ] = None
     prefer: Annotated[str | None, Meta(description="what makes an answer better; default: the expected outcome")] = None
 
@@ -198,9 +201,9 @@ class PairwiseSettings(PromptSettings, frozen=True, kw_only=True):
         """Return the problems of a custom prompt's text."""
         return pair_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
 
-    def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
-        """Return the custom prompt, () if there is none or it cannot be read."""
-        return written_prompts((), self.prompt, base_dir, PAIR_VARIABLES)
+    def prompts(self, base_dir: str) -> tuple[CustomPrompt, ...]:
+        """Return the custom prompt as a tuple; () if there is none or its file cannot be read."""
+        return custom_prompts((), self.prompt, base_dir, PAIR_VARIABLES)
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: the prompt's, and the answers of a run given by its folder."""
@@ -214,7 +217,11 @@ class PairwiseSettings(PromptSettings, frozen=True, kw_only=True):
 
 def _answers_at(run: str | None, base_dir: str) -> tuple[str, ...]:
     """Return the answers.jsonl of a run given by its folder; () for an id, a name or a missing folder."""
-    folders = () if run is None else (Path(base_dir, run), *((Path(run),) if "/" in run or run == ".." else ()))
+    if run is None:
+        return ()
+    folders = [Path(base_dir, run)]
+    if "/" in run or run == "..":
+        folders.append(Path(run))
     return tuple(real_path(folder / _ANSWERS) for folder in folders if is_file(folder / _ANSWERS))[:1]
 
 
@@ -264,7 +271,7 @@ class PairwiseEvaluator:
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Compare the answers. A judge that fails or gives no usable reply is a `judge_error`, never a loss."""
-        providers = self._judges or (present_judge(context.judge_provider, context),)
+        providers = self._judges or (require_judge(context.judge_provider, context),)
         source = self._config.source
         judged = JudgedText(context, judged_text(context, source), source)
         outcomes = await self._call_judges(providers, judged, await self._other(context))
@@ -286,13 +293,14 @@ class PairwiseEvaluator:
         """Call every judge `samples` times in both orders, concurrently. The two outcomes of a pair are adjacent."""
         options, goal = self._options_for(judged), self._goal(judged)
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
-        given, swapped = PairText(judged, judged.candidate, other), PairText(judged, other, judged.candidate)
-        waiting = []
+        candidate_first = PairText(judged, judged.candidate, other)
+        other_first = PairText(judged, other, judged.candidate)
+        calls = []
         for provider in providers:
             for _ in range(self._settings.samples):
-                waiting.append(call_judge(provider, PairMode(goal), given, options, role=role))
-                waiting.append(call_judge(provider, PairMode(goal, swapped=True), swapped, options, role="swap"))
-        return await all_of(waiting)
+                calls.append(call_judge(provider, PairMode(goal), candidate_first, options, role=role))
+                calls.append(call_judge(provider, PairMode(goal, swapped=True), other_first, options, role="swap"))
+        return await run_concurrently(calls)
 
     def _options_for(self, judged: JudgedText) -> JudgeOptions:
         if self._call_options.custom:
@@ -307,7 +315,7 @@ class PairwiseEvaluator:
             return f"What makes one the better one: {self._settings.prefer.strip()}"
         if judged.basis.criterion is not None:
             return "What counts is the criterion alone, whatever else is good or bad in them."
-        if judged.basis.expected_outcome:
+        if judged.basis.has_expected_outcome:
             return "What counts is which of them comes closer to the expected outcome; be strict about facts."
         return "What counts is which of them does better what was asked for; be strict about facts."
 
@@ -319,38 +327,38 @@ class PairwiseEvaluator:
         orders = [BothOrders(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
         name = self._config.criterion or self._config.name
         criterion = criterion_named(name, context.criteria, scale="numeric")
-        return compared(orders, criterion, against=self._against, vote=self._settings.vote)
+        return comparison_score(orders, criterion, against=self._against, vote=self._settings.vote)
 
 
-def compared(
+def comparison_score(
     orders: Sequence[BothOrders], criterion: EvaluationCriteria, *, against: str, vote: Vote = "mean"
 ) -> EvaluationScore:
-    """Return the score of a comparison, with its verdicts in both orders; `against` names the other answer."""
+    """Return the score of the candidate, with the verdicts in both orders; `against` is the other answer's name."""
     value = pair_score(orders, vote)
     nearest = min(orders, key=lambda each: abs(each.value - value))
     stated = nearest.first.reasoning
     reasoning = None if stated is None else f"{stated} (A is the candidate)"
-    line = f"{_outcome(value)} {against}" + (f": {reasoning}" if reasoning else "")
-    biased = sum(each.is_biased for each in orders)
-    bias_note = f"position-biased: {biased} of {len(orders)} verdicts changed with the order of the answers"
+    line = f"{_outcome_words(value)} {against}" + (f": {reasoning}" if reasoning else "")
+    biased_count = sum(each.is_biased for each in orders)
+    bias_note = f"position-biased: {biased_count} of {len(orders)} verdicts changed with the order of the answers"
     metadata: dict[str, JsonValue] = {
         "against": against,
         "verdicts": [[each.first.better, each.swapped.better] for each in orders],
-        "position_biased": biased > 0,
+        "position_biased": biased_count > 0,
     }
     if len(orders) > 1:
         metadata["spread"] = spread([each.value for each in orders])
     return EvaluationScore(
         score=value,
         hits=(line,) if value > TIE else (),
-        misses=(*((line,) if value <= TIE else ()), *((bias_note,) if biased else ())),
+        misses=(*((line,) if value <= TIE else ()), *((bias_note,) if biased_count else ())),
         reasoning=reasoning,
         status="unverified" if any(each.first.unverified or each.swapped.unverified for each in orders) else "scored",
         results=(result_of(value, criterion, kind=KIND, reasoning=reasoning, metadata=metadata),),
     )
 
 
-def _outcome(value: float) -> str:
+def _outcome_words(value: float) -> str:
     if value == TIE:
         return "no better than"
     return "better than" if value > TIE else "worse than"

@@ -1,7 +1,8 @@
-"""Parts of judge prompts: what to compare an answer with, instructions, the fence, and the values of variables.
+"""Parts of judge prompts: instructions, sections, the values of variables, fences, and the contract.
 
-A prompt mentions nothing that it does not contain: without a reference answer it has no section for one, and the
-instructions do not mention one. The contract has a one-time nonce.
+The contract is the part that requires the format of the reply, with a nonce: a random text that is used once. A fence
+encloses evidence, that is, text from the system under test. A prompt mentions nothing that it does not contain: without
+a reference answer it has no section for one, and the instructions do not mention one.
 """
 
 import functools
@@ -54,48 +55,50 @@ class Task(Protocol):
 
 
 class Basis(Struct, frozen=True):
-    """What an answer can be compared with; `conversation` is True when the whole conversation is judged."""
+    """What an answer can be compared with; `is_conversation` is True when the whole conversation is judged."""
 
-    expected_outcome: bool = True
-    reference: bool = True
+    has_expected_outcome: bool = True
+    has_reference: bool = True
     criterion: EvaluationCriteria | None = None
-    conversation: bool = False
+    is_conversation: bool = False
 
     @property
     def score_meanings(self) -> tuple[str, str]:
         """The meanings of the scores 0 and 1."""
         if self.criterion is not None:
             return "the criterion is not met at all", "it is fully met"
-        if self.expected_outcome:
+        if self.has_expected_outcome:
             return "the expected outcome is missed", "it is fully reached"
         return "entirely wrong", "entirely right"
 
     @property
     def instructions(self) -> str:
         """The opening of the freeform system prompt."""
-        sentences = [
-            "You judge the answer of an AI system.",
-            "The candidate is a whole conversation; judge what the assistant does in it." if self.conversation else "",
-            self._task(),
-            "Be strict about facts and about what is missing.",
-        ]
-        return " ".join(filter(None, sentences))
+        sentences = ["You judge the answer of an AI system."]
+        if self.is_conversation:
+            sentences.append("The candidate is a whole conversation; judge what the assistant does in it.")
+        sentences += [self._task(), "Be strict about facts and about what is missing."]
+        return " ".join(sentences)
 
     def _task(self) -> str:
-        given = [("expected outcome", self.expected_outcome), ("reference answer", self.reference)]
-        shown = " and the ".join(what for what, is_shown in given if is_shown)
-        style = "; another wording, order or style than the reference is fine" if self.reference else ""
+        texts = []
+        if self.has_expected_outcome:
+            texts.append("expected outcome")
+        if self.has_reference:
+            texts.append("reference answer")
+        compared = " and the ".join(texts)
+        style = "; another wording, order or style than the reference is fine" if self.has_reference else ""
         if self.criterion is not None:
-            known = f" What is right, the {shown} can tell{style}." if shown else ""
-            return f"What counts is the criterion alone, whatever else is good or bad in the candidate answer.{known}"
-        if not shown:
+            source = f" What is right, the {compared} can tell{style}." if compared else ""
+            return f"What counts is the criterion alone, whatever else is good or bad in the candidate answer.{source}"
+        if not compared:
             return "What counts is whether the candidate answer does well what it was asked for."
-        goal = "the expected outcome is reached" if self.expected_outcome else "it says the same in substance"
-        return f"Compare the candidate answer with the {shown}. What counts is whether {goal}{style}."
+        goal = "the expected outcome is reached" if self.has_expected_outcome else "it says the same in substance"
+        return f"Compare the candidate answer with the {compared}. What counts is whether {goal}{style}."
 
 
-WHOLE = Basis()
-"""An expected outcome and a reference answer, which most cases have."""
+DEFAULT_BASIS = Basis()
+"""The basis of most cases: an expected outcome and a reference answer."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -111,14 +114,14 @@ def criterion_section(criterion: EvaluationCriteria) -> str:
 
 
 COMPARED = ("expected_outcome", "question", "reference_answer")
-"""The variables that a judge is shown in addition to the answer, in this order; empty ones are omitted."""
+"""The variables that the default prompt shows before the answer, in this order; empty ones are omitted."""
 
 USER_TEMPLATE = user_template((*COMPARED, "candidate_answer"))
 """The user prompt for a case in which no variable is empty (seed: Enforce JSON prompt contract)."""
 
 
 def fence(text: str, *, name: str, nonce: str) -> str:
-    """Put untrusted text between two lines with a nonce that its author could not know."""
+    """Return untrusted text between two lines with a nonce that its author could not know."""
     return f"<<<{name} {nonce}>>>\n{text}\n<<<end of {name} {nonce}>>>"
 
 
@@ -131,7 +134,7 @@ def fence_rule(nonce: str) -> str:
     )
 
 
-def unit_score(task: Task = WHOLE) -> str:
+def unit_score_text(task: Task = DEFAULT_BASIS) -> str:
     """Return the description of a score from 0 to 1, for a judge."""
     low, high = task.score_meanings
     return f"a number from 0.0 ({low}) to 1.0 ({high})"
@@ -155,7 +158,7 @@ def rubric_contract(nonce: str, scales: Iterable[ItemScale] = ()) -> str:
 
     `scales` are those of the graded requirements.
     """
-    graded = _GRADED if set(scales) <= {"likert5"} else _GRADED_OTHERWISE
+    graded = _GRADED_1_TO_5 if set(scales) <= {"likert5"} else _GRADED_ON_ITS_SCALE
     return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
@@ -166,11 +169,11 @@ and "satisfied" (true or false); {graded}
 {fence_rule(nonce)}"""
 
 
-_GRADED = (
+_GRADED_1_TO_5 = (
     'a requirement that is marked as graded gets "score", a number from 1 (not at all) to 5 (fully), '
     'in place of "satisfied"'
 )
-_GRADED_OTHERWISE = (
+_GRADED_ON_ITS_SCALE = (
     'a requirement that is marked as graded gets "score", a number from its lowest grade (not at all) to its highest '
     '(fully), in place of "satisfied"'
 )
@@ -182,9 +185,11 @@ def rubric_section(items: Sequence[RubricItem]) -> str:
 
 
 def _item_line(item: RubricItem) -> str:
-    graded = "" if item.scale is None else f"graded {MARKS[item.scale][0]:g} to {MARKS[item.scale][1]:g}"
-    marks = [mark for mark in ("required" if item.required else "", graded) if mark]
-    noted = f" ({', '.join(marks)})" if marks else ""
+    notes = ["required"] if item.required else []
+    if item.scale is not None:
+        lowest, highest = MARKS[item.scale]
+        notes.append(f"graded {lowest:g} to {highest:g}")
+    noted = f" ({', '.join(notes)})" if notes else ""
     return f"- {item.id}{noted}: {item.description}"
 
 
@@ -200,13 +205,13 @@ _LINES: JsonObject = {"type": "array", "items": TEXT, "maxItems": MAX_LINES}
 
 # A model writes the keys in this order, so it gives its reasons before its score.
 def freeform_schema(score_type: str) -> JsonObject:
-    """Return the contract as a JSON Schema, for model APIs that can enforce one."""
+    """Return the reply of `freeform_contract` as a JSON Schema, for model APIs that can enforce one."""
     score: JsonObject = {"type": score_type}
     return strict_object({"nonce": TEXT, "reasoning": TEXT, "hits": _LINES, "misses": _LINES, "score": score})
 
 
-def rubric_schema(items: int) -> JsonObject:
-    """Return the contract of a rubric as a JSON Schema, with at most as many checks as it has items."""
+def rubric_schema(item_count: int) -> JsonObject:
+    """Return the reply of `rubric_contract` as a JSON Schema, with at most one check per item."""
     check = strict_object(
         {
             "id": TEXT,
@@ -215,11 +220,11 @@ def rubric_schema(items: int) -> JsonObject:
             "score": {"type": ["number", "null"]},
         }
     )
-    checks: JsonObject = {"type": "array", "items": check, "maxItems": items}
+    checks: JsonObject = {"type": "array", "items": check, "maxItems": item_count}
     return strict_object({"nonce": TEXT, "checks": checks, "overall_reasoning": TEXT})
 
 
-_SUFFIXES = frozenset({".md", ".txt", ".prompt", ".j2", ".jinja", ".tmpl"})
+_PROMPT_SUFFIXES = frozenset({".md", ".txt", ".prompt", ".j2", ".jinja", ".tmpl"})
 
 
 FILE_PREFIX = "file://"
@@ -250,13 +255,13 @@ def prompt_path(prompt: str, base_dir: str = ".") -> Path | None:
     if prompt.strip().startswith(FILE_PREFIX):
         return Path(base_dir, prompt.strip().removeprefix(FILE_PREFIX))
     path = Path(base_dir, prompt.strip())
-    return path if path.suffix.lower() in _SUFFIXES or is_file(path) else None
+    return path if path.suffix.lower() in _PROMPT_SUFFIXES or is_file(path) else None
 
 
 def prompt_problems(
     prompt: str | None, base_dir: str, problems_of: Callable[[str], Iterable[str]] = template_problems
 ) -> tuple[str, ...]:
-    """Return the problems of a custom prompt; () while its file is missing, which `files` reports."""
+    """Return the problems of a custom prompt; () if its file is missing, because the check of `files` reports that."""
     if prompt is None or not prompt.strip():
         return ()
     path = prompt_path(prompt, base_dir)
@@ -283,38 +288,42 @@ def prompt_files(prompt: str | None, base_dir: str) -> tuple[str, ...]:
     return () if path is None else (real_path(path),)
 
 
-class WrittenPrompt(NamedTuple):
-    """A custom prompt: the path of its object in the settings, its text, and the variables that it may use."""
+class CustomPrompt(NamedTuple):
+    """A user's prompt: `at` is the path of the object with the key `prompt`, `known` are the allowed variables."""
 
     at: tuple[str, ...]
     text: str
     known: tuple[str, ...]
 
 
-def written_prompts(
+def custom_prompts(
     at: tuple[str, ...], prompt: str | None, base_dir: str, known: tuple[str, ...] = JUDGE_VARIABLES
-) -> tuple[WrittenPrompt, ...]:
+) -> tuple[CustomPrompt, ...]:
     """Return a custom prompt as a tuple of one; () if there is none or its file cannot be read."""
     if prompt is None or not prompt.strip():
         return ()
     try:
-        return (WrittenPrompt(at, load_prompt(prompt, base_dir), known),)
+        return (CustomPrompt(at, load_prompt(prompt, base_dir), known),)
     except ConfigError:
         return ()
 
 
-Compares: TypeAlias = Literal["always", "alone", "never"]
-"""Which cases need an expected outcome; `alone`: those without a reference answer and without a criterion."""
+OutcomeNeed: TypeAlias = Literal["always", "alone", "never"]
+"""The cases that must have an expected outcome: all, or none.
+
+`alone`: those in which the judge has nothing else to go by, neither a reference answer nor a criterion.
+"""
 
 
-def compares_outcome(prompts: Iterable[WrittenPrompt], *, otherwise: Compares) -> Compares:
-    """Return which cases need an expected outcome for custom prompts; `otherwise` if there are none."""
-    names = [{canonical_name(name) for name in variable_names(prompt.text)} for prompt in prompts]
-    if not names:
+def compares_outcome(prompts: Iterable[CustomPrompt], *, otherwise: OutcomeNeed) -> OutcomeNeed:
+    """Return which cases need an expected outcome, by the variables of custom prompts; `otherwise` without prompts."""
+    texts = [prompt.text for prompt in prompts]
+    if not texts:
         return otherwise
-    if any("expected_outcome" in each for each in names):
+    names = {canonical_name(name) for text in texts for name in variable_names(text)}
+    if "expected_outcome" in names:
         return "always"
-    return "alone" if any("criteria" in each for each in names) else "never"
+    return "alone" if "criteria" in names else "never"
 
 
 NOT_GIVEN = "(none given)"
@@ -335,9 +344,10 @@ FENCED = frozenset(
 
 
 class JudgedText(Struct, frozen=True):
-    """The subject of a judge call: the context, the candidate text and its source, and results of composite members.
+    """What a judge call is about: `candidate` is the judged text, `source` its path in the context.
 
-    `sources` are the source texts for a ready-made judge; None for other judges, which have no such variable.
+    `evaluator_results` are the results of a composite's members. `sources` are the source texts for a ready-made judge;
+    None for other judges, which have no such variable.
     """
 
     context: EvaluationContext
@@ -353,30 +363,37 @@ class JudgedText(Struct, frozen=True):
         return self.context.evaluator if self.evaluator is None else self.evaluator
 
     @property
-    def criterion(self) -> EvaluationCriteria:
-        """The criterion with the evaluator's `criterion` or its own name; a numeric one if none is defined."""
+    def criterion_name(self) -> str:
+        """The evaluator's `criterion`, else its own name."""
         config = self.config
-        name = "" if config is None else config.criterion or config.name
-        found = next((each for each in self.context.criteria if each.name == name), None)
-        return EvaluationCriteria(name, scale="numeric") if found is None else found
+        return "" if config is None else config.criterion or config.name
+
+    @property
+    def criterion(self) -> EvaluationCriteria:
+        """The evaluator's criterion; a numeric one if the context does not define it."""
+        return self._defined_criterion or EvaluationCriteria(self.criterion_name, scale="numeric")
+
+    @property
+    def _defined_criterion(self) -> EvaluationCriteria | None:
+        name = self.criterion_name
+        return next((each for each in self.context.criteria if each.name == name), None)
 
     @property
     def basis(self) -> Basis:
-        """What the text can be compared with, and the evaluator's criterion if it is defined."""
-        criterion = self.criterion if self.context.criteria else None
+        """What the text can be compared with, and the evaluator's criterion if the context defines it."""
         return Basis(
-            expected_outcome=bool(self.value("expected_outcome")),
-            reference=bool(self.value("reference_answer")),
-            criterion=criterion if criterion in self.context.criteria else None,
-            conversation=self.source == "conversation",
+            has_expected_outcome=bool(self.value("expected_outcome")),
+            has_reference=bool(self.value("reference_answer")),
+            criterion=self._defined_criterion,
+            is_conversation=self.source == "conversation",
         )
 
     @property
     def is_excerpt(self) -> bool:
         """True if `question` is only the last of several messages before the answer, as in windows and turns."""
         config = self.config
-        cut = config is not None and (config.per_turn or config.window is not None)
-        return cut and self.source != "conversation" and len(self.context.message_history) > 1
+        is_cut = config is not None and (config.per_turn or config.window is not None)
+        return is_cut and self.source != "conversation" and len(self.context.message_history) > 1
 
     def shown(self) -> Iterator[str]:
         """Yield the texts that may contain a JSON object which is not the judge's own verdict."""
@@ -467,7 +484,7 @@ _VALUES: Mapping[str, Callable[[JudgedText], str | None]] = {
     "rubrics": _rubrics,
     "tool_calls": lambda judged: _text(_tool_calls(judged.context)),
     "sources": lambda judged: judged.sources,
-    "criterion_name": lambda judged: judged.criterion.name,
+    "criterion_name": lambda judged: judged.criterion_name,
     "criterion_description": lambda judged: judged.criterion.description,
     "criterion_scale": lambda judged: judged.criterion.scale,
 }

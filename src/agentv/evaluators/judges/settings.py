@@ -12,12 +12,12 @@ from msgspec import Meta, Struct, field
 
 from agentv.evaluators.judges.contracts import Contract
 from agentv.evaluators.judges.prompts import (
-    Compares,
-    WrittenPrompt,
+    CustomPrompt,
+    OutcomeNeed,
     compares_outcome,
+    custom_prompts,
     prompt_files,
     prompt_problems,
-    written_prompts,
 )
 from agentv.evaluators.named_files import script_files
 from agentv.scoring.judge_replies.rubrics import make_items
@@ -34,7 +34,7 @@ from agentv.types.targets import Unsigned, name_of_target
 
 
 class ReadyMade(Struct, frozen=True, kw_only=True):
-    """A ready-made judge.
+    """The prompts of a ready-made judge.
 
     `instructions` open the system prompt; `score_meanings` describe the scores 0 and 1. `sections` are the variables
     in the user prompt; those in `needs` must not be empty.
@@ -125,7 +125,10 @@ friendly as hits and what is rude as misses.""",
 """The ready-made judges by evaluator type."""
 
 _SOURCE_KEYS = ("context", "sources", "documents", "passages", "retrieved_context")
+"""The keys of the metadata that may have source texts."""
+
 _TEXT_KEYS = ("text", "content", "page_content", "passage")
+"""The keys that may have the text of a source that is an object."""
 
 
 def numbered_sources(context: EvaluationContext, paths: tuple[str, ...] = ()) -> str:
@@ -135,8 +138,8 @@ def numbered_sources(context: EvaluationContext, paths: tuple[str, ...] = ()) ->
     the metadata `context`, `sources`, `documents`, `passages` and `retrieved_context`, else the results of the tool
     calls. Raises EvaluatorError for a path without a value.
     """
-    found = [_value_at(context, path) for path in paths] if paths else _default_sources(context)
-    texts = [text for value in found for text in _passages(value) if text.strip()]
+    values = [_value_at(context, path) for path in paths] if paths else _default_sources(context)
+    texts = [text for value in values for text in _passages(value) if text.strip()]
     return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
 
 
@@ -158,7 +161,10 @@ def _default_sources(context: EvaluationContext) -> list[JsonValue]:
 
 
 def _passages(value: JsonValue) -> list[str]:
-    """Return the texts of a value: one per item of a list; for an object its text, its only list, or its JSON."""
+    """Return the texts of a value, such as one per item of a list.
+
+    An object gives its text (`_TEXT_KEYS`), else the texts of its only key if that is a text or a list, else its JSON.
+    """
     if isinstance(value, str):
         return [value]
     if isinstance(value, list | tuple):
@@ -167,9 +173,9 @@ def _passages(value: JsonValue) -> list[str]:
         text = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), None)
         if isinstance(text, str):
             return [text]
-        only = next(iter(value.values())) if len(value) == 1 else None
-        if isinstance(only, str | list | tuple):
-            return _passages(only)
+        only_value = next(iter(value.values())) if len(value) == 1 else None
+        if isinstance(only_value, str | list | tuple):
+            return _passages(only_value)
     return [] if value is None else [compact_json(value)]
 
 
@@ -177,7 +183,7 @@ _INCLUDE_TRACE = Meta(description="show the judge the tool calls of the answer")
 
 
 class JudgeCallSettings(Struct, frozen=True, kw_only=True):
-    """Settings of every judge: which targets judge, and how they are called."""
+    """Settings that all judges have: which targets judge, and how they are called."""
 
     model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
     target: Annotated[
@@ -195,28 +201,32 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
         float | None, Meta(description="the sampling temperature; 0 gives the most repeatable scores")
     ] = None
     judges: Annotated[
-        tuple[str | Mapping[str, JsonValue], ...], Meta(description="several targets that judge together")
+        tuple[str | Mapping[str, JsonValue], ...], Meta(description="several targets that judge, in place of `target`")
     ] = ()
-    vote: Annotated[Vote, Meta(description="how several opinions are combined: mean, median, majority or min")] = "mean"
-    samples: Annotated[int, Meta(description="the number of calls to each judge; the spread is stored")] = 1
+    vote: Annotated[
+        Vote, Meta(description="how the scores of several calls are combined: mean, median, majority or min")
+    ] = "mean"
+    samples: Annotated[
+        int, Meta(description="the number of calls to each judge; the spread of their scores is stored")
+    ] = 1
     unsigned: Annotated[
         Unsigned,
         Meta(
-            description="`accept`: use a reply without the nonce (random word) of its call; its status is `unverified`"
+            description="`accept`: use a verdict without the nonce (random word) of its call, with status `unverified`"
         ),
     ] = "error"
 
     def __post_init__(self) -> None:
         """Raise ValueError for settings that cannot be used."""
-        check_numbers(self.samples, self.max_output_tokens, self.temperature)
+        check_minimums(self.samples, self.max_output_tokens, self.temperature)
         if self.target is not None and self.judges:
             raise ValueError("`target` cannot be combined with `judges`")
 
     @property
     def judge_targets(self) -> tuple[str, ...]:
         """The names of the targets that judge."""
-        given = self.judges or (() if self.target is None else (self.target,))
-        return tuple(map(name_of_target, given))
+        single = () if self.target is None else (self.target,)
+        return tuple(map(name_of_target, self.judges or single))
 
     @property
     def needs_judge(self) -> bool:
@@ -224,7 +234,7 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
         return not self.judge_targets
 
 
-def check_numbers(samples: int, max_output_tokens: int | None, temperature: float | None) -> None:
+def check_minimums(samples: int, max_output_tokens: int | None, temperature: float | None) -> None:
     """Raise ValueError for a setting of a judge below its minimum."""
     if samples < 1:
         raise ValueError("`samples` must be at least 1")
@@ -240,15 +250,17 @@ class PromptSettings(JudgeCallSettings, frozen=True, kw_only=True):
     prompt: Annotated[
         str | None,
         Meta(
-            description="the whole user prompt, or the path of its file; {{ name }} inserts a variable",
+            description="the user prompt, instead of the default one, or the path of its file; {{ name }} inserts a "
+            "variable",
             extra={"aliases": ("promptTemplate",)},
         ),
     ] = None
     allow_unknown: Annotated[
-        bool, Meta(description="leave unknown {{ names }} in `prompt` as text; false: they are an error")
+        bool, Meta(description="true: unknown {{ names }} in `prompt` stay as text; false: they are an error")
     ] = False
     vars: Annotated[
-        Mapping[str, JsonValue], Meta(description="values of further {{ names }} in `prompt`; the case's are added")
+        Mapping[str, JsonValue],
+        Meta(description="values of further {{ names }} in `prompt`, in addition to the `vars` of the case"),
     ] = {}
 
     def files(self, base_dir: str) -> tuple[str, ...]:
@@ -259,11 +271,11 @@ class PromptSettings(JudgeCallSettings, frozen=True, kw_only=True):
         """Return the problems of a custom prompt's text."""
         return template_problems(template, allow_unknown=self.allow_unknown, variables=self.vars)
 
-    def prompts(self, base_dir: str) -> tuple[WrittenPrompt, ...]:
-        """Return the custom prompt, () if there is none or it cannot be read."""
-        return written_prompts((), self.prompt, base_dir)
+    def prompts(self, base_dir: str) -> tuple[CustomPrompt, ...]:
+        """Return the custom prompt as a tuple; () if there is none or its file cannot be read."""
+        return custom_prompts((), self.prompt, base_dir)
 
-    def compares_outcome(self, base_dir: str) -> Compares:
+    def compares_outcome(self, base_dir: str) -> OutcomeNeed:
         """Return which cases need an expected outcome."""
         return compares_outcome(self.prompts(base_dir), otherwise="never")
 
@@ -274,14 +286,14 @@ class PromptSettings(JudgeCallSettings, frozen=True, kw_only=True):
 
 
 class JudgeSettings(PromptSettings, frozen=True, kw_only=True):
-    """Settings of judges whose prompt may also be an expected outcome, or printed by a script."""
+    """Settings of judges whose prompt may be used as an expected outcome, or be printed by a script."""
 
     plain_prompt: Annotated[
         Literal["prompt", "outcome"],
         Meta(
             description=(
-                "how a `prompt` without variables is used: as the whole prompt, or as the expected `outcome` for this "
-                "judge, instead of the case's"
+                "how a `prompt` without variables is used: `prompt`: as the user prompt; `outcome`: as the expected "
+                "outcome, instead of the case's"
             )
         ),
     ] = "prompt"
@@ -383,8 +395,8 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
             raise ValueError("`criteria` cannot be combined with `rubrics`")
         make_items(self.rubrics)
 
-    def compares_outcome(self, base_dir: str) -> Compares:
-        """Return which cases need an expected outcome; none if criteria or requirements are given."""
+    def compares_outcome(self, base_dir: str) -> OutcomeNeed:
+        """Return which cases need an expected outcome. Criteria and rubrics need none, unless a custom prompt does."""
         listed = self.criteria or self.rubrics
         return compares_outcome(self.prompts(base_dir), otherwise="never" if listed else "alone")
 

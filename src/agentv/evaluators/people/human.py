@@ -1,4 +1,4 @@
-"""`human`: human labels of an answer, read from files, as results beside those of the judges."""
+"""`human`: scores that people gave an answer (labels), read from JSON Lines or CSV files."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -25,7 +25,7 @@ from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Feedback
 
 CACHED_FILES = 8
-"""The number of parsed files that are cached, each until it changes."""
+"""The number of parsed files in the cache; a file that changes is parsed again."""
 
 
 class HumanSettings(Struct, frozen=True, kw_only=True):
@@ -38,8 +38,8 @@ class HumanSettings(Struct, frozen=True, kw_only=True):
     criteria: Annotated[tuple[str, ...], Meta(description="the criteria to use; default: all that have labels")] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a setting that names no file."""
-        if not all(self._paths) or not self._paths:
+        """Raise ValueError for an empty list or an empty path."""
+        if not self._paths or not all(self._paths):
             raise ValueError("`file` must name a file")
 
     @property
@@ -52,7 +52,7 @@ class HumanSettings(Struct, frozen=True, kw_only=True):
 
     def problems(self, base_dir: str) -> tuple[Problem, ...]:
         """Return the problems of all lines of the files. Raises OSError when a file cannot be read."""
-        return tuple(problem for path in self.files(base_dir) for problem in _read(path).problems)
+        return tuple(problem for path in self.files(base_dir) for problem in _read_labels(path).problems)
 
 
 class _LabelFile(Struct, frozen=True):
@@ -66,7 +66,7 @@ def make_human(config: EvaluatorConfig, settings: HumanSettings, _tools: Evaluat
     """Return a `human` evaluator. Raises EvaluatorError when its files cannot be read."""
     try:
         problems = settings.problems(config.base_dir)
-        files = [_read(path).by_case for path in settings.files(config.base_dir)]
+        files = [_read_labels(path).by_case for path in settings.files(config.base_dir)]
     except OSError as error:
         raise EvaluatorError(f"cannot read {error.filename}: {error.strerror}") from error
     if problems:
@@ -77,8 +77,8 @@ def make_human(config: EvaluatorConfig, settings: HumanSettings, _tools: Evaluat
 class HumanEvaluator:
     """An evaluator that averages the labels of an answer for each criterion; `skipped` when there are none.
 
-    `files` have the feedback by case. Each criterion in `criteria` gets a result, with value None if it has no label.
-    If `criteria` is empty, every labelled criterion gets a result.
+    Each of `files` maps the id of a case, or of a session, to its labels. Each criterion in `criteria` gets a result,
+    with value None if it has no label. If `criteria` is empty, every labelled criterion gets a result.
     """
 
     kind = "human"
@@ -104,6 +104,7 @@ class HumanEvaluator:
         return EvaluationScore(0.0, status="skipped", reasoning=reason, results=(*results, *unjudged))
 
     def _labels_of(self, context: EvaluationContext) -> Iterator[Feedback]:
+        """Yield the labels for the case, then those for its session: a label of a conversation may name either."""
         key = ResultKey(
             context.suite,
             context.eval_case.id,
@@ -112,9 +113,9 @@ class HumanEvaluator:
             prompt=context.eval_case.prompt,
         )
         for eval_id in dict.fromkeys((key.eval_id, context.session_id or key.eval_id)):
-            own_key = replace(key, eval_id=eval_id)
+            named_key = replace(key, eval_id=eval_id)
             for by_case in self._files:
-                yield from (label for label in by_case.get(eval_id, ()) if label.is_about(own_key))
+                yield from (label for label in by_case.get(eval_id, ()) if label.is_about(named_key))
 
 
 def _result(name: str, labels: Sequence[Feedback], criteria: Iterable[EvaluationCriteria]) -> EvaluationResult:
@@ -122,19 +123,20 @@ def _result(name: str, labels: Sequence[Feedback], criteria: Iterable[Evaluation
     defined = next((criterion for criterion in criteria if criterion.name == name), None)
     criterion = defined or EvaluationCriteria(name, scale="numeric", min=0.0, max=1.0)
     values: list[float | None] = []
-    for each in labels:
+    for label in labels:
         try:
-            values.append(normalize(each.score, criterion))
+            values.append(normalize(label.score, criterion))
         except ValueError as error:
             hint = "" if defined else f"; define {name!r} under `criteria`, with its scale"
-            return failed_result(f"{each.place}: {error}{hint}", criterion, kind="human", reasoning=_reasoning(labels))
+            return failed_result(f"{label.place}: {error}{hint}", criterion, kind="human", reasoning=_reasoning(labels))
     numbers = [value for value in values if value is not None]
-    metadata: JsonObject = {"annotators": [_entry(each, value) for each, value in zip(labels, values, strict=True)]}
-    if len(numbers) < len(labels):  # labels without a numeric scale are stored, not averaged
-        word = mode([str(each.score) for each in labels])
+    entries = [_annotator_entry(label, value) for label, value in zip(labels, values, strict=True)]
+    metadata: JsonObject = {"annotators": entries}
+    if len(numbers) < len(labels):  # labels without a numeric scale have no mean
+        most_frequent = mode([str(label.score) for label in labels])
         return EvaluationResult(
             criterion_name=name,
-            score=word,
+            score=most_frequent,
             value=None,
             scale=criterion.scale,
             reasoning=_reasoning(labels),
@@ -156,11 +158,11 @@ def _unjudged(name: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationRe
 
 
 def _reasoning(labels: Sequence[Feedback]) -> str | None:
-    reasons = [(each.annotator, each.reasoning) for each in labels if each.reasoning]
+    reasons = [(label.annotator, label.reasoning) for label in labels if label.reasoning]
     return " | ".join(f"{name}: {text}" if name and len(labels) > 1 else text for name, text in reasons) or None
 
 
-def _entry(label: Feedback, value: float | None) -> JsonObject:
+def _annotator_entry(label: Feedback, value: float | None) -> JsonObject:
     entry: JsonObject = {
         "annotator": label.annotator or None,
         "score": label.score,
@@ -172,16 +174,17 @@ def _entry(label: Feedback, value: float | None) -> JsonObject:
     return {key: item for key, item in entry.items() if item is not None}
 
 
-def _read(path: str) -> _LabelFile:
+def _read_labels(path: str) -> _LabelFile:
     """Return the parsed file, read again only after a change. Raises OSError when it cannot be read."""
     stat = Path(path).stat()
-    return _read_once(path, stat.st_mtime_ns, stat.st_size)
+    return _cached_labels(path, stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(CACHED_FILES)
-def _read_once(path: str, _modified: int, _size: int) -> _LabelFile:
-    file, here = Path(path), Path.cwd()
-    shown = file.relative_to(here).as_posix() if file.is_relative_to(here) else path
+def _cached_labels(path: str, _modified_ns: int, _size: int) -> _LabelFile:
+    """Return the parsed file; time and size are arguments only so that a changed file misses the cache."""
+    file, cwd = Path(path), Path.cwd()
+    shown = file.relative_to(cwd).as_posix() if file.is_relative_to(cwd) else path
     found = parse_feedback(file.read_bytes(), source=shown)
     by_case: dict[str, list[Feedback]] = {}
     for label in found.feedback:

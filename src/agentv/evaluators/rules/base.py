@@ -26,6 +26,7 @@ _REASONING_LINES = 5
 _REASONING_CHARS = 1000
 
 MAX_FILE_BYTES = 10 * 2**20
+"""The maximum size of a workspace file that is read as the judged text."""
 
 
 class Finding(Struct, frozen=True, gc=False):
@@ -42,9 +43,11 @@ Check: TypeAlias = Callable[[str], Finding]
 def reasoning_of(finding: Finding) -> str | None:
     """Return the hits of a rule that passed, else its misses, on one line; None if there are none."""
     lines = finding.hits if finding.passed else finding.misses
+    if not lines:
+        return None
     more = len(lines) - _REASONING_LINES
-    shown = "; ".join(lines[:_REASONING_LINES]) + (f"; and {more} more" if more > 0 else "")
-    return f"{shown[:_REASONING_CHARS]} …" if len(shown) > _REASONING_CHARS else shown or None
+    text = "; ".join(lines[:_REASONING_LINES]) + (f"; and {more} more" if more > 0 else "")
+    return text if len(text) <= _REASONING_CHARS else f"{text[:_REASONING_CHARS]} …"
 
 
 _PASSED, _FAILED = EvaluationScore(1.0), EvaluationScore(0.0)
@@ -69,8 +72,8 @@ class RuleEvaluator:
         """Check the text at `source`. Raises EvaluatorError when there is none."""
         finding = self._check(judged_text(context, self._source))
         hits, misses = finding.hits, finding.misses
-        named = len(hits) + len(misses) or 1
-        return replace(_PASSED if finding.passed else _FAILED, hits=hits, misses=misses, expected_aspect_count=named)
+        aspects = len(hits) + len(misses) or 1
+        return replace(_PASSED if finding.passed else _FAILED, hits=hits, misses=misses, expected_aspect_count=aspects)
 
 
 def judged_text(context: EvaluationContext, source: str) -> str:
@@ -90,7 +93,7 @@ def _read_workspace_file(workspace: Path, path: str) -> str:
         root = workspace.resolve()
         inside = (root / path).resolve().relative_to(root)
         descriptor = None if workspace.is_symlink() else open_beneath(root, inside.as_posix())
-    except (OSError, RuntimeError, ValueError):  # no such folder, links in a circle, a path that leads out
+    except (OSError, RuntimeError, ValueError):  # no such folder, a circle of links, a path out of the workspace
         descriptor = None
     if descriptor is None:
         raise EvaluatorError(f"there is no file {path!r} in the workspace")
@@ -114,7 +117,7 @@ def _shortened(text: str) -> str:
 
 
 def references_at(context: EvaluationContext, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield each reference as (path, text); each item of a list has its own path.
+    """Yield each reference as (path, text); each item of a list of texts or numbers has its own path.
 
     Raises EvaluatorError when a path has no value, or an empty list.
     """
@@ -122,11 +125,13 @@ def references_at(context: EvaluationContext, paths: tuple[str, ...]) -> Iterato
         value = _reference_at(context, path)
         if isinstance(value, str):
             yield path, value
-        elif isinstance(value, list | tuple) and value and all(isinstance(item, str | int | float) for item in value):
+        elif not isinstance(value, list | tuple):
+            yield path, judged_text(context, path)
+        elif not value:
+            raise EvaluatorError(f"the reference {path!r} is an empty list: there is nothing to compare with")
+        elif all(isinstance(item, str | int | float) for item in value):
             for number, item in enumerate(value):
                 yield f"{path}.{number}", item if isinstance(item, str) else compact_json(item)
-        elif value in ([], ()):
-            raise EvaluatorError(f"the reference {path!r} is an empty list: there is nothing to compare with")
         else:
             yield path, judged_text(context, path)
 

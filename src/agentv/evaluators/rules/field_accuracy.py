@@ -31,7 +31,7 @@ class ExpectedField(Struct, frozen=True, kw_only=True):
     path: Annotated[str, Meta(description="the field's path, such as `invoice.lines[0].amount`")]
     match: Annotated[Match, Meta(description="how values are compared: exact, numeric_tolerance or date")] = "exact"
     tolerance: Annotated[float, Meta(description="the allowed difference of two numbers")] = 0.0
-    relative: Annotated[bool, Meta(description="the tolerance is a share of the expected number")] = False
+    relative: Annotated[bool, Meta(description="true: the tolerance is a share of the expected number")] = False
     formats: Annotated[
         tuple[str, ...], Meta(description="date formats such as DD/MM/YYYY, which decide between day and month")
     ] = ()
@@ -103,8 +103,8 @@ def _zero_score(miss: str, aspects: int) -> EvaluationScore:
 
 def read_json(text: str) -> JsonObject | Sequence[JsonValue] | None:
     """Return the JSON object or list in a text: the whole text, a code fence, or the outermost braces; else None."""
-    inner = text[text.find("{") : text.rfind("}") + 1]
-    for candidate in (text, fenced_text(text), inner):
+    in_braces = text[text.find("{") : text.rfind("}") + 1]
+    for candidate in (text, fenced_text(text), in_braces):
         try:
             value = json.loads(candidate)
         except (ValueError, RecursionError):
@@ -115,7 +115,7 @@ def read_json(text: str) -> JsonObject | Sequence[JsonValue] | None:
 
 
 def _expected_json(context: EvaluationContext) -> JsonObject | Sequence[JsonValue] | None:
-    """Return the JSON in the last expected answer that has any, else in the reference answer; None without any."""
+    """Return the JSON of the last expected message that has any, else of the reference answer; None if neither has."""
     for message in reversed(context.eval_case.expected_messages):
         found = _json_of(message)
         if found is not None:
@@ -155,39 +155,40 @@ def value_at(value: JsonValue, path: str) -> JsonValue | _Missing:
 
 def _compare(field: ExpectedField, given: JsonValue | _Missing, expected: JsonValue | _Missing) -> _FieldScore:
     if isinstance(expected, _Missing):
-        return _FieldScore(f"{field.path}: nothing expected", True, field.weight)
+        return _FieldScore(f"{field.path}: nothing expected", met=True, weight=field.weight)
     if isinstance(given, _Missing):
         weight = field.weight if field.required else 0.0
-        return _FieldScore(f"{field.path}: missing", not field.required, weight)
-    fault = _fault(field, given, expected)
+        return _FieldScore(f"{field.path}: missing", met=not field.required, weight=weight)
+    fault = _difference(field, given, expected)
     line = field.path if fault is None else f"{field.path}: {fault}"
-    return _FieldScore(line, fault is None, field.weight)
+    return _FieldScore(line, met=fault is None, weight=field.weight)
 
 
-def _fault(field: ExpectedField, given: JsonValue, expected: JsonValue) -> str | None:
-    """Return a clause on how two values differ; None if they match."""
-    differing = f"expected {_shown(expected)}, got {_shown(given)}"
+def _difference(field: ExpectedField, given: JsonValue, expected: JsonValue) -> str | None:
+    """Describe how two values differ; None if they match."""
+    values = f"expected {_shown(expected)}, got {_shown(given)}"
     if field.match == "exact":
-        return None if json_equal(given, expected) else differing
+        return None if json_equal(given, expected) else values
     if field.match == "date":
-        days = [read_date(_text(value), field.formats) for value in (given, expected)]
-        if None in days:
-            return f"{differing}, which are not both dates"
-        return None if days[0] == days[1] else differing
-    numbers = [_number(value) for value in (given, expected)]
-    found, wanted = numbers
-    if found is None or wanted is None:
-        return f"{differing}, which are not both numbers"
-    allowed = field.tolerance * abs(wanted) if field.relative and wanted else field.tolerance
-    is_near = abs(found - wanted) <= allowed + 1e-12 * max(1.0, abs(wanted))
-    return None if is_near else f"{differing} (tolerance: {field.tolerance:g})"
+        given_day, expected_day = (read_date(_to_text(value), field.formats) for value in (given, expected))
+        if given_day is None or expected_day is None:
+            return f"{values}, which are not both dates"
+        return None if given_day == expected_day else values
+    number, expected_number = _number(given), _number(expected)
+    if number is None or expected_number is None:
+        return f"{values}, which are not both numbers"
+    is_relative = field.relative and expected_number != 0
+    allowed = field.tolerance * abs(expected_number) if is_relative else field.tolerance
+    rounding = 1e-12 * max(1.0, abs(expected_number))
+    is_near = abs(number - expected_number) <= allowed + rounding
+    return None if is_near else f"{values} (tolerance: {field.tolerance:g})"
 
 
 def _shown(value: JsonValue) -> str:
     return quoted(compact_json(value)) if isinstance(value, Mapping | list | tuple) else json.dumps(value)[:120]
 
 
-def _text(value: JsonValue) -> str:
+def _to_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -195,13 +196,13 @@ _LEADING_NUMBER = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def _number(value: JsonValue) -> float | None:
-    """Return a number, or the number that a text starts with; None for anything else."""
+    """Return a number as it is, and of a text the number at its start; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return float(value)
-    start = _LEADING_NUMBER.match(value) if isinstance(value, str) else None
-    return None if start is None else float(start[0])
+    match = _LEADING_NUMBER.match(value) if isinstance(value, str) else None
+    return None if match is None else float(match[0])
 
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -211,10 +212,10 @@ _MONTHS_IN_YEAR = 12
 
 
 def read_date(text: str, formats: Sequence[str] = ()) -> date | None:
-    """Return the day of an ISO date, `15-JAN-2025`, or three numbers; None for anything else.
+    """Return the date in a text such as `2025-01-15`, `15-JAN-2025` or `15/01/2025`; None for anything else.
 
-    Of three numbers the first is the month if `formats` name MM/DD alone, the day if they name DD/MM alone. Otherwise a
-    number above 12 is the day, and the first is the month if both are at most 12.
+    In `15/01/2025` the first number is the month if `formats` name MM/DD alone, the day if they name DD/MM alone.
+    Otherwise a number above 12 is the day, and the first is the month if both are at most 12.
     """
     text = text.strip()
     try:
@@ -223,18 +224,19 @@ def read_date(text: str, formats: Sequence[str] = ()) -> date | None:
         pass
     if (named := _NAMED_MONTH.fullmatch(text)) is not None:
         name = named[2].lower()[:3]
-        return _day(int(named[3]), _MONTHS.index(name) + 1, int(named[1])) if name in _MONTHS else None
+        return _to_date(int(named[3]), _MONTHS.index(name) + 1, int(named[1])) if name in _MONTHS else None
     numbers = _THREE_NUMBERS.fullmatch(text)
     if numbers is None:
         return None
     first, second, year = (int(number) for number in numbers.groups())
-    has_us = any(re.search(r"MM[/-]DD", each) for each in formats)
-    has_eu = any(re.search(r"DD[/-]MM", each) for each in formats)
-    day_first = has_eu if has_us != has_eu else first > _MONTHS_IN_YEAR >= second
-    return _day(year, second, first) if day_first else _day(year, first, second)
+    names_month_first = any(re.search(r"MM[/-]DD", each) for each in formats)
+    names_day_first = any(re.search(r"DD[/-]MM", each) for each in formats)
+    is_decided = names_month_first != names_day_first
+    is_day_first = names_day_first if is_decided else first > _MONTHS_IN_YEAR >= second
+    return _to_date(year, second, first) if is_day_first else _to_date(year, first, second)
 
 
-def _day(year: int, month: int, day: int) -> date | None:
+def _to_date(year: int, month: int, day: int) -> date | None:
     try:
         return date(year, month, day)
     except ValueError:

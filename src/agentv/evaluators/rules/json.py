@@ -1,4 +1,4 @@
-"""The `is_json` rule: strict JSON that may also have to match a JSON Schema."""
+"""The `is_json` rule: a text is strict JSON and matches a JSON Schema, if one is given."""
 
 import functools
 import json
@@ -28,8 +28,8 @@ SchemaCheck: TypeAlias = Callable[[JsonValue], Iterator[str]]
 
 
 def check_schema(schema: Mapping[str, JsonValue], *, name: str = "schema") -> None:
-    """Raise ValueError, with the place of the fault, if this is not a JSON Schema; `name` is the setting's name."""
-    import jsonschema  # noqa: PLC0415 - only suites with a schema pay for it
+    """Raise ValueError, with the place of the error, if a schema is not valid; `name` is the setting's name."""
+    import jsonschema  # noqa: PLC0415 - imported only for suites with a schema
 
     try:
         _validator_class().check_schema(_plain(schema))
@@ -38,35 +38,36 @@ def check_schema(schema: Mapping[str, JsonValue], *, name: str = "schema") -> No
     _check_patterns(schema, "$", name)
 
 
-_WITHOUT_SCHEMAS = frozenset({"const", "enum", "default", "examples"})
+_VALUE_KEYWORDS = frozenset({"const", "enum", "default", "examples"})
+"""The keywords whose content is a value, not a schema."""
 
 
-def _check_patterns(value: JsonValue, at: str, name: str) -> None:
-    """Raise ValueError for a pattern in a schema at `at` that cannot be compiled.
+def _check_patterns(value: JsonValue, path: str, name: str) -> None:
+    """Raise ValueError for a pattern in the part of a schema at `path` that cannot be compiled.
 
-    A pattern in `const`, `enum`, `default` or `examples` that a `$ref` points to is compiled when it is used.
+    If a `$ref` makes a value under `_VALUE_KEYWORDS` a schema, its patterns are compiled only when they are used.
     """
     if isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            _check_patterns(item, f"{at}[{index}]", name)
+            _check_patterns(item, f"{path}[{index}]", name)
     if not isinstance(value, Mapping):
         return
     named = value.get("patternProperties")
     for pattern in (value.get("pattern"), *(named if isinstance(named, Mapping) else ())):
         if isinstance(pattern, str):
-            _check_pattern(pattern, at, name)
+            _check_pattern(pattern, path, name)
     for key, item in value.items():
-        if key not in _WITHOUT_SCHEMAS:
-            _check_patterns(item, f"{at}.{key}", name)
+        if key not in _VALUE_KEYWORDS:
+            _check_patterns(item, f"{path}.{key}", name)
 
 
-def _check_pattern(pattern: str, at: str, name: str) -> None:
+def _check_pattern(pattern: str, path: str, name: str) -> None:
     from agentv.scoring.text.patterns import compile_pattern  # noqa: PLC0415 - as above
 
     try:
         compile_pattern(pattern)
     except ValueError as error:
-        raise ValueError(f"`{name}` is not a valid JSON Schema: {at}: the pattern {pattern!r} {error}") from error
+        raise ValueError(f"`{name}` is not a valid JSON Schema: {path}: the pattern {pattern!r} {error}") from error
 
 
 def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
@@ -77,7 +78,7 @@ def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
 
     validator = _validator_class()(_plain(schema), registry=referencing.Registry())
 
-    def problems(value: JsonValue) -> Iterator[str]:
+    def violations_of(value: JsonValue) -> Iterator[str]:
         try:
             for error in validator.iter_errors(value):
                 yield f"{error.json_path}: {_shortened(error.message)}"
@@ -86,7 +87,7 @@ def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
         except (jsonschema.exceptions.UndefinedTypeCheck, RecursionError, OverflowError) as error:
             raise EvaluatorError(f"the schema cannot be applied: {type(error).__name__}") from error
 
-    return problems
+    return violations_of
 
 
 @functools.cache
@@ -124,15 +125,15 @@ class JsonSettings(Struct, frozen=True):
     """Settings of `is_json`."""
 
     schema: Annotated[
-        Mapping[str, JsonValue] | None, Meta(description="a JSON Schema (draft 2020-12) that the value must satisfy")
+        Mapping[str, JsonValue] | None, Meta(description="a JSON Schema (draft 2020-12) that the value must match")
     ] = None
     fenced: Annotated[bool, Meta(description="use the content of the first code fence, if there is one")] = False
     inside: Annotated[
-        bool, Meta(description="find JSON objects inside the text; with `schema`, one of them must satisfy it")
+        bool, Meta(description="find JSON objects inside the text; with `schema`, one of them must match it")
     ] = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid schema, and for both ways to find JSON at once."""
+        """Raise ValueError for an invalid schema, or if both `inside` and `fenced` are set."""
         if self.inside and self.fenced:
             raise ValueError("`inside` and `fenced` cannot be combined; `inside` finds objects in code fences too")
         if self.schema is not None:
@@ -146,41 +147,40 @@ def make_is_json(config: EvaluatorConfig, settings: JsonSettings, _tools: Evalua
 
 def json_check(settings: JsonSettings) -> Check:
     """Return a check that a text is JSON and matches the schema, if there is one."""
-    fits = None if settings.schema is None else make_schema_check(settings.schema)
+    violations_of = None if settings.schema is None else make_schema_check(settings.schema)
 
     def check(text: str) -> Finding:
         if settings.inside:
-            return _check_inside(text, fits)
-        inner = fenced_text(text) if settings.fenced else text
+            return _check_inside(text, violations_of)
+        json_text = fenced_text(text) if settings.fenced else text
         try:
-            value = _strict_json(inner)
+            value = _strict_json(json_text)
         except (ValueError, RecursionError) as error:
-            return Finding(passed=False, misses=(f"expected JSON, got {quoted(inner)}: {_reason(error)}",))
-        if fits is None:
+            return Finding(passed=False, misses=(f"expected JSON, got {quoted(json_text)}: {_reason(error)}",))
+        if violations_of is None:
             return Finding(passed=True, hits=("is JSON",))
-        problems = list(first_problems(fits(value)))
-        return Finding(not problems, () if problems else ("is JSON that matches the schema",), tuple(problems))
+        problems = tuple(first_problems(violations_of(value)))
+        if problems:
+            return Finding(passed=False, misses=problems)
+        return Finding(passed=True, hits=("is JSON that matches the schema",))
 
     return check
 
 
-def _check_inside(text: str, fits: SchemaCheck | None) -> Finding:
-    """Check that one of the JSON objects in a text matches; the misses are the problems of the first object.
+def _check_inside(text: str, violations_of: SchemaCheck | None) -> Finding:
+    """Check that one of the JSON objects in a text matches; if none does, report the problems of the first object.
 
     Raises EvaluatorError if no object matches and the search did not cover the whole text.
     """
     search = _objects_in(text)
-    found = search.objects
-    problems = [[] if fits is None else list(first_problems(fits(value))) for value in found]
-    if all(problems):
-        _refuse_incomplete(search)
-    if not found:
+    problems = [() if violations_of is None else tuple(first_problems(violations_of(each))) for each in search.objects]
+    if () in problems:
+        matching = "" if violations_of is None else " that matches the schema"
+        return Finding(passed=True, hits=(f"contains a JSON object{matching}",))
+    _refuse_incomplete(search)
+    if not problems:
         return Finding(passed=False, misses=(f"expected a JSON object inside the text, got {quoted(text)}",))
-    if fits is None:
-        return Finding(passed=True, hits=("contains a JSON object",))
-    if not all(problems):
-        return Finding(passed=True, hits=("contains a JSON object that matches the schema",))
-    return Finding(passed=False, misses=tuple(problems[0]))
+    return Finding(passed=False, misses=problems[0])
 
 
 def _objects_in(text: str) -> FoundObjects:
@@ -193,6 +193,7 @@ def _objects_in(text: str) -> FoundObjects:
 
 
 def _refuse_incomplete(search: FoundObjects) -> None:
+    """Raise EvaluatorError if the search for objects did not cover the whole text."""
     if not search.complete:
         raise EvaluatorError(f"the search for JSON objects stopped after {MAX_FAILED_TRIES:,} braces without an object")
     if search.skipped_long:

@@ -1,7 +1,7 @@
-"""Replacements of JSON Schema keywords whose check in the jsonschema package has no time limit.
+"""Checks of the JSON Schema keywords that the jsonschema package may take unlimited time to check.
 
-Here a pattern has one second, as in the `regex` rule, and the items of a list are compared by their hashes instead of
-pair by pair.
+Here the match of a pattern may take one second, as in the `regex` rule, and `uniqueItems` compares items by their
+hashes instead of pair by pair.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 PATTERN_TIMEOUT_S = 1.0
 
 Problems: TypeAlias = Iterator[ValidationError]
-Schema: TypeAlias = Mapping[str, Any]  # the types were checked when the schema was read
+Schema: TypeAlias = Mapping[str, Any]  # `check_schema` has checked the types
 
 
 def _pattern(_validator: Any, pattern: str, instance: JsonValue, _schema: Schema) -> Problems:
@@ -36,7 +36,7 @@ def _pattern_properties(validator: Any, patterns: Schema, instance: JsonValue, _
 def _additional_properties(validator: Any, allowed: JsonValue, instance: JsonValue, schema: Schema) -> Problems:
     if not isinstance(instance, Mapping):
         return
-    extra = sorted(set(instance) - set(_named(instance, schema)))
+    extra = sorted(set(instance) - set(_named_keys(instance, schema)))
     if isinstance(allowed, Mapping):
         for key in extra:
             yield from validator.descend(instance[key], allowed, path=key)
@@ -47,7 +47,7 @@ def _additional_properties(validator: Any, allowed: JsonValue, instance: JsonVal
 def _unevaluated_properties(validator: Any, allowed: JsonValue, instance: JsonValue, schema: Schema) -> Problems:
     if not isinstance(instance, Mapping):
         return
-    known = set(_evaluated(validator, instance, schema))
+    known = set(_evaluated_keys(validator, instance, schema))
     extra = [key for key in sorted(set(instance) - known) if any(validator.descend(instance[key], allowed))]
     if extra:
         yield ValidationError(f"Unevaluated properties are not allowed ({_unexpected(extra)})")
@@ -68,7 +68,7 @@ KEYWORDS: Mapping[str, Callable[[Any, Any, JsonValue, Schema], Problems]] = {
 """The keywords by name, with the signature that jsonschema calls."""
 
 
-def _named(instance: JsonObject, schema: Schema) -> Iterator[str]:
+def _named_keys(instance: JsonObject, schema: Schema) -> Iterator[str]:
     """Yield the keys of an object that match `properties` or `patternProperties` of a schema."""
     properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
     for key in instance:
@@ -76,25 +76,25 @@ def _named(instance: JsonObject, schema: Schema) -> Iterator[str]:
             yield key
 
 
-def _evaluated(validator: Any, instance: JsonObject, schema: JsonValue) -> Iterator[str]:
+def _evaluated_keys(validator: Any, instance: JsonObject, schema: JsonValue) -> Iterator[str]:
     """Yield the keys that a schema, or a subschema that applies in place, evaluates (JSON Schema 2020-12, 11.3)."""
     if not isinstance(schema, Mapping):
         return
-    yield from _named(instance, schema)
-    # The other keys are evaluated if their values match; the schema's own `unevaluatedProperties` is applied last.
+    yield from _named_keys(instance, schema)
+    # The other keys are evaluated if their values match this subschema.
     others = schema.get("additionalProperties", schema.get("unevaluatedProperties", False))
     yield from (key for key, value in instance.items() if _fits(validator, value, others))
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:
             found = validator._resolver.lookup(schema[keyword])  # noqa: SLF001 - the keywords of jsonschema do the same
             referred = validator.evolve(schema=found.contents, _resolver=found.resolver)
-            yield from _evaluated(referred, instance, found.contents)
-    for applying in _applying(validator, instance, schema):
-        yield from _evaluated(validator, instance, applying)
+            yield from _evaluated_keys(referred, instance, found.contents)
+    for subschema in _applicable_subschemas(validator, instance, schema):
+        yield from _evaluated_keys(validator, instance, subschema)
 
 
-def _applying(validator: Any, instance: JsonObject, schema: Schema) -> Iterator[JsonValue]:
-    """Yield the subschemas that apply in place to the same object."""
+def _applicable_subschemas(validator: Any, instance: JsonObject, schema: Schema) -> Iterator[JsonValue]:
+    """Yield the subschemas that evaluate keys of the same object; None where `then` or `else` is missing."""
     for keyword in ("allOf", "oneOf", "anyOf"):
         yield from (each for each in schema.get(keyword, ()) if _fits(validator, instance, each))
     yield from (each for key, each in schema.get("dependentSchemas", {}).items() if key in instance)

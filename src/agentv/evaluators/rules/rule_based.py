@@ -59,9 +59,9 @@ class _RuleBase:
                 parse_source(self.source)
             except ValueError as error:
                 raise ValueError(f"`source` {error}") from error
-        check_own = getattr(super(), "__post_init__", None)
-        if check_own is not None:
-            check_own()
+        check_settings = getattr(super(), "__post_init__", None)
+        if check_settings is not None:
+            check_settings()
 
 
 class RegexRule(_RuleBase, RegexSettings, frozen=True, kw_only=True):
@@ -265,5 +265,8 @@ def _judged(rule: _Prepared, context: EvaluationContext) -> EvaluationResult:
 
 
 def make_rule_based(config: EvaluatorConfig, settings: RuleBasedSettings, _tools: EvaluatorTools) -> RuleBasedEvaluator:
-    """Return a `rule_based` evaluator; rules without a criterion score the evaluator's, or the one with its name."""
+    """Return a `rule_based` evaluator.
+
+    A rule without a criterion scores the evaluator's `criterion`; default: the criterion with the evaluator's name.
+    """
     return RuleBasedEvaluator(settings.rules, criterion=config.criterion or config.name, source=config.source)

@@ -21,12 +21,13 @@ from agentv.types.protocols import EvaluatorTools
 
 Unit: TypeAlias = Literal["characters", "words", "tokens"]
 
-# Digits with all commas between them; whether these separate thousands is decided later. A pattern that decided it
+# Includes every comma between digits; `_THOUSANDS` decides later whether they separate thousands. One pattern for both
 # would backtrack at every comma, which takes minutes for a megabyte of commas.
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII)
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])", re.ASCII)
-_WIDE = Context(Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""Arithmetic for numbers of any size; an answer may contain one with a million digits."""
+_UNLIMITED = Context(Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""Decimal arithmetic for numbers of any size: an answer may contain a number with a million digits."""
+
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
@@ -72,7 +73,7 @@ class LengthSettings(Struct, frozen=True):
     ] = "characters"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a range without bounds, or one that no text can meet."""
+        """Raise ValueError for a range without bounds, or a range that no text can meet."""
         check_range(self.min, self.max, "length")
 
 
@@ -99,7 +100,7 @@ def numeric_check(settings: NumericSettings) -> Check:
         number = last_number(text)
         if number is None:
             return Finding(passed=False, misses=(f"expected {expected}, found no number in {quoted(text)}",))
-        if any(_WIDE.subtract(number, each).copy_abs() <= tolerance for each in expected_values):
+        if any(_UNLIMITED.subtract(number, each).copy_abs() <= tolerance for each in expected_values):
             return Finding(passed=True, hits=(f"is {_shown(number)}",))
         return Finding(passed=False, misses=(f"expected {expected}, got {_shown(number)}",))
 
@@ -153,8 +154,8 @@ def count_units(text: str, unit: Unit) -> int:
 
 Scalar: TypeAlias = str | bool | int | float
 Expect: TypeAlias = Literal["any", "all"]
-Holds: TypeAlias = Callable[[str, str], bool]
-"""A function that returns True if a text satisfies an expected one."""
+TextPredicate: TypeAlias = Callable[[str, str], bool]
+"""A function of the judged text and an expected text, such as `contains`."""
 
 
 _CASE_HELP = "treat `Yes` and `yes` as different"
@@ -176,7 +177,9 @@ class ContainsSettings(Struct, frozen=True):
 class EdgeSettings(Struct, frozen=True):
     """Settings of `starts_with` and `ends_with`."""
 
-    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the text expected there, or a list of texts")]
+    value: Annotated[
+        Scalar | tuple[Scalar, ...], Meta(description="the expected start or end of the text, or a list of them")
+    ]
     expect: Annotated[Expect, Meta(description="with a list: `any` of them must match, or `all`")] = "any"
     case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
 
@@ -239,39 +242,45 @@ def make_one_of(config: EvaluatorConfig, settings: OneOfSettings, _tools: Evalua
 
 def contains_check(settings: ContainsSettings) -> Check:
     """Return a check that a text contains the expected texts."""
-    return _check(settings, contains, ("contains", "expected"))
+    return _expected_texts_check(settings, contains, ("contains", "expected"))
 
 
 def starts_with_check(settings: EdgeSettings) -> Check:
     """Return a check that a text starts with the expected texts."""
-    words = ("starts with", "expected it to start with")
-    return _check(settings, lambda text, expected: text.strip().startswith(expected.strip()), words)
+    return _expected_texts_check(settings, _starts_with, ("starts with", "expected it to start with"))
 
 
 def ends_with_check(settings: EdgeSettings) -> Check:
     """Return a check that a text ends with the expected texts."""
-    words = ("ends with", "expected it to end with")
-    return _check(settings, lambda text, expected: text.strip().endswith(expected.strip()), words)
+    return _expected_texts_check(settings, _ends_with, ("ends with", "expected it to end with"))
 
 
 def equals_check(settings: EqualsSettings) -> Check:
     """Return a check that a text equals an expected text."""
-    return _check(settings, _is_same, ("equals", "expected"))
+    return _expected_texts_check(settings, _is_same, ("equals", "expected"))
 
 
 def one_of_check(settings: OneOfSettings) -> Check:
     """Return a check that a text is one of the allowed texts."""
-    form = literal_form(case_sensitive=settings.case_sensitive)
-    allowed = {each: form(each) for each in texts_of(settings.values)}
+    normalize = literal_form(case_sensitive=settings.case_sensitive)
+    allowed = {each: normalize(each) for each in texts_of(settings.values)}
 
     def check(text: str) -> Finding:
-        formed = form(text)
-        found = next((each for each, expected in allowed.items() if _is_same(formed, expected)), None)
+        searched = normalize(text)
+        found = next((each for each, expected in allowed.items() if _is_same(searched, expected)), None)
         if found is not None:
             return Finding(passed=True, hits=(f"is {quoted(found)}",))
         return Finding(passed=False, misses=(f"expected one of {_listed(allowed)}, got {quoted(text)}",))
 
     return check
+
+
+def _starts_with(text: str, expected: str) -> bool:
+    return text.strip().startswith(expected.strip())
+
+
+def _ends_with(text: str, expected: str) -> bool:
+    return text.strip().endswith(expected.strip())
 
 
 def _is_same(text: str, expected: str) -> bool:
@@ -287,23 +296,25 @@ def _listed(texts: Iterable[str]) -> str:
     return ", ".join(map(quoted, texts))
 
 
-def _check(settings: ContainsSettings | EdgeSettings | EqualsSettings, holds: Holds, words: tuple[str, str]) -> Check:
-    """Return a check for one expected text or several; `words` are the first words of a hit and of a miss."""
-    form = literal_form(case_sensitive=settings.case_sensitive)
-    expected = {each: form(each) for each in texts_of(settings.value)}
-    hit, miss = words
-    lines = [(plain, f"{hit} {quoted(each)}") for each, plain in expected.items()]
+def _expected_texts_check(
+    settings: ContainsSettings | EdgeSettings | EqualsSettings, matches: TextPredicate, openings: tuple[str, str]
+) -> Check:
+    """Return a check for one expected text or several; `openings` are the first words of a hit and of a miss."""
+    normalize = literal_form(case_sensitive=settings.case_sensitive)
+    expected = {each: normalize(each) for each in texts_of(settings.value)}
+    hit, miss = openings
+    lines = [(normalized, f"{hit} {quoted(each)}") for each, normalized in expected.items()]
 
     def check(text: str) -> Finding:
-        formed = form(text)
-        hits = tuple([line for plain, line in lines if holds(formed, plain)])
+        searched = normalize(text)
+        hits = tuple([line for normalized, line in lines if matches(searched, normalized)])
         if settings.expect == "all":
-            absent = [each for each, plain in expected.items() if not holds(formed, plain)]
+            absent = [each for each, normalized in expected.items() if not matches(searched, normalized)]
             return Finding(not absent, hits, tuple([f"{miss} {quoted(each)}, got {quoted(text)}" for each in absent]))
         if hits:
             return Finding(True, hits)
-        one_of = "any of " if len(expected) > 1 else ""
-        return Finding(passed=False, misses=(f"{miss} {one_of}{_listed(expected)}, got {quoted(text)}",))
+        any_of = "any of " if len(expected) > 1 else ""
+        return Finding(passed=False, misses=(f"{miss} {any_of}{_listed(expected)}, got {quoted(text)}",))
 
     return check
 
@@ -336,23 +347,22 @@ class KeywordCountSettings(Struct, frozen=True, kw_only=True):
     case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an empty keyword, or a range without bounds, or one that no text can meet."""
+        """Raise ValueError for an empty keyword, a range without bounds, or a range that no text can meet."""
         if not self.keyword:
             raise ValueError("`keyword` must not be empty: every text contains the empty text")
         check_range(self.min, self.max, "keyword_count")
 
 
 def includes_check(settings: IncludesSettings) -> Check:
-    """Return a check of which keywords a text includes."""
-    keywords = tuple(dict.fromkeys(settings.keywords))
-    form = literal_form(case_sensitive=settings.case_sensitive)
-    formed = tuple(map(form, keywords))
+    """Return a check that a text includes all, any or none of the keywords."""
+    normalize = literal_form(case_sensitive=settings.case_sensitive)
+    keywords = {keyword: normalize(keyword) for keyword in settings.keywords}
 
     def check(text: str) -> Finding:
-        searched = form(text)
-        found = tuple(keyword for keyword, plain in zip(keywords, formed, strict=True) if plain in searched)
+        searched = normalize(text)
+        found = tuple(keyword for keyword, normalized in keywords.items() if normalized in searched)
         absent = tuple(keyword for keyword in keywords if keyword not in found)
-        included, missing = _lines("includes", found), _lines("does not include", absent)
+        included, missing = _keyword_line("includes", found), _keyword_line("does not include", absent)
         if settings.expect == "none":
             return Finding(not found, hits=missing, misses=included)
         passed = bool(found) if settings.expect == "any" else not absent
@@ -363,12 +373,12 @@ def includes_check(settings: IncludesSettings) -> Check:
 
 def keyword_count_check(settings: KeywordCountSettings) -> Check:
     """Return a check of how often a text has a keyword."""
-    form = literal_form(case_sensitive=settings.case_sensitive)
-    keyword = form(settings.keyword)
+    normalize = literal_form(case_sensitive=settings.case_sensitive)
+    keyword = normalize(settings.keyword)
     shown, least, most = quoted(settings.keyword), settings.min, settings.max
 
     def check(text: str) -> Finding:
-        count = form(text).count(keyword)
+        count = normalize(text).count(keyword)
         got = f"has {shown} {count} time{'' if count == 1 else 's'}"
         if least is not None and count < least:
             return Finding(passed=False, misses=(f"{got}, expected at least {least}",))
@@ -379,5 +389,6 @@ def keyword_count_check(settings: KeywordCountSettings) -> Check:
     return check
 
 
-def _lines(words: str, keywords: tuple[str, ...]) -> tuple[str, ...]:
-    return (f"{words} {', '.join(map(quoted, keywords))}",) if keywords else ()
+def _keyword_line(opening: str, keywords: tuple[str, ...]) -> tuple[str, ...]:
+    """Return one line with all keywords, as a tuple; () without keywords."""
+    return (f"{opening} {_listed(keywords)}",) if keywords else ()

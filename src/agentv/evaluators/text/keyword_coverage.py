@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from operator import contains
 from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
@@ -63,7 +64,7 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
                 raise ValueError(
                     "`expected_keywords` must have at least one keyword, unless `keywords_source` names another source"
                 )
-            blank = next((word for word in self.expected_keywords if not _plain(TextForm(), word)), None)
+            blank = next((word for word in self.expected_keywords if not _normalized(TextForm(), word)), None)
             if blank is not None:
                 raise ValueError(f"`expected_keywords` has {quoted(blank)}, which every text contains")
             return
@@ -79,7 +80,7 @@ class _Keyword(Struct, frozen=True):
     """A keyword as written, and in the normalized form that is searched for."""
 
     written: str
-    plain: str
+    normalized: str
 
 
 class KeywordCoverageEvaluator:
@@ -102,16 +103,16 @@ class KeywordCoverageEvaluator:
         self._settings = given
         self._source = source
         self._form = TextForm(case_sensitive=given.case_sensitive, normalize_whitespace=given.normalize_whitespace)
-        self._own = self._keywords(given.expected_keywords)
-        self._has_keyword: Callable[[str, str], bool] = has_words if given.match_whole_word else _holds
+        self._configured = self._keywords(given.expected_keywords)
+        self._has_keyword: Callable[[str, str], bool] = has_words if given.match_whole_word else contains
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Search for every keyword. Raises EvaluatorError when there are none."""
-        keywords = self._own or self._found_keywords(context)
-        text = _plain(self._form, judged_text(context, self._source))
+        """Search the text for every keyword. Raises EvaluatorError when there is no text, or no keyword."""
+        keywords = self._configured or self._keywords_at_source(context)
+        text = _normalized(self._form, judged_text(context, self._source))
         hits, misses = [], []
         for keyword in keywords:
-            if self._has_keyword(text, keyword.plain):
+            if self._has_keyword(text, keyword.normalized):
                 hits.append(f"has {quoted(keyword.written)}")
             else:
                 misses.append(f"does not have {quoted(keyword.written)}")
@@ -123,20 +124,20 @@ class KeywordCoverageEvaluator:
             reasoning=_summary(hits, misses),
         )
 
-    def _found_keywords(self, context: EvaluationContext) -> tuple[_Keyword, ...]:
-        place = self._settings.keywords_source
-        value = None if place.startswith("files.") else source_value(context, place)
-        # `judged_text` raises the error for a path without a value, as for any other source.
-        listed = _listed(judged_text(context, place) if value is None else value, place, self._settings.split)
-        found = self._keywords(listed)
-        if not found:
-            raise EvaluatorError(f"no keywords found at {place!r}")
-        return found
+    def _keywords_at_source(self, context: EvaluationContext) -> tuple[_Keyword, ...]:
+        path = self._settings.keywords_source
+        value = None if path.startswith("files.") else source_value(context, path)
+        if value is None:
+            value = judged_text(context, path)  # which raises the usual error for a path without a value
+        keywords = self._keywords(_split_keywords(value, path, self._settings.split))
+        if not keywords:
+            raise EvaluatorError(f"no keywords found at {path!r}")
+        return keywords
 
     def _keywords(self, written: tuple[str, ...]) -> tuple[_Keyword, ...]:
-        """Return each keyword once, without blank ones."""
-        by_form = {_plain(self._form, word): word.strip() for word in reversed(written)}
-        return tuple(_Keyword(word, plain) for plain, word in reversed(by_form.items()) if plain.strip())
+        """Return each keyword once, in its first spelling, without blank ones."""
+        by_form = {_normalized(self._form, word): word.strip() for word in reversed(written)}
+        return tuple(_Keyword(word, form) for form, word in reversed(by_form.items()) if form.strip())
 
 
 def make_keyword_coverage(
@@ -146,22 +147,18 @@ def make_keyword_coverage(
     return KeywordCoverageEvaluator(settings, source=config.source)
 
 
-def _holds(text: str, keyword: str) -> bool:
-    return keyword in text
-
-
-def _plain(form: TextForm, text: str) -> str:
+def _normalized(form: TextForm, text: str) -> str:
     return form.of(text).translate(_VARIATION_SELECTORS) if not text.isascii() else form.of(text)
 
 
-def _listed(value: JsonValue, place: str, split: Split) -> tuple[str, ...]:
-    """Return the keywords at a source: the items of a list, or the parts of a string."""
+def _split_keywords(value: JsonValue, path: str, split: Split) -> tuple[str, ...]:
+    """Return the keywords in the value at `path`: the items of a list, or the parts of a string."""
     if isinstance(value, list | tuple):
         if not all(isinstance(item, str | int | float) for item in value):
-            raise EvaluatorError(f"the items of the list at {place!r} must be texts or numbers to be keywords")
+            raise EvaluatorError(f"the items of the list at {path!r} must be texts or numbers to be keywords")
         return tuple(item if isinstance(item, str) else compact_json(item) for item in value)
     if isinstance(value, dict):
-        raise EvaluatorError(f"{place!r} is an object; keywords must be a list or a string")
+        raise EvaluatorError(f"{path!r} is an object; keywords must be a list or a string")
     text = value if isinstance(value, str) else compact_json(value)
     if split == "exact":
         return (text,)

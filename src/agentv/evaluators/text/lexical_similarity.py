@@ -45,7 +45,7 @@ class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
     reference: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="path of the text to compare with, or a list of paths; the best match counts",
+            description="the path of the text to compare with, or a list of paths; the most similar text counts",
             extra={"aliases": ("reference_field",)},
         ),
     ] = "ground_truth"
@@ -120,15 +120,18 @@ class LexicalSimilarityEvaluator:
         self.inline = given.algorithm not in {"bleu", "chrf"}
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Compare the text with every reference; the best counts. Raises EvaluatorError when there is none."""
+        """Compare the text with every reference; the most similar one counts.
+
+        Raises EvaluatorError when there is no text or no reference.
+        """
         candidate = self._prepared(judged_text(context, self._source))
-        best, where, shown = -1.0, "", ""
-        for place, text in references_at(context, self._settings.references):
+        best, best_path, shown = -1.0, "", ""
+        for path, text in references_at(context, self._settings.references):
             reference = self._reference(text)
-            found = self._compared(candidate, reference.prepared)
-            if found > best:
-                best, where, shown = found, place, reference.shown
-        return self._scored(best, f"{self._settings.algorithm} {best:.3f} with {where} {shown}")
+            value = self._compared(candidate, reference.prepared)
+            if value > best:
+                best, best_path, shown = value, path, reference.shown
+        return self._scored(best, f"{self._settings.algorithm} {best:.3f} with {best_path} {shown}")
 
     def _scored(self, value: float, summary: str) -> EvaluationScore:
         threshold = self._settings.threshold
@@ -168,7 +171,7 @@ def _measure(algorithm: Algorithm) -> Measure:
 
 
 def _translation_measure(name: str) -> Measure:
-    """Return sacrebleu's sentence `bleu` or `chrf` (chrF2) on 0..1. Texts are already folded, not by sacrebleu.
+    """Return sacrebleu's sentence `bleu` or `chrf` (chrF2) on 0..1. Lower-casing is left to the TextForm of the texts.
 
     BLEU uses only n-grams that are not longer than the text (`effective_order`), as sacrebleu's own `sentence_bleu`
     does.

@@ -41,7 +41,8 @@ class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
     reference: Annotated[
         str | tuple[str, ...],
         Meta(
-            description="path of the text to compare with, as in `source`, or a list; the closest text counts",
+            description="the path of the text to compare with, as in `source`, or a list of paths; the most similar "
+            "text counts",
             extra={"aliases": ("reference_field",)},
         ),
     ] = "ground_truth"
@@ -121,13 +122,15 @@ class SemanticSimilarityEvaluator:
         self, context: EvaluationContext, passages: Sequence[Passage], embeddings: Sequence[Embedding]
     ) -> EvaluationScore:
         closest = _closest(passages, embeddings)
-        least = self._settings.threshold
-        clamped = max(0.0, closest.cosine)
-        score = clamped if least is None else float(reaches(clamped, least))
-        cut = [passage.place for passage, embedding in zip(passages, embeddings, strict=True) if embedding.is_cut]
+        score = max(0.0, closest.cosine)
         summary = f"cosine {closest.cosine:.4f} with {closest.reference.place}"
-        summary += "" if least is None else f" ({'at least' if score else 'less than'} {least:g})"
-        summary += f"; truncated to the model's limit: {', '.join(cut)}" if cut else ""
+        threshold = self._settings.threshold
+        if threshold is not None:
+            score = float(reaches(score, threshold))
+            summary += f" ({'at least' if score else 'less than'} {threshold:g})"
+        truncated = [passage.place for passage, embedding in zip(passages, embeddings, strict=True) if embedding.is_cut]
+        if truncated:
+            summary += f"; truncated to the model's limit: {', '.join(truncated)}"
         config = context.evaluator
         name = KIND if config is None else config.criterion or config.name
         criterion = criterion_named(name, context.criteria, scale="numeric")
@@ -150,7 +153,7 @@ def make_semantic_similarity(
 
 
 def _closest(passages: Sequence[Passage], embeddings: Sequence[Embedding]) -> Closest:
-    """Return the reference closest to the first passage; of several equally close ones the first."""
+    """Return the reference closest to the text, which is the first passage; on a tie, the first such reference."""
     for passage, embedding in zip(passages, embeddings, strict=True):
         if not any(embedding.vector):
             raise EvaluatorError(f"the vector of {passage.place!r} is all zeros", kind="unexpected_shape")
@@ -164,13 +167,17 @@ def _closest(passages: Sequence[Passage], embeddings: Sequence[Embedding]) -> Cl
 
 
 def _call(name: str, embeddings: Sequence[Embedding]) -> JudgeCall:
-    """Return the summed usage of the vectors; cached ones have none."""
+    """Return the call with the usage and cost of all embeddings; cached embeddings have neither.
+
+    The cost is None if the price of any embedding is unknown.
+    """
     costs = [embedding.cost_usd for embedding in embeddings if embedding.usage is not None]
+    known_costs = [cost for cost in costs if cost is not None]
     return JudgeCall(
         name,
         "embedding",
         reply="",
         usage=total_usage(embedding.usage for embedding in embeddings),
-        cost_usd=sum(cost for cost in costs if cost is not None) if costs and None not in costs else None,
+        cost_usd=sum(known_costs) if known_costs and len(known_costs) == len(costs) else None,
         cached=all(embedding.cached for embedding in embeddings),
     )

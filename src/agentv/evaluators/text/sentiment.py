@@ -104,15 +104,15 @@ class SentimentEvaluator:
 
     def _result(self, compound: float, category: Category, criterion: EvaluationCriteria) -> EvaluationResult:
         summary = f"{category} (compound {compound:.2f})"
-        expected, share = self._settings.expect, (compound + 1) / 2
+        expected = self._settings.expect
         if expected is not None:
-            met = expected == category
-            line = summary if met else f"{summary}, expected {expected}"
-            return result_of(float(met), criterion, kind=self.kind, reasoning=line)
+            is_met = expected == category
+            line = summary if is_met else f"{summary}, expected {expected}"
+            return result_of(float(is_met), criterion, kind=self.kind, reasoning=line)
         if self._settings.output == "category":
             return self._category_result(category, criterion, summary)
-        result = result_of(share, criterion, kind=self.kind, reasoning=summary)
-        if self._settings.output == "raw_score" and _takes_any_number(criterion):
+        result = result_of((compound + 1) / 2, criterion, kind=self.kind, reasoning=summary)
+        if self._settings.output == "raw_score" and _can_hold_compound(criterion):
             return replace(result, score=compound)
         return result
 
@@ -120,7 +120,7 @@ class SentimentEvaluator:
         """Return the category itself if the scale has labels, else its value: negative 0, neutral 0.5, positive 1."""
         if not criterion.labels and criterion.scale in NAMED_SCALES:
             return result_of(_CATEGORY_VALUES[category], criterion, kind=self.kind, reasoning=summary)
-        # The position among the labels gives the value later; a custom scale without labels has no value.
+        # A later step computes the value from the position among the labels; a custom scale without labels has none.
         return EvaluationResult(
             criterion_name=criterion.name,
             score=category,
@@ -131,11 +131,13 @@ class SentimentEvaluator:
         )
 
 
-def _takes_any_number(criterion: EvaluationCriteria) -> bool:
-    """Return True if a scale can hold a compound score unchanged: it has no bounds, or -1..1."""
-    if criterion.labels or criterion.scale != "numeric":
-        return not criterion.labels and criterion.scale not in NAMED_SCALES
-    return (criterion.min, criterion.max) in {(None, None), (-1.0, 1.0)}
+def _can_hold_compound(criterion: EvaluationCriteria) -> bool:
+    """Return True if a scale can hold a compound score unchanged: numeric without bounds or with -1..1, or custom."""
+    if criterion.labels:
+        return False
+    if criterion.scale == "numeric":
+        return (criterion.min, criterion.max) in {(None, None), (-1.0, 1.0)}
+    return criterion.scale not in NAMED_SCALES
 
 
 def make_sentiment(config: EvaluatorConfig, settings: SentimentSettings, _tools: EvaluatorTools) -> SentimentEvaluator:

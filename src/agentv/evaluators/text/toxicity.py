@@ -23,7 +23,7 @@ Match: TypeAlias = tuple[int, int, int]
 """The index of a pattern, and the start and end of its match."""
 
 FEW_TERMS = 100
-"""The number of terms up to which a search for each in turn is fast."""
+"""The number of terms up to which `_sequential_search` is fast."""
 
 
 class Term(Struct, frozen=True):
@@ -41,14 +41,15 @@ class TermIndex:
 
     def __init__(self, terms: Iterable[str], folding: Folding, *, whole_words: bool) -> None:
         self._whole_words = whole_words
+        # Terms that differ only by signs in place of letters have the same key, which is the pattern to search for.
         by_key: dict[str, dict[str, Term]] = {}
         for spelling in terms:
             folded = folding.of(spelling)
             by_key.setdefault(swap_key(folded), {}).setdefault(folded, Term(spelling.strip(), folded))
         self._terms = tuple(tuple(each.values()) for each in by_key.values())
-        search = _one_pass(tuple(by_key))
-        self.is_quick = search is not None or len(by_key) <= FEW_TERMS
-        self._search = search or _term_by_term(tuple(by_key))
+        automaton_search = _automaton_search(tuple(by_key))
+        self.is_quick = automaton_search is not None or len(by_key) <= FEW_TERMS
+        self._search = automaton_search or _sequential_search(tuple(by_key))
 
     def find(self, folded: str) -> Iterator[tuple[Term, int, int]]:
         """Yield each occurrence of a term in a folded text, with its start and end."""
@@ -68,8 +69,8 @@ class TermIndex:
         return is_edge_between(before, term.folded[0]) and is_edge_between(term.folded[-1], folded[end : end + 1])
 
 
-def _one_pass(patterns: Sequence[str]) -> Callable[[str], Iterable[Match]] | None:
-    """Return a search with an automaton; None without the package of the extra `text`."""
+def _automaton_search(patterns: Sequence[str]) -> Callable[[str], Iterable[Match]] | None:
+    """Return a search for all patterns in one pass over the text; None without the package of the extra `text`."""
     try:
         from ahocorasick_rs import AhoCorasick  # noqa: PLC0415 - part of an extra
     except ImportError:
@@ -79,7 +80,9 @@ def _one_pass(patterns: Sequence[str]) -> Callable[[str], Iterable[Match]] | Non
     return lambda text: automaton.find_matches_as_indexes(text, overlapping=True)
 
 
-def _term_by_term(patterns: Sequence[str]) -> Callable[[str], Iterable[Match]]:
+def _sequential_search(patterns: Sequence[str]) -> Callable[[str], Iterable[Match]]:
+    """Return a search with one pass over the text for each pattern."""
+
     def search(text: str) -> Iterator[Match]:
         for number, pattern in enumerate(patterns):
             at = text.find(pattern)
@@ -93,8 +96,10 @@ def _term_by_term(patterns: Sequence[str]) -> Callable[[str], Iterable[Match]]:
 KIND = "toxicity"
 CLEAN = "no toxic term"
 SHOWN_TERMS = 20
+"""The maximum number of terms that are reported."""
+
 SHOWN_PLACES = 5
-"""The maximum number of terms that are reported, and of places of each."""
+"""The maximum number of places that are reported of each term."""
 
 SUMMARY_TERMS = 5
 """The maximum number of terms in the summary."""
@@ -112,10 +117,10 @@ class ToxicitySettings(Struct, frozen=True, kw_only=True):
     ]
     case_sensitive: Annotated[bool, Meta(description="treat `Yes` and `yes` as different")] = False
     match_whole_word: Annotated[bool, Meta(description="match whole words only")] = True
-    fold: Annotated[bool, Meta(description="ignore accents")] = False
+    fold: Annotated[bool, Meta(description="ignore accents: `cafe` also finds `café`")] = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an empty list, or terms without a letter."""
+        """Raise ValueError for an empty list, an empty path, or a blank term."""
         if isinstance(self.toxic_terms, str):
             if not self.toxic_terms.strip():
                 raise ValueError("`toxic_terms` must name a file, or be a list of terms")

@@ -30,8 +30,8 @@ class SkillTriggerSettings(Struct, frozen=True, kw_only=True):
 class SkillTriggerEvaluator:
     """An evaluator that looks for a skill in the tool calls of an answer.
 
-    A skill counts as used after a call of the tool `skill` whose `skill` contains its name (`plugin:NAME`), a call of
-    `read` for a file below `skills/NAME/`, or a call whose output mentions such a path.
+    A skill counts as used if there is a call of the tool `skill` whose argument `skill` contains its name (as
+    `plugin:NAME` does), a call of `read` for a file below `skills/NAME/`, or a call whose output contains such a path.
     """
 
     kind = KIND
@@ -43,24 +43,29 @@ class SkillTriggerEvaluator:
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Score 1 if the skill was used exactly when it should be, else 0."""
-        skill, wanted = self._settings.skill, self._settings.should_trigger
+        skill = self._settings.skill
         calls = recorded_calls(context) or ()
-        found = next((use for use in (_use(call, skill) for call in calls) if use is not None), None)
-        line = found or (
-            f"the skill {skill!r} is in none of {len(calls)} tool calls" if calls else "no tool call recorded"
-        )
-        if (found is not None) is wanted:
+        use = next(filter(None, (_use(call, skill) for call in calls)), None)
+        if use is not None:
+            line = use
+        elif calls:
+            line = f"the skill {skill!r} is in none of {len(calls)} tool calls"
+        else:
+            line = "no tool call recorded"
+        is_triggered = use is not None
+        if is_triggered is self._settings.should_trigger:
             return EvaluationScore(1.0, hits=(line,))
         return EvaluationScore(0.0, misses=(line,))
 
 
 def _use(call: ToolCall, skill: str) -> str | None:
-    """Return a sentence on how a call uses a skill; None if it does not."""
-    tool, given = call.tool.lower(), call.input if isinstance(call.input, Mapping) else {}
+    """Describe how a call uses a skill; None if it does not."""
+    tool = call.tool.lower()
+    arguments = call.input if isinstance(call.input, Mapping) else {}
     path = f"skills/{skill}/"
-    if tool == "skill" and skill in str(given.get("skill") or ""):
+    if tool == "skill" and skill in str(arguments.get("skill") or ""):
         return f"the tool {call.tool} was called with the skill {skill!r}"
-    if tool == "read" and path in str(given.get("file_path") or given.get("path") or ""):
+    if tool == "read" and path in str(arguments.get("file_path") or arguments.get("path") or ""):
         return f"the tool {call.tool} read a file below {path}"
     output = call.output if isinstance(call.output, str) else compact_json(call.output)
     return f"the output of {call.tool} mentions {path}" if path in output else None

@@ -32,8 +32,8 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
     mode: Annotated[
         Mode | None,
         Meta(
-            description="any_order (counts only), in_order, exact, unordered, subset or superset; default: in_order "
-            "with `expected`, else any_order"
+            description="in_order, exact, unordered, subset, superset, or any_order (which only counts calls); "
+            "default: in_order if `expected` is given, else any_order"
         ),
     ] = None
     minimums: Annotated[Mapping[str, int], Meta(description="{tool: minimum number of calls}")] = field(
@@ -48,19 +48,22 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
         Scoring,
         Meta(
             description=(
-                "strict: 1.0 or 0.0; partial: the longest common sequence; matched: the share of the expected calls "
-                "that match (subset: of the actual ones)"
+                "the score of the comparison with `expected`: strict (1 if the calls fit, else 0), partial (the share "
+                "in common) or matched (the share of the expected calls that were made; in mode subset, of the made "
+                "calls that are expected)"
             )
         ),
     ] = "strict"
     without_messages: Annotated[WithoutMessages, Meta(description=WITHOUT_MESSAGES_HELP)] = "unknown"
     unknown_duration: Annotated[
         UnknownDuration,
-        Meta(description="a `max_duration_ms` of a call whose duration is not recorded: `error`, or `skip` it"),
+        Meta(
+            description="if the duration of a call with `max_duration_ms` is not recorded: `error`, or `skip` the limit"
+        ),
     ] = "error"
 
     def __post_init__(self) -> None:
-        """Choose the default mode; raise ValueError for settings that require nothing, or do not fit the mode."""
+        """Set the default mode. Raise ValueError for settings that require nothing, or do not fit the mode."""
         if self.mode is None:
             force_setattr(self, "mode", "in_order" if self.expected else "any_order")
         counts = [*self.minimums.values(), *self.maximums.values()]
@@ -74,7 +77,10 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
         if self.mode == "any_order" and not (counts or self.forbidden):
             raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`")
         if self.mode == "any_order" and self.score != "strict":
-            raise ValueError(f"`score: {self.score}` needs a mode that compares calls; any_order always scores a share")
+            raise ValueError(
+                f"`score: {self.score}` needs a mode that compares calls; the score in any_order is the share of the "
+                "limits that are met"
+            )
 
 
 class ToolTrajectoryKeywords(TypedDict, total=False):
@@ -129,12 +135,12 @@ class ToolTrajectoryEvaluator:
         `skip`.
         """
         compared = self._compare(context)
-        unknown = _unknown_durations(compared.unknown) if compared.unknown else None
-        if unknown is not None and self._unknown_duration == "error":
-            raise EvaluatorError(f"{unknown}; `unknown_duration: skip` ignores such limits")
+        unchecked = _unchecked_limits(compared.unknown) if compared.unknown else None
+        if unchecked is not None and self._unknown_duration == "error":
+            raise EvaluatorError(f"{unchecked}; `unknown_duration: skip` ignores such limits")
         return replace(
             _BLANK,
-            reasoning=unknown,
+            reasoning=unchecked,
             score=compared.score,
             hits=compared.hits,
             misses=compared.misses,
@@ -156,7 +162,7 @@ class ToolTrajectoryEvaluator:
 _BLANK = blank(EvaluationScore)
 
 
-def _unknown_durations(tools: Sequence[str]) -> str:
+def _unchecked_limits(tools: Sequence[str]) -> str:
     names = ", ".join(dict.fromkeys(tools))
     return f"the duration of {names} is not recorded, so `max_duration_ms` was not checked"
 

@@ -32,7 +32,7 @@ ValueCheck: TypeAlias = Callable[[JsonValue], str | None]
 ArgsSetting: TypeAlias = JsonObject | str | Callable[..., object]
 """A JSON Schema, the name of a function (`python:path.py:function`), or in Python the function itself."""
 
-_KEYWORDS = frozenset(
+_SCHEMA_KEYWORDS = frozenset(
     """$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary additionalProperties allOf anyOf
     const contains contentEncoding contentMediaType contentSchema default definitions dependentRequired
     dependentSchemas deprecated description else enum examples exclusiveMaximum exclusiveMinimum format if items
@@ -52,12 +52,12 @@ def check_args_setting(args: object) -> None:
 
 
 def check_value_schema(schema: JsonObject, *, name: str) -> None:
-    """Raise ValueError for an invalid schema, or an expected value in place of a schema."""
-    unknown = next((key for key in schema if key not in _KEYWORDS and not key.startswith("x-")), None)
+    """Raise ValueError for an invalid schema, or expected values in place of one; `name` is the setting's name."""
+    unknown = next((key for key in schema if key not in _SCHEMA_KEYWORDS and not key.startswith("x-")), None)
     if unknown is not None:
         raise ValueError(
-            f"`{name}` must be a JSON Schema, but {unknown!r} is not one of its keywords; to expect a value, write "
-            f"{{properties: {{{unknown}: {{const: …}}}}}}"
+            f"`{name}` must be a JSON Schema, but {unknown!r} is not one of its keywords; to require a value of "
+            f"{unknown!r}, write {{properties: {{{unknown}: {{const: …}}}}}}"
         )
     check_schema(schema, name=name)
 
@@ -75,18 +75,18 @@ def make_args_check(args: ArgsSetting, *, base_dir: str) -> ValueCheck:
 
 
 def make_value_check(schema: JsonObject) -> ValueCheck:
-    """Return a check of a value by a JSON Schema. A text that is JSON may match before or after parsing."""
-    problems = make_schema_check(schema)
+    """Return a check of a value by a JSON Schema. A text that contains JSON may match as text, or once parsed."""
+    violations_of = make_schema_check(schema)
 
     def check(value: JsonValue) -> str | None:
-        inner = _parsed(value)
+        parsed = _parsed(value)
         try:
-            found = list(first_problems(problems(plain_json(value))))
+            problems = list(first_problems(violations_of(plain_json(value))))
         except RecursionError as error:
             raise EvaluatorError("nested too deeply to compare with the schema") from error
-        if found and inner is not None:
-            found = list(first_problems(problems(inner)))
-        return "; ".join(found) or None
+        if problems and parsed is not None:
+            problems = list(first_problems(violations_of(parsed)))
+        return "; ".join(problems) or None
 
     return check
 
@@ -106,10 +106,10 @@ def _function_check(function: Callable[..., object]) -> ValueCheck:
     name = getattr(function, "__name__", type(function).__name__)
 
     def check(value: JsonValue) -> str | None:
-        inner = _parsed(value)
+        parsed = _parsed(value)
         try:
             # A copy, because the function may change its argument.
-            returned = function(copy.deepcopy(value if inner is None else inner))
+            returned = function(copy.deepcopy(value if parsed is None else parsed))
         except (Exception, SystemExit) as error:
             raise EvaluatorError(f"{name} raised {described(error)}") from error
         return _refusal(returned, name)
@@ -118,7 +118,10 @@ def _function_check(function: Callable[..., object]) -> ValueCheck:
 
 
 def _refusal(returned: object, name: str) -> str | None:
-    """Return why a function refused a value, or None; `returned` must be a bool or `{isValid, reason}`."""
+    """Return a function's reason for refusing a value; None if it accepted. `returned` is its raw return value.
+
+    Raises EvaluatorError unless that is a bool or a mapping `{isValid, reason}`.
+    """
     if inspect.iscoroutine(returned):
         returned.close()
         raise EvaluatorError(f"{name} is a coroutine function; a check must be a synchronous function")
@@ -155,7 +158,8 @@ class ToolRule(Struct, frozen=True, kw_only=True):
     ] = None
     result: Annotated[Mapping[str, JsonValue] | None, Meta(description="check of the result: a JSON Schema")] = None
     each: Annotated[
-        Literal["first", "any", "all"], Meta(description="which calls must pass `args` and `result`: first, any or all")
+        Literal["first", "any", "all"],
+        Meta(description="the calls that must pass `args` and `result`: first, any (at least one) or all"),
     ] = "first"
     sequence: Annotated[
         tuple[str, ...], Meta(description="tools that must be called in this order; others may come between")
@@ -204,7 +208,7 @@ class PreparedToolRule:
         self._sequence = Trajectory("in_order", tuple(ExpectedCall(tool) for tool in rule.sequence))
 
     def judge(self, calls: Sequence[ToolCall] | None) -> Finding:
-        """Apply the rule to the recorded calls, None if nothing is recorded. Raises EvaluatorError."""
+        """Apply the rule to the recorded calls; `calls` is None if the target records none. Raises EvaluatorError."""
         rule = self._rule
         if calls is None and (rule.sequence or rule.required or rule.min_calls or rule.max_calls is not None):
             return Finding(passed=False, misses=(NO_TRACE,))
@@ -215,22 +219,24 @@ class PreparedToolRule:
 
     def _check(self, calls: Sequence[ToolCall]) -> Finding:
         problems = tuple(self._count_problems(len(calls)))
-        if problems or not calls:
-            return Finding(not problems, hits=(f"{self._times(0)}, which is allowed",), misses=problems)
+        if problems:
+            return Finding(passed=False, misses=problems)
+        if not calls:
+            return Finding(passed=True, hits=(f"{self._times_called(0)}, which is allowed",))
         if not self._rule.has_check:
-            return Finding(passed=True, hits=(self._times(len(calls)),))
+            return Finding(passed=True, hits=(self._times_called(len(calls)),))
         return self._check_calls(calls)
 
     def _count_problems(self, count: int) -> Iterator[str]:
         rule = self._rule
         if rule.min_calls is not None and count < rule.min_calls:
-            yield f"{self._times(count)} (minimum: {rule.min_calls})"
+            yield f"{self._times_called(count)} (minimum: {rule.min_calls})"
         elif rule.required and count == 0:
-            yield f"{self._times(0)}, but is required"
+            yield f"{self._times_called(0)}, but is required"
         if rule.max_calls is not None and count > rule.max_calls:
-            yield f"{self._times(count)} (maximum: {rule.max_calls})"
+            yield f"{self._times_called(count)} (maximum: {rule.max_calls})"
 
-    def _times(self, count: int) -> str:
+    def _times_called(self, count: int) -> str:
         return f"{self._rule.tool or 'any tool'} called {count} time{'' if count == 1 else 's'}"
 
     def _check_calls(self, calls: Sequence[ToolCall]) -> Finding:
@@ -240,10 +246,10 @@ class PreparedToolRule:
         problems = [self._problem(call, number) for number, call in enumerate(checked_calls, start=1)]
         misses = tuple(problem for problem in problems if problem is not None)
         checked = "every call" if self._rule.each == "all" else "the first call"
-        return Finding(not misses, (f"{self._times(len(calls))}, {checked} as required",), misses)
+        return Finding(not misses, (f"{self._times_called(len(calls))}, {checked} as required",), misses)
 
     def _check_any(self, calls: Sequence[ToolCall]) -> Finding:
-        """Pass if any call passes. If none does, the error of the first call that cannot be checked is raised."""
+        """Pass if any call passes. If none does, raise the error of the first call that could not be checked."""
         problems: list[str] = []
         first_error: EvaluatorError | None = None
         for number, call in enumerate(calls, start=1):
@@ -253,7 +259,7 @@ class PreparedToolRule:
                 first_error = first_error or error
                 continue
             if problem is None:
-                return Finding(passed=True, hits=(f"{self._times(len(calls))}, call {number} as required",))
+                return Finding(passed=True, hits=(f"{self._times_called(len(calls))}, call {number} as required",))
             problems.append(problem)
         if first_error is not None:
             raise first_error
@@ -373,7 +379,10 @@ def _judged(
 
 
 def make_tool_usage(config: EvaluatorConfig, settings: ToolUsageSettings, _tools: EvaluatorTools) -> ToolUsageEvaluator:
-    """Return a `tool_usage` evaluator; rules without a criterion score the evaluator's, or the one with its name."""
+    """Return a `tool_usage` evaluator.
+
+    A rule without a criterion scores the evaluator's `criterion`; default: the criterion with the evaluator's name.
+    """
     return ToolUsageEvaluator(
         settings.rules,
         criterion=config.criterion or config.name,

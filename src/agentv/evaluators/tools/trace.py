@@ -51,15 +51,15 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
     exploration_tolerance: Annotated[float, Meta(description="how far from `exploration_ratio` the share may be")] = 0.2
     unknown: Annotated[
         Literal["error", "unmet"],
-        Meta(description="a bound on a number that the provider did not report is an `error`, or `unmet`"),
+        Meta(description="a bound on a number that the provider did not report counts as an `error`, or as `unmet`"),
     ] = "error"
     without_messages: Annotated[WithoutMessages, Meta(description=WITHOUT_MESSAGES_HELP)] = "unknown"
 
     @property
     def bounds(self) -> Mapping[str, Bound | None]:
         """The bounds by name."""
-        others = ("exploration_tolerance", "unknown", "without_messages")
-        return {name: value for name, value in structs.asdict(self).items() if name not in others}
+        no_bounds = ("exploration_tolerance", "unknown", "without_messages")
+        return {name: value for name, value in structs.asdict(self).items() if name not in no_bounds}
 
     def __post_init__(self) -> None:
         """Raise ValueError if there is no bound, or one that nothing can meet."""
@@ -102,7 +102,11 @@ class TraceEvaluator:
         self._needs_calls = any(bound is not None for bound in on_calls)
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Check all bounds. A bound on an unknown duration, cost or token count is an error, or unmet if so set."""
+        """Check all bounds.
+
+        A bound on a duration, cost or token count that is not known makes the score an error; with `unknown: unmet` the
+        bound is not met.
+        """
         if self._settings.without_messages == "no_calls" and _has_no_messages(context):
             context = replace(context, output_messages=(Message("assistant", context.candidate),))
         checks = list(self._checks(context))
@@ -127,9 +131,11 @@ class TraceEvaluator:
         usage = context.usage
         tokens = None if usage is None else usage.total or usage.input + usage.output
         yield from _measured(bounds.max_tokens, tokens, "{:d} tokens", "the number of tokens of the answer")
-        read, written = (None, None) if usage is None else (usage.input, usage.output)
-        yield from _measured(bounds.max_input_tokens, read, "{:d} input tokens", "the number of input tokens")
-        yield from _measured(bounds.max_output_tokens, written, "{:d} output tokens", "the number of output tokens")
+        input_tokens, output_tokens = (None, None) if usage is None else (usage.input, usage.output)
+        yield from _measured(bounds.max_input_tokens, input_tokens, "{:d} input tokens", "the number of input tokens")
+        yield from _measured(
+            bounds.max_output_tokens, output_tokens, "{:d} output tokens", "the number of output tokens"
+        )
         if bounds.exploration_ratio is not None:
             yield _explored(bounds.exploration_ratio, bounds.exploration_tolerance, calls)
 
@@ -139,20 +145,20 @@ def _has_no_messages(context: EvaluationContext) -> bool:
     return all(each is None for each in recorded)
 
 
-def _counted(bound: int | None, count: Callable[[], int | None], what: str) -> Iterator[_BoundCheck]:
+def _counted(bound: int | None, count: Callable[[], int | None], unit: str) -> Iterator[_BoundCheck]:
     if bound is None:
         return
     found = count()
     if found is None:
-        yield _BoundCheck(f"{NO_TRACE} ({what}s)")
+        yield _BoundCheck(f"{NO_TRACE} ({unit}s)")
         return
-    yield _BoundCheck(f"{found} {what}{'' if found == 1 else 's'} (maximum: {bound})", met=found <= bound)
+    yield _BoundCheck(f"{found} {unit}{'' if found == 1 else 's'} (maximum: {bound})", met=found <= bound)
 
 
-def _repeated(bound: int, most: tuple[str, int] | None) -> _BoundCheck:
-    if most is None:
+def _repeated(bound: int, most_repeated: tuple[str, int] | None) -> _BoundCheck:
+    if most_repeated is None:
         return _BoundCheck(f"{NO_TRACE} (repeated calls)")
-    call, count = most
+    call, count = most_repeated
     if count <= bound:
         return _BoundCheck(f"no call made more than {bound} time{'' if bound == 1 else 's'}", met=True)
     return _BoundCheck(f"{call} called {count} times (maximum: {bound})")
@@ -172,13 +178,14 @@ def _explored(target: float, tolerance: float, calls: Calls) -> _BoundCheck:
     return _BoundCheck(line, met=abs(share - target) <= tolerance + TOLERANCE)
 
 
-def _measured(bound: Bound | None, found: Bound | None, form: str, what: str) -> Iterator[_BoundCheck]:
+def _measured(bound: Bound | None, found: Bound | None, template: str, measure: str) -> Iterator[_BoundCheck]:
+    """Yield the check of a bound, if there is one; `template` formats a number with its unit."""
     if bound is None:
         return
     if found is None:
-        yield _BoundCheck(f"{what} is not known", unknown=True)
+        yield _BoundCheck(f"{measure} is not known", unknown=True)
         return
-    yield _BoundCheck(f"{form.format(found)} (maximum: {form.format(bound)})", met=found <= bound)
+    yield _BoundCheck(f"{template.format(found)} (maximum: {template.format(bound)})", met=found <= bound)
 
 
 def make_trace(_config: EvaluatorConfig, settings: TraceSettings, _tools: EvaluatorTools) -> TraceEvaluator:
