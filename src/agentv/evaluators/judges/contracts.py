@@ -17,13 +17,16 @@ if TYPE_CHECKING:  # importing child processes takes 10 ms, and settings are rea
 Contract: TypeAlias = Literal["agentv", "agentv-2", "agentv-3", "agentv-4"]
 """The keys of the JSON that a code judge reads and prints.
 
-`agentv` is our own contract; the others add keys of the program AgentV. `agentv-2` adds `trace_summary`. `agentv-3`
-(AgentV 2.9 to 4.41) and `agentv-4` (AgentV 4.42) add more keys to the input, and the script may print `assertions`, or
-plain text and end with an exit code. The input `output` is a list of messages in `agentv-3`, the answer's text in
-`agentv-4`.
+`agentv` is our own contract; the others add keys of the program AgentV. `agentv-2` (AgentV 2.0 to 2.6) adds
+`trace_summary`. `agentv-3` (2.9 to 4.41) and `agentv-4` (4.42) add more keys to the input, and let the script print
+`assertions`, or plain text and an exit code. The input `output` is a list of messages in `agentv-3`, the answer's text
+in `agentv-4`.
 """
 
-CONTRACT_HELP = "the keys of the script's input and output: `agentv`, or with those of that version of AgentV"
+CONTRACT_HELP = (
+    "the keys of the script's input and output: `agentv` (our own), or also those of AgentV 2.0 to 2.6 (`agentv-2`), "
+    "2.9 to 4.41 (`agentv-3`) or 4.42 (`agentv-4`)"
+)
 _WITH_ASSERTIONS = ("agentv-3", "agentv-4")
 
 
