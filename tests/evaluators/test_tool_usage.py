@@ -43,7 +43,7 @@ def result(**rule: Any) -> EvaluationResult:
     [
         ({"tool": "refund", "required": True}, True, "refund called 1 time"),
         ({"tool": "re*", "required": True}, True, "re* called 1 time"),
-        ({"tool": "cancel", "required": True}, False, "cancel called 0 times, but is required"),
+        ({"tool": "cancel", "required": True}, False, "cancel called 0 times, but it is required"),
         ({"tool": "cancel", "required": False}, True, "cancel called 0 times, which is allowed"),
         ({"tool": "cancel", "args": ID}, True, "cancel called 0 times, which is allowed"),
         ({"tool": "cancel", "min_calls": 1}, False, "cancel called 0 times (minimum: 1)"),

@@ -39,8 +39,8 @@ class Judged(Protocol):
     def context(self) -> EvaluationContext:
         """The answer with everything known about it."""
 
-    def shown(self) -> Iterable[str]:
-        """Return the texts that may contain a JSON object which is not the judge's own verdict."""
+    def quotable_texts(self) -> Iterable[str]:
+        """Return the texts that a reply may quote; a JSON object in them is not the judge's verdict."""
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
         """Return a function from a variable's name to its value, fenced if it is evidence."""
@@ -87,22 +87,22 @@ class PromptPair(Struct, frozen=True):
 
 
 class JudgeOptions(Struct, frozen=True):
-    """Options of judge calls: `template` is the user prompt, `custom` is True if the user wrote it.
+    """Options of judge calls: `template` is the user prompt, `is_custom` is True if the user wrote it.
 
     `unsigned="accept"`, here or in the judge's target, accepts a verdict without the nonce of its call. `nonce` returns
     a new random text for each call, `timer` the time in seconds. `variables` are further values for a custom template.
-    `literal` is True if the template is sent as it is, without filling in variables.
+    `is_literal` is True if the template is sent as it is, without filling in variables.
     """
 
     template: str
-    custom: bool
+    is_custom: bool
     nonce: Callable[[], str]
     timer: Callable[[], float]
     model: str | None = None
     temperature: float | None = None
     max_output_tokens: int | None = None
     unsigned: Unsigned = "error"
-    literal: bool = False
+    is_literal: bool = False
     variables: Mapping[str, JsonValue] = {}
 
 
@@ -185,7 +185,7 @@ def _reply_rules(
     accepts = "accept" in (options.unsigned, getattr(getattr(provider, "target", None), "unsigned", "error"))
     # A provider object given from Python counts as code, unless its class has `is_code = False`.
     is_code = bool(getattr(provider, "is_code", True))
-    return ReplyRules(nonce, judged.shown(), is_code=is_code, accepts_unsigned=accepts)
+    return ReplyRules(nonce, judged.quotable_texts(), is_code=is_code, accepts_unsigned=accepts)
 
 
 async def run_concurrently(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
@@ -221,10 +221,10 @@ def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOption
     """Fill the prompts of one call. A custom user prompt replaces the instructions, but never the reply contract."""
     nonce = options.nonce()
     text = options.template
-    if not options.literal:
+    if not options.is_literal:
         text = fill(text, judged.fenced(nonce), options.variables)
     user = text + mode.section + note
-    opening = judged.context.system_prompt or ("" if options.custom else mode.instructions)
+    opening = judged.context.system_prompt or ("" if options.is_custom else mode.instructions)
     system = f"{opening}\n\n{mode.contract(nonce)}" if opening else mode.contract(nonce)
     return PromptPair(user=user, system=system, nonce=nonce)
 

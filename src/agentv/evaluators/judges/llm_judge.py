@@ -486,17 +486,17 @@ class LlmJudgeEvaluator:
         self.options = given
         self._items = make_items(given.rubrics)
         self._expected_outcome = _outcome_in_prompt(given)
-        custom = bool(given.prompt and given.prompt.strip()) and self._expected_outcome is None
+        is_custom = bool(given.prompt and given.prompt.strip()) and self._expected_outcome is None
         self._call_options = JudgeOptions(
-            template=_custom_template(given) if custom else USER_TEMPLATE,
-            custom=custom,
+            template=_custom_template(given) if is_custom else USER_TEMPLATE,
+            is_custom=is_custom,
             nonce=given.nonce,
             timer=given.timer,
             model=given.model,
             temperature=given.temperature,
             max_output_tokens=given.max_output_tokens,
             unsigned=given.unsigned,
-            variables=given.vars if custom else {},
+            variables=given.vars if is_custom else {},
         )
 
     def configured(
@@ -583,7 +583,9 @@ class LlmJudgeEvaluator:
         role: JudgeRole = "member" if len(providers) > 1 else "sample"
         options = self._options_for(judged, opening)
         if self.options.prompt_script is not None:
-            options = replace(options, template=await self._scripted_prompt(judged.context), custom=True, literal=True)
+            options = replace(
+                options, template=await self._scripted_prompt(judged.context), is_custom=True, is_literal=True
+            )
         pending = [
             call_judge(provider, mode, judged, options, role=role)
             for provider in providers
@@ -603,7 +605,7 @@ class LlmJudgeEvaluator:
 
     def _options_for(self, judged: JudgedText, opening: str) -> JudgeOptions:
         """Return the options for this answer: the default prompt has a section for each value that is not empty."""
-        if self._call_options.custom:
+        if self._call_options.is_custom:
             return self._call_options
         if self.options.ready_made is not None:
             shown = (name for name in self.options.ready_made.sections if judged.value(name))
@@ -617,7 +619,7 @@ class LlmJudgeEvaluator:
         return self._options_with(opening + user_template(tuple(sections)))
 
     def _options_with(self, template: str) -> JudgeOptions:
-        """Return the options with a default prompt, reused if it is that of the last call, as most cases share it."""
+        """Return the options with a default prompt. The last options are reused if their prompt is the same."""
         if self._call_options.template != template:
             self._call_options = replace(self._call_options, template=template)
         return self._call_options

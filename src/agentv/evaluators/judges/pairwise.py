@@ -95,11 +95,11 @@ class PairText(Struct, frozen=True):
         """The candidate's context."""
         return self.judged.context
 
-    def shown(self) -> Iterator[str]:
-        """Yield the texts that may contain a JSON object which is not the judge's own verdict."""
+    def quotable_texts(self) -> Iterator[str]:
+        """Yield the texts that a reply may quote; a JSON object in them is not the judge's verdict."""
         yield self.answer_a
         yield self.answer_b
-        yield from self.judged.shown()
+        yield from self.judged.quotable_texts()
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
         """Return a function from a variable's name to its value; None if it would reveal which answer is whose."""
@@ -253,20 +253,20 @@ class PairwiseEvaluator:
         self._other = other or self._text_to_compare
         self._against = against
         self._judges = tuple(judges)
-        custom = given.prompt is not None and bool(given.prompt.strip())
+        is_custom = given.prompt is not None and bool(given.prompt.strip())
         template = ""
-        if given.prompt is not None and custom:
+        if given.prompt is not None and is_custom:
             template = usable_prompt(given.prompt, self._config.base_dir, given.template_problems)
         self._call_options = JudgeOptions(
             template=template,
-            custom=custom,
+            is_custom=is_custom,
             nonce=nonce,
             timer=timer,
             model=given.model,
             temperature=given.temperature,
             max_output_tokens=given.max_output_tokens,
             unsigned=given.unsigned,
-            variables=given.vars if custom else {},
+            variables=given.vars if is_custom else {},
         )
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
@@ -303,7 +303,7 @@ class PairwiseEvaluator:
         return await run_concurrently(calls)
 
     def _options_for(self, judged: JudgedText) -> JudgeOptions:
-        if self._call_options.custom:
+        if self._call_options.is_custom:
             return self._call_options
         criterion = judged.basis.criterion
         opening = "" if criterion is None else criterion_section(criterion)

@@ -309,10 +309,8 @@ def custom_prompts(
 
 
 OutcomeNeed: TypeAlias = Literal["always", "alone", "never"]
-"""The cases that must have an expected outcome: all, or none.
-
-`alone`: those in which the judge has nothing else to go by, neither a reference answer nor a criterion.
-"""
+"""The cases that must have an expected outcome: all (`always`), none (`never`), or those in which the judge has nothing
+else to go by, neither a reference answer nor a criterion (`alone`)."""
 
 
 def compares_outcome(prompts: Iterable[CustomPrompt], *, otherwise: OutcomeNeed) -> OutcomeNeed:
@@ -395,8 +393,8 @@ class JudgedText(Struct, frozen=True):
         is_cut = config is not None and (config.per_turn or config.window is not None)
         return is_cut and self.source != "conversation" and len(self.context.message_history) > 1
 
-    def shown(self) -> Iterator[str]:
-        """Yield the texts that may contain a JSON object which is not the judge's own verdict."""
+    def quotable_texts(self) -> Iterator[str]:
+        """Yield the texts that a reply may quote; a JSON object in them is not the judge's verdict."""
         for name in (
             "candidate_answer",
             "question",

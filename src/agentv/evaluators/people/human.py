@@ -56,7 +56,7 @@ class HumanSettings(Struct, frozen=True, kw_only=True):
 
 
 class _LabelFile(Struct, frozen=True):
-    """A parsed file: its feedback by case, and its problems."""
+    """A parsed file: its labels by the id of their case or session, and its problems."""
 
     by_case: Mapping[str, tuple[Feedback, ...]]
     problems: tuple[Problem, ...]

@@ -159,9 +159,9 @@ def _compare(field: ExpectedField, given: JsonValue | _Missing, expected: JsonVa
     if isinstance(given, _Missing):
         weight = field.weight if field.required else 0.0
         return _FieldScore(f"{field.path}: missing", met=not field.required, weight=weight)
-    fault = _difference(field, given, expected)
-    line = field.path if fault is None else f"{field.path}: {fault}"
-    return _FieldScore(line, met=fault is None, weight=field.weight)
+    difference = _difference(field, given, expected)
+    line = field.path if difference is None else f"{field.path}: {difference}"
+    return _FieldScore(line, met=difference is None, weight=field.weight)
 
 
 def _difference(field: ExpectedField, given: JsonValue, expected: JsonValue) -> str | None:

@@ -166,12 +166,12 @@ class ToolRule(Struct, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a rule that requires nothing, or contradicts itself."""
+        """Raise ValueError for a rule that checks nothing, or contradicts itself."""
         if self.sequence:
             self._check_sequence()
         elif not (self.tool or self.has_check):
             raise ValueError("a rule needs `tool`, `args`, `result` or `sequence`; without them it checks nothing")
-        if self.min_calls is not None or self.max_calls is not None:
+        if self.has_count:
             check_range(self.min_calls, self.max_calls, "tool_usage", ("min_calls", "max_calls"))
         if self.required and self.max_calls == 0:
             raise ValueError("`required` and `max_calls: 0` contradict each other")
@@ -180,9 +180,13 @@ class ToolRule(Struct, frozen=True, kw_only=True):
             check_value_schema(self.result, name="result")
 
     def _check_sequence(self) -> None:
-        counted = self.min_calls is not None or self.max_calls is not None
-        if self.tool or self.has_check or self.required or counted:
+        if self.tool or self.has_check or self.required or self.has_count:
             raise ValueError("`sequence` cannot be combined with keys about one tool; use a separate rule for them")
+
+    @property
+    def has_count(self) -> bool:
+        """True if the rule limits the number of calls."""
+        return self.min_calls is not None or self.max_calls is not None
 
     @property
     def has_check(self) -> bool:
@@ -192,12 +196,11 @@ class ToolRule(Struct, frozen=True, kw_only=True):
     @property
     def requires_nothing(self) -> bool:
         """True if every answer passes the rule."""
-        counted = self.min_calls is not None or self.max_calls is not None
-        return not (self.required or counted or self.has_check or self.sequence)
+        return not (self.required or self.has_count or self.has_check or self.sequence)
 
 
 class PreparedToolRule:
-    """A rule with its checks prepared. A function that it names is loaded from `base_dir`."""
+    """A rule with its checks prepared. A function that the rule names is loaded from `base_dir`."""
 
     def __init__(self, rule: ToolRule, *, base_dir: str) -> None:
         self._rule = rule
@@ -232,7 +235,7 @@ class PreparedToolRule:
         if rule.min_calls is not None and count < rule.min_calls:
             yield f"{self._times_called(count)} (minimum: {rule.min_calls})"
         elif rule.required and count == 0:
-            yield f"{self._times_called(0)}, but is required"
+            yield f"{self._times_called(0)}, but it is required"
         if rule.max_calls is not None and count > rule.max_calls:
             yield f"{self._times_called(count)} (maximum: {rule.max_calls})"
 
@@ -245,8 +248,10 @@ class PreparedToolRule:
         checked_calls = calls if self._rule.each == "all" else calls[:1]
         problems = [self._problem(call, number) for number, call in enumerate(checked_calls, start=1)]
         misses = tuple(problem for problem in problems if problem is not None)
+        if misses:
+            return Finding(passed=False, misses=misses)
         checked = "every call" if self._rule.each == "all" else "the first call"
-        return Finding(not misses, (f"{self._times_called(len(calls))}, {checked} as required",), misses)
+        return Finding(passed=True, hits=(f"{self._times_called(len(calls))}, {checked} as required",))
 
     def _check_any(self, calls: Sequence[ToolCall]) -> Finding:
         """Pass if any call passes. If none does, raise the error of the first call that could not be checked."""
