@@ -324,36 +324,40 @@ class PairwiseEvaluator:
             if each.failure is not None:
                 return failed_judgement(each.failure, each.unread)
         replies = [each.opinion for each in outcomes if each.opinion is not None]
-        orders = [BothOrders(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
+        comparisons = [BothOrders(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
         name = self._config.criterion or self._config.name
         criterion = criterion_named(name, context.criteria, scale="numeric")
-        return comparison_score(orders, criterion, against=self._against, vote=self._settings.vote)
+        return comparison_score(comparisons, criterion, against=self._against, vote=self._settings.vote)
 
 
 def comparison_score(
-    orders: Sequence[BothOrders], criterion: EvaluationCriteria, *, against: str, vote: Vote = "mean"
+    comparisons: Sequence[BothOrders], criterion: EvaluationCriteria, *, against: str, vote: Vote = "mean"
 ) -> EvaluationScore:
     """Return the score of the candidate, with the verdicts in both orders; `against` is the other answer's name."""
-    value = pair_score(orders, vote)
-    nearest = min(orders, key=lambda each: abs(each.value - value))
+    value = pair_score(comparisons, vote)
+    nearest = min(comparisons, key=lambda each: abs(each.value - value))
     stated = nearest.first.reasoning
     reasoning = None if stated is None else f"{stated} (A is the candidate)"
     line = f"{_outcome_words(value)} {against}" + (f": {reasoning}" if reasoning else "")
-    biased_count = sum(each.is_biased for each in orders)
-    bias_note = f"position-biased: {biased_count} of {len(orders)} verdicts changed with the order of the answers"
+    hits, misses = ([line], []) if value > TIE else ([], [line])
+    biased_count = sum(each.is_biased for each in comparisons)
+    if biased_count:
+        changed = f"{biased_count} of {len(comparisons)} verdicts changed with the order of the answers"
+        misses.append(f"position-biased: {changed}")
+    is_unverified = any(each.first.unverified or each.swapped.unverified for each in comparisons)
     metadata: dict[str, JsonValue] = {
         "against": against,
-        "verdicts": [[each.first.better, each.swapped.better] for each in orders],
+        "verdicts": [[each.first.better, each.swapped.better] for each in comparisons],
         "position_biased": biased_count > 0,
     }
-    if len(orders) > 1:
-        metadata["spread"] = spread([each.value for each in orders])
+    if len(comparisons) > 1:
+        metadata["spread"] = spread([each.value for each in comparisons])
     return EvaluationScore(
         score=value,
-        hits=(line,) if value > TIE else (),
-        misses=(*((line,) if value <= TIE else ()), *((bias_note,) if biased_count else ())),
+        hits=tuple(hits),
+        misses=tuple(misses),
         reasoning=reasoning,
-        status="unverified" if any(each.first.unverified or each.swapped.unverified for each in orders) else "scored",
+        status="unverified" if is_unverified else "scored",
         results=(result_of(value, criterion, kind=KIND, reasoning=reasoning, metadata=metadata),),
     )
 

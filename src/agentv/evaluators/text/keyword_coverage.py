@@ -36,7 +36,8 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
     keywords_source: Annotated[
         str,
         Meta(
-            description="source of the keywords: config (expected_keywords), ground_truth or context.PATH",
+            description="where the keywords are: `config` (in `expected_keywords`), or a path such as ground_truth or "
+            "context.PATH",
             extra={"aliases": ("keywords_source_field",), "spellings": {"groundTruth": "ground_truth"}},
         ),
     ] = _CONFIG
@@ -136,8 +137,10 @@ class KeywordCoverageEvaluator:
 
     def _keywords(self, written: tuple[str, ...]) -> tuple[_Keyword, ...]:
         """Return each keyword once, in its first spelling, without blank ones."""
-        by_form = {_normalized(self._form, word): word.strip() for word in reversed(written)}
-        return tuple(_Keyword(word, form) for form, word in reversed(by_form.items()) if form.strip())
+        by_form: dict[str, str] = {}
+        for word in written:
+            by_form.setdefault(_normalized(self._form, word), word.strip())
+        return tuple(_Keyword(word, form) for form, word in by_form.items() if form.strip())
 
 
 def make_keyword_coverage(
