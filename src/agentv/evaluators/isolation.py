@@ -73,6 +73,7 @@ class DueEvaluator(Struct):
 
 
 def _made(due: DueEvaluator) -> Evaluator:
+    """Make an evaluator, and store it in `due.live` if it is reusable. Raises EvaluatorError for any other object."""
     evaluator = due.make()
     if not is_evaluator(evaluator):
         raise EvaluatorError(f"{type(evaluator).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`")
@@ -84,10 +85,10 @@ def _made(due: DueEvaluator) -> Evaluator:
 async def isolated_score(due: DueEvaluator, context: EvaluationContext) -> EvaluationScore:
     """Make an evaluator, call it, and return its output as a valid score. Raises nothing but cancellation.
 
-    An evaluator whose attribute `inline` is True is called in the event loop. With `timeout_per_member` (a composite),
-    the deadline applies to each member instead of to the composite. A `reusable` evaluator scores many answers; it gets
-    `context` itself, not a copy with its config. With `per_turn` in the config, each turn of the conversation is scored
-    within a deadline of its own.
+    These attributes of an evaluator count: `inline` evaluators are called in the event loop, not in a thread;
+    `reusable` evaluators score many answers, and get `context` itself, not a copy with their config; with
+    `timeout_per_member` (a composite), the deadline applies to each member instead of to the composite. With `per_turn`
+    in the config, each turn of the conversation is scored within a deadline of its own.
     """
     config, timeout_s = due.config, due.timeout_s
     try:
