@@ -82,7 +82,7 @@ class Spec(Struct, frozen=True):
     run_store: Reference | None = None
     """Stores only: `run_store(url)` makes the store of runs behind a StoreUrl, whose scheme is one of its names."""
     quota: Reference | None = None
-    """Stores only: `quota(url)` makes the QuotaLease behind a StoreUrl. Its `check()` raises StorageError when the
+    """Stores only: `quota(url)` makes the QuotaService behind a StoreUrl. Its `check()` raises StorageError when the
     quota cannot be used."""
     password_variable: str | None = None
     """Stores only: the environment variable that may hold the password of a URL without one."""

@@ -12,8 +12,8 @@ import pytest
 from tests.support.cluster import QUICK, Calls, ProcessMachines, ProcessNode, plan_of, run_on, stored_rows
 from tests.support.fake_server import serving_fake
 
-from agentv.engine.cluster.driver import MOST_LOSSES, Node
-from agentv.engine.cluster.lines import MOST_LINES, Lines, NotStored, QuotaLoss, StoredLine, encode_lines
+from agentv.engine.cluster.driver import MAX_LOSSES, Node
+from agentv.engine.cluster.lines import MAX_LINES, Lines, NotStored, QuotaLoss, StoredLine, encode_lines
 from agentv.engine.cluster.node import Outbox
 from agentv.engine.cluster.tasks import TaskReader, decode_tasks, encode_tasks, to_data
 from agentv.engine.running.recorder import StopSignal
@@ -107,7 +107,7 @@ def test_a_long_case_is_stored_by_nodes_as_on_this_machine(folder: Path, tmp_pat
 
 def test_messages_of_long_rows_hold_fewer_of_them() -> None:
     outbox = Outbox()
-    lines = [StoredLine("result", ResultKey("s", str(number), "t"), b"x" * 5_000) for number in range(MOST_LINES)]
+    lines = [StoredLine("result", ResultKey("s", str(number), "t"), b"x" * 5_000) for number in range(MAX_LINES)]
     for line in lines:
         outbox.put(line)
     messages = []
@@ -131,10 +131,10 @@ def test_cases_with_the_same_evaluators_share_them_on_a_node(folder: Path) -> No
 @pytest.mark.parametrize("file", ["answer", "result"])
 def test_a_message_holds_the_answers_or_the_results_of_fifty_rows(file: Literal["answer", "result"]) -> None:
     outbox = Outbox()
-    for number in range(2 * MOST_LINES + 1):
+    for number in range(2 * MAX_LINES + 1):
         outbox.put(StoredLine(file, ResultKey("s", str(number), "t"), b"x"))
     sizes = [len(asyncio.run(outbox.take(0))) for _ in range(4)]
-    assert sizes == [MOST_LINES, MOST_LINES, 1, 0]
+    assert sizes == [MAX_LINES, MAX_LINES, 1, 0]
 
 
 def test_the_rows_are_spread_over_the_nodes(folder: Path) -> None:
@@ -181,7 +181,7 @@ def test_an_answer_that_arrived_before_its_node_was_lost_is_not_paid_for_again(f
 
 def test_a_row_that_ends_every_node_is_an_error(folder: Path) -> None:
     write_cases(folder, ["case-0"])
-    machines = ProcessMachines(MOST_LOSSES + 1)
+    machines = ProcessMachines(MAX_LOSSES + 1)
     begun = Calls(RowBegun, lambda _event: None)
 
     async def run() -> list[str | None]:
@@ -196,7 +196,7 @@ def test_a_row_that_ends_every_node_is_an_error(folder: Path) -> None:
 
     (message,) = asyncio.run(run())
     assert message is not None
-    assert f"{MOST_LOSSES} nodes were lost while they ran this case" in message
+    assert f"{MAX_LOSSES} nodes were lost while they ran this case" in message
 
 
 def test_a_run_without_a_node_fails_and_says_so(folder: Path) -> None:

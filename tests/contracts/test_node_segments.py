@@ -15,7 +15,7 @@ from tests.support.stored import at_noon, make_answer, make_result
 
 from agentv.engine.cluster.driver import LeasedRow, Node, NodeLostError, NodeSession
 from agentv.engine.cluster.lines import EndedRow, Line, Lines, SegmentLine, StoredLine, decode_lines, encode_lines
-from agentv.engine.cluster.node_segments import MOST_UNLISTED, NodeSegments, SpoolRules
+from agentv.engine.cluster.node_segments import MAX_UNLISTED, NodeSegments, SpoolRules
 from agentv.engine.running.recorder import StopSignal
 from agentv.storage.files.run_file import whole_lines
 from agentv.storage.records.decode import RESULTS
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 class OneByOne(ProcessNode):
     """A node that stores its rows often."""
 
-    rules = SpoolRules(least_s=0.01, share=0.0, retry_s=0.02)
+    rules = SpoolRules(min_wait_s=0.01, wait_share=0.0, retry_s=0.02)
 
 
 def on_nodes(folder: Path, machines: ProcessMachines, **options: object) -> RunReport:
@@ -110,9 +110,9 @@ def test_the_lines_of_a_node_do_not_pass_through_the_driver(folder: Path) -> Non
 
     check_whole(on_nodes(folder, ProcessMachines(1, node=Watched)))
     assert {line.file for line in sent if isinstance(line, StoredLine)} == {"case"}
-    slim = [row for line in sent if isinstance(line, SegmentLine) for row in line.rows]
-    assert len(slim) == len(NAMES)
-    assert not any(b"A CASE-" in row for row in slim)
+    rows = [row for line in sent if isinstance(line, SegmentLine) for row in line.rows]
+    assert len(rows) == len(NAMES)
+    assert not any(b"A CASE-" in row for row in rows)
 
 
 def losing(at: str) -> type[ProcessNode]:
@@ -300,7 +300,7 @@ def test_a_result_follows_its_answer_to_the_driver(folder: Path) -> None:
         await has_sent.wait()
         place.unlink()
         result = make_result(slot=row, answer_ref=AnswerRef(seq))
-        segments.result(row, result, encode(result), is_direct=False, is_urgent=False)
+        segments.result(row, result, encode(result), is_stored_by_driver=False, is_urgent=False)
         async with asyncio.timeout(5):
             await segments.finish()
 
@@ -328,15 +328,15 @@ def test_a_node_with_too_many_unlisted_rows_gets_no_more(folder: Path) -> None:
     plan = plan_of(folder)
     task = next(plan.tasks(plan.targets[0]))
     node = NodeSession(ProcessNode.__new__(ProcessNode))
-    assert node.room(task.target, most=2) == 2
+    assert node.room(task.target, workers=2) == 2
 
     async def fill() -> None:
         row = LeasedRow(task, asyncio.get_running_loop().create_future())
-        keys = (ResultKey("s", str(number), "upper") for number in range(MOST_UNLISTED - 1))
+        keys = (ResultKey("s", str(number), "upper") for number in range(MAX_UNLISTED - 1))
         node.unlisted.update(dict.fromkeys(keys, row))
 
     asyncio.run(fill())
-    assert node.room(task.target, most=2) == 1
+    assert node.room(task.target, workers=2) == 1
 
 
 def test_deleting_a_run_deletes_segments_that_a_lost_node_uploaded(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.contracts.test_backends import files_of
 from tests.support.cluster import ProcessMachines, ProcessNode, plan_of, run_on, stored_rows
 
-from agentv.engine.cluster.packing import MOST_BYTES, check_packable, is_packed, pack, unpack
+from agentv.engine.cluster.packing import MAX_BYTES, check_packable, is_packed, pack, unpack
 from agentv.types.errors import ConfigError
 
 ADDRESS = "10.0.0.1:6379"
@@ -151,7 +151,7 @@ def test_a_kept_workspace_stays_on_its_node_and_the_row_names_both(folder: Path,
 
 def test_a_project_that_is_too_large_is_refused_with_what_to_do(folder: Path) -> None:
     with (folder / "large.bin").open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
+        file.truncate(MAX_BYTES + 1)
     plan = plan_of(folder, backend="ray", ray_address=ADDRESS)
     with pytest.raises(ConfigError, match=r"has 200 MB, and at most 200 MB are sent.*--shared-path DIR"):
         check_packable(plan)

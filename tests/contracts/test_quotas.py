@@ -20,14 +20,14 @@ from agentv.execution.quotas import InProcessQuota
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.quotas import PostgresQuota
 from agentv.templating.store_url import StoreUrl, parse_store_url
-from agentv.types.protocols import LEASE_S, Amounts, LeaseUse, QuotaGrant, QuotaLease, QuotaLimits, QuotaRequest
+from agentv.types.protocols import LEASE_S, Amounts, LeaseUse, QuotaGrant, QuotaLimits, QuotaRequest, QuotaService
 
 
 @dataclass
 class Stage:
     """A holder of leases and its clock, which `set_clock` moves where the holder has a clock of its own."""
 
-    quota: QuotaLease
+    quota: QuotaService
     now: float = 0.0
     set_clock: Callable[[float], None] = lambda _now: None
 

@@ -13,7 +13,7 @@ import pytest
 from tests.contracts.test_packed_projects import ADDRESS, rows_of
 from tests.support.cluster import ProcessMachines, plan_of, run_on, stored_rows
 
-from agentv.engine.cluster.packing import MOST_BYTES, check_packable, pack, unpack
+from agentv.engine.cluster.packing import MAX_BYTES, check_packable, pack, unpack
 from agentv.engine.cluster.workspaces import read_states, repositories_of
 from agentv.types.errors import ConfigError
 
@@ -196,7 +196,7 @@ def test_repositories_count_towards_the_limit(place: Path) -> None:
     commit(repository, "large")
     write_project(place / "project", str(repository))
     with (place / "project" / "large.bin").open("wb") as file:
-        file.truncate(MOST_BYTES - 1_000_000)
+        file.truncate(MAX_BYTES - 1_000_000)
     plan = plan_of(place / "project", allow_paths=str(place), **OPTIONS)
     with pytest.raises(ConfigError, match=r"with the repositories of its workspaces has 201 MB, and at most 200 MB"):
         check_packable(plan)

@@ -10,7 +10,7 @@ from tests.support.agents import codex_says, lines, stand_in
 from tests.support.fake_server import serving_fake
 
 from agentv import EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
-from agentv.execution.cancelled_calls import kept_call
+from agentv.execution.cancelled_calls import attached_call
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.provider import ProviderRequest, ProviderResponse
@@ -167,7 +167,7 @@ def test_a_response_that_cannot_be_read_was_paid_for(run: Callable[..., RunRepor
 
 
 def test_a_cancellation_without_anything_said_carries_nothing() -> None:
-    assert kept_call(RuntimeError()) is None
+    assert attached_call(RuntimeError()) is None
 
 
 def test_an_estimated_part_of_a_judges_cost_is_marked() -> None:

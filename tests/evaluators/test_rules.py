@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.support.judging import evaluator_of, make_context
 
-from agentv.evaluators.isolation import DueEvaluator, isolated_score
+from agentv.evaluators.isolation import PreparedEvaluator, isolated_score
 from agentv.evaluators.rules.base import Finding, RuleEvaluator, quoted
 from agentv.evaluators.rules.json import fenced_text
 from agentv.evaluators.rules.text import count_units, last_number
@@ -444,12 +444,12 @@ def test_a_score_of_a_rule_that_is_not_ours_is_held_to_its_types() -> None:
 
     rule = Generous("generous", lambda _text: Finding(passed=True))
     config = EvaluatorConfig("generous", "generous")
-    score = asyncio.run(isolated_score(DueEvaluator(config, lambda: rule), make_context()))
+    score = asyncio.run(isolated_score(PreparedEvaluator(config, lambda: rule), make_context()))
     assert score.misses == ("the score of 'evaluator' is 2; allowed: 0 to 1",)
 
 
 def test_a_rule_whose_check_gives_lines_of_another_type_is_checked() -> None:
     rule = RuleEvaluator("odd", lambda _text: Finding(True, "ab"))  # type: ignore[arg-type]
-    score = asyncio.run(isolated_score(DueEvaluator(EvaluatorConfig("odd", "odd"), lambda: rule), make_context()))
+    score = asyncio.run(isolated_score(PreparedEvaluator(EvaluatorConfig("odd", "odd"), lambda: rule), make_context()))
     assert score.error is not None
     assert "hits" in score.error.message

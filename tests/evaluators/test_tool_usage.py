@@ -8,7 +8,7 @@ from tests.evaluators.test_rule_based import SCALES
 from tests.evaluators.test_rules import HARD_PATTERN, HARD_TEXT
 from tests.support.judging import evaluator_of, make_context, make_evaluator
 
-from agentv.evaluators.isolation import DueEvaluator, isolated_score
+from agentv.evaluators.isolation import PreparedEvaluator, isolated_score
 from agentv.evaluators.tools.tool_usage import check_value_schema
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
@@ -245,7 +245,7 @@ def test_a_list_of_calls_that_cannot_be_read_is_the_evaluators_error() -> None:
     evaluator = evaluator_of("tool_usage", rules=[{"tool": "a", "required": True}])
     config = EvaluatorConfig("t", "tool_usage")
     context = make_context(context={"toolCalls": "search"})
-    score = asyncio.run(isolated_score(DueEvaluator(config, lambda: evaluator, timeout_s=5), context))
+    score = asyncio.run(isolated_score(PreparedEvaluator(config, lambda: evaluator, timeout_s=5), context))
     assert (score.status, score.error and score.error.message) == (
         "error",
         "`context.toolCalls` must be a list of tool calls",

@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 from tests.support.virtual_time import let_pass, run_virtually
 
-from agentv.execution.limits import FEW, AccountLimiter
+from agentv.execution.limits import TOLERATED_REFUSALS, AccountLimiter
 from agentv.types.provider import Quota
 
 LATENCY_S = 0.4
@@ -311,7 +311,7 @@ def test_every_request_of_a_dialogue_counts_against_the_pace() -> None:
 
 async def refuse_often(limiter: AccountLimiter) -> None:
     """Refuse so many calls in a row that the limiter takes it for a limit."""
-    for _ in range(FEW + 1):
+    for _ in range(TOLERATED_REFUSALS + 1):
         (await limiter.acquire()).done(refused=True, retry_after_s=1)
 
 

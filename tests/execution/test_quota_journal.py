@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.quotas import most_in_a_window
 
-from agentv.execution.quota_journal import MOST_EXCHANGES, JournaledBook
+from agentv.execution.quota_journal import MAX_EXCHANGES, JournaledBook
 from agentv.types.protocols import NODE_LEASE_S, WINDOW_S, Amounts, LeaseUse, QuotaGrant, QuotaLimits, QuotaRequest
 
 
@@ -125,7 +125,7 @@ def test_an_exchange_that_was_not_written_whole_was_not_answered(machine: Machin
 def test_a_long_journal_begins_anew_and_nothing_is_forgotten(machine: Machine) -> None:
     limits = QuotaLimits(usd=1.0)
     assert machine.draw(limits, Amounts(usd=0.6), lease="dead").usd == 0.6
-    for _ in range(MOST_EXCHANGES + 10):
+    for _ in range(MAX_EXCHANGES + 10):
         machine.exchange(limits, Amounts(), Amounts(), "", (LeaseUse("alive", Amounts(usd=0.1), is_over=False),))
         machine.now += 0.7
     assert machine.journal.stat().st_size < 10_000

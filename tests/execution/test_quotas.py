@@ -19,10 +19,10 @@ from agentv.execution.quotas import (
     QuotaClient,
 )
 from agentv.types.errors import QuotaError
-from agentv.types.protocols import LEASE_S, QuotaGrant, QuotaLease, QuotaRequest
+from agentv.types.protocols import LEASE_S, QuotaGrant, QuotaRequest, QuotaService
 
 
-def limiter_on(quota: QuotaLease, *, per_minute: float | None = None, tokens: float | None = None) -> AccountLimiter:
+def limiter_on(quota: QuotaService, *, per_minute: float | None = None, tokens: float | None = None) -> AccountLimiter:
     now = asyncio.get_running_loop().time
     leased = LeasedPermits(QuotaClient(quota, now), "account")
     return AccountLimiter(now=now, requests_per_minute=per_minute, tokens_per_minute=tokens, leased=leased)
@@ -44,7 +44,7 @@ class Fleet:
             for number in range(self.processes):
                 group.create_task(self._process(quota, random.Random(number)))
 
-    async def _process(self, quota: QuotaLease, rng: random.Random) -> None:
+    async def _process(self, quota: QuotaService, rng: random.Random) -> None:
         now = asyncio.get_running_loop().time
         while now() < self.seconds:
             limiter = limiter_on(quota, per_minute=self.per_minute)
@@ -138,7 +138,7 @@ def test_tokens_that_a_process_used_less_are_free_for_others() -> None:
 class Silent:
     """A holder of leases that does not answer from one time until another."""
 
-    inner: QuotaLease
+    inner: QuotaService
     since: float
     until: float
 

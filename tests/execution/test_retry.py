@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.virtual_time import run_virtually
 
-from agentv.execution.cancelled_calls import keep_call, kept_call
+from agentv.execution.cancelled_calls import attach_call, attached_call
 from agentv.execution.retry import OVERTIME_S, delay_s, is_retryable, retry_call
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
@@ -273,7 +273,7 @@ async def said_then_hung(_number: int, _ends_at: float) -> ProviderResponse:
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError as error:
-        keep_call(error, HALF)
+        attach_call(error, HALF)
         raise
     return ANSWER
 
@@ -305,7 +305,7 @@ def test_a_cancelled_call_carries_its_attempts_and_what_the_last_one_said() -> N
         try:
             await call
         except asyncio.CancelledError as error:
-            return kept_call(error)
+            return attached_call(error)
         return None
 
     kept = run_virtually(go())

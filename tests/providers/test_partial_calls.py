@@ -10,7 +10,7 @@ import pytest
 from tests.support.agents import calls_of, codex_says, lines, recorded, stand_in
 from tests.support.asking import make_request, make_target, with_provider
 
-from agentv.execution.cancelled_calls import kept_partial
+from agentv.execution.cancelled_calls import attached_partial
 from agentv.providers.agents.claude import ClaudeSettings
 from agentv.providers.agents.codex import CodexSettings
 from agentv.providers.agents.copilot import CopilotSettings
@@ -77,7 +77,7 @@ def cancelled_when(
         try:
             await call
         except asyncio.CancelledError as error:
-            return kept_partial(error)
+            return attached_partial(error)
         raise AssertionError("the call was not cancelled")
 
     return with_provider(target, use, home=home)

@@ -18,7 +18,7 @@ from tests.support.fake_server import serving_fake
 from tests.support.loopback import Answer, reply, serving
 from tests.support.model_apis import MODEL_APIS
 
-from agentv.execution.cancelled_calls import kept_partial
+from agentv.execution.cancelled_calls import attached_partial
 from agentv.fake import FakeServer, Question, Reply, ToolUse
 from agentv.providers.apis.anthropic import MessagesCollector
 from agentv.providers.apis.gemini import ContentCollector
@@ -564,7 +564,7 @@ def test_a_stream_that_is_cancelled_keeps_what_it_brought(server: FakeServer, ap
             async with asyncio.timeout(0.5):
                 await provider.invoke(make_request(question=f"@say {said}"))
         except TimeoutError as error:
-            return kept_partial(error)
+            return attached_partial(error)
         return None
 
     partial = with_provider(target, cancelled)

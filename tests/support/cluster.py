@@ -27,7 +27,7 @@ from agentv.engine.running.run_stores import make_store
 from agentv.loading.files.places import find_eval_files, find_home
 from agentv.storage.run.stored import open_run
 from agentv.types.events import Observer
-from agentv.types.protocols import QuotaLease
+from agentv.types.protocols import QuotaService
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
@@ -166,7 +166,7 @@ async def run_on(
     *,
     stop: StopSignal | None = None,
     observers: tuple[Observer, ...] = (),
-    quota: QuotaLease | None = None,
+    quota: QuotaService | None = None,
     **options: Any,
 ) -> RunReport:
     """Run the eval files of a folder on machines; None: here."""

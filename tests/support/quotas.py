@@ -10,9 +10,9 @@ from agentv.types.protocols import (
     Amounts,
     LeaseUse,
     QuotaGrant,
-    QuotaLease,
     QuotaLimits,
     QuotaRequest,
+    QuotaService,
     block_of,
 )
 
@@ -34,7 +34,7 @@ def in_window(times: Sequence[float], start: float) -> int:
 class Process:
     """One process, which does as a run does, but only when the test says so."""
 
-    quota: QuotaLease
+    quota: QuotaService
     limits: QuotaLimits
     account: str = "account"
     name: str = "process"

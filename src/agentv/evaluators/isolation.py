@@ -58,7 +58,7 @@ def is_evaluator(given: object) -> TypeGuard[Evaluator]:
     return hasattr(given, "kind") and callable(getattr(given, "evaluate", None))
 
 
-class DueEvaluator(Struct):
+class PreparedEvaluator(Struct):
     """An evaluator to call: its config, the function that makes it, and its deadline in seconds.
 
     `live` is the evaluator that `make` returned, if it is `reusable` for further answers. `is_skipped` is True if it
@@ -72,17 +72,18 @@ class DueEvaluator(Struct):
     is_skipped: bool = False
 
 
-def _made(due: DueEvaluator) -> Evaluator:
-    """Make an evaluator, and store it in `due.live` if it is reusable. Raises EvaluatorError for any other object."""
-    evaluator = due.make()
+def _made(prepared: PreparedEvaluator) -> Evaluator:
+    """Make an evaluator, and store it in `prepared.live` if it is reusable. Raises EvaluatorError for any other object.
+    """
+    evaluator = prepared.make()
     if not is_evaluator(evaluator):
         raise EvaluatorError(f"{type(evaluator).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`")
     if getattr(evaluator, "reusable", False):
-        due.live = evaluator
+        prepared.live = evaluator
     return evaluator
 
 
-async def isolated_score(due: DueEvaluator, context: EvaluationContext) -> EvaluationScore:
+async def isolated_score(prepared: PreparedEvaluator, context: EvaluationContext) -> EvaluationScore:
     """Make an evaluator, call it, and return its output as a valid score. Raises nothing but cancellation.
 
     These attributes of an evaluator count: `inline` evaluators are called in the event loop, not in a thread;
@@ -90,9 +91,9 @@ async def isolated_score(due: DueEvaluator, context: EvaluationContext) -> Evalu
     `timeout_per_member` (a composite), the deadline applies to each member instead of to the composite. With `per_turn`
     in the config, each turn of the conversation is scored within a deadline of its own.
     """
-    config, timeout_s = due.config, due.timeout_s
+    config, timeout_s = prepared.config, prepared.timeout_s
     try:
-        evaluator = _made(due) if due.live is None else due.live
+        evaluator = _made(prepared) if prepared.live is None else prepared.live
         if config.per_turn:
             return await _score_by_turn(evaluator, context, config, timeout_s)
         narrowed = context if config.window is None else last_turns(context, config.window)

@@ -14,7 +14,7 @@ INTERRUPTED = Failure("cancelled", "the run was interrupted during this call")
 """The failure of a call that was cancelled."""
 
 
-def keep_call(
+def attach_call(
     error: asyncio.CancelledError, partial: ProviderResponse | None, *, calls: tuple[CallRecord, ...] = ()
 ) -> None:
     """Attach the partial answer and the attempts of a cancelled call, unless there is neither an answer nor usage."""
@@ -22,7 +22,7 @@ def keep_call(
         setattr(error, _ATTRIBUTE, ProviderError(INTERRUPTED, calls=calls, partial=partial))
 
 
-def kept_call(error: BaseException) -> ProviderError | None:
+def attached_call(error: BaseException) -> ProviderError | None:
     """Return the call attached to a cancellation, also to one that became a time-out; None without one."""
     found: BaseException | None = error
     while found is not None:
@@ -33,7 +33,7 @@ def kept_call(error: BaseException) -> ProviderError | None:
     return None
 
 
-def kept_partial(error: BaseException) -> ProviderResponse | None:
+def attached_partial(error: BaseException) -> ProviderResponse | None:
     """Return the partial answer attached to a cancellation, also to one that became a time-out, or None."""
-    kept = kept_call(error)
+    kept = attached_call(error)
     return None if kept is None else kept.partial

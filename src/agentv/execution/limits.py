@@ -22,9 +22,9 @@ HEADROOM = 0.98
 ROUNDING = 1e-9
 """A smaller debt is a rounding error and causes no sleep."""
 
-RECENT = 20
-FEW = 2
-"""Up to 2 refusals among the last 20 calls are no sign of a limit: only the refused calls wait."""
+RECENT_CALLS = 20
+TOLERATED_REFUSALS = 2
+"""Up to 2 refusals among the last 20 calls do not show a limit: only the refused calls wait."""
 
 SLOWER = 0.9
 SLOWEST = 0.25
@@ -33,7 +33,7 @@ SLOWEST = 0.25
 FASTER = 1.05
 """A learned pace grows by this factor after every 20 accepted requests."""
 
-GROWTH = 4
+CONCURRENCY_GROWTH = 4
 """A concurrency of C grows by one after C / 4 successful calls, so that a run recovers it soon."""
 
 PAUSE_S = 1.0
@@ -46,7 +46,7 @@ SLOWEST_WITH_RETRY_AFTER_PER_MINUTE = 60.0
 """Lower bounds of a learned pace, so that a server that refuses everything cannot stall a run. The second bound applies
 when the server requests a delay, which is observed in any case."""
 
-SCARCE = 0.05
+SCARCE_SHARE = 0.05
 """If less than this share of the limit remains, other clients seem to use it too, and the pace is halved."""
 
 
@@ -146,11 +146,11 @@ class AccountLimiter:
         self.leased = leased or LeasedPermits(QuotaClient(InProcessQuota(now), now, sleep), "")
         self._now = now
         self._sleep = sleep
-        self._most_at_once = max_concurrency
-        self._at_once = max_concurrency
+        self._max_concurrency = max_concurrency
+        self._concurrency = max_concurrency
         self._requests = None if requests_per_minute is None else Pace(requests_per_minute, filled_at=now())
         self._tokens = None if tokens_per_minute is None else Pace(tokens_per_minute, filled_at=now())
-        self._configured = requests_per_minute
+        self._configured_requests = requests_per_minute
         self._configured_tokens = tokens_per_minute
         self._lease_limits()
         self._learned: Pace | None = None
@@ -160,7 +160,7 @@ class AccountLimiter:
         self._counted_from = now()
         self._refusals_in_a_row = 0
         self._accepted_count = 0
-        self._recent: deque[bool] = deque(maxlen=RECENT)
+        self._recent: deque[bool] = deque(maxlen=RECENT_CALLS)
         # The task that holds the lock waits until its call may start; other tasks wait in order of arrival.
         self._turn = asyncio.Lock()
         self._waiting = 0
@@ -173,18 +173,19 @@ class AccountLimiter:
 
     def add_target(self, *, requests_per_minute: float | None, tokens_per_minute: float | None, workers: int) -> None:
         """Add a target of the same account: the lower pace applies, and its workers are added to the concurrency."""
-        if requests_per_minute is not None and (self._configured is None or requests_per_minute < self._configured):
-            self._configured = requests_per_minute
+        configured = self._configured_requests
+        if requests_per_minute is not None and (configured is None or requests_per_minute < configured):
+            self._configured_requests = requests_per_minute
             self._requests = Pace(requests_per_minute, filled_at=self._now())
         if tokens_per_minute is not None and (self._tokens is None or tokens_per_minute < self._tokens.per_minute):
             self._tokens = Pace(tokens_per_minute, filled_at=self._now())
         if tokens_per_minute is not None:
             self._configured_tokens = min(tokens_per_minute, self._configured_tokens or math.inf)
         self._lease_limits()
-        if math.isinf(self._most_at_once):
-            self._most_at_once = self._at_once = 0
-        self._most_at_once += workers
-        self._at_once += workers
+        if math.isinf(self._max_concurrency):
+            self._max_concurrency = self._concurrency = 0
+        self._max_concurrency += workers
+        self._concurrency += workers
 
     def acquire_now(self, tokens: float = 0.0) -> Permit | None:
         """Return a permit if a call may start immediately and no other call is waiting, else None."""
@@ -227,10 +228,10 @@ class AccountLimiter:
 
     @property
     def _is_leased(self) -> bool:
-        return self._configured is not None or self._configured_tokens is not None
+        return self._configured_requests is not None or self._configured_tokens is not None
 
     def _lease_limits(self) -> None:
-        requests, tokens = self._configured, self._configured_tokens
+        requests, tokens = self._configured_requests, self._configured_tokens
         self.leased.limits = QuotaLimits(
             None if requests is None else max(1, math.ceil(requests * HEADROOM)),
             None if tokens is None else tokens * HEADROOM,
@@ -249,7 +250,7 @@ class AccountLimiter:
 
     def _wait_s(self, tokens: float) -> float:
         """Return the seconds that the next call must wait; infinity means until a call in flight ends."""
-        if self._in_flight >= max(1, int(self._at_once) if math.isfinite(self._at_once) else self._in_flight + 1):
+        if math.isfinite(self._concurrency) and self._in_flight >= max(1, int(self._concurrency)):
             return math.inf
         now = self._now()
         waits = [pace.wait_s(now, amount) for pace, amount in self._paces(tokens)]
@@ -270,8 +271,8 @@ class AccountLimiter:
         """Set the pace to the limit in a server's quota, or to half of it while other clients seem to use it too."""
         limit, remaining = quota.limit_requests, quota.remaining_requests
         if limit:
-            is_scarce = remaining is not None and remaining - self._in_flight < limit * SCARCE
-            self._set_requests(min(limit / 2 if is_scarce else limit, self._configured or math.inf))
+            is_scarce = remaining is not None and remaining - self._in_flight < limit * SCARCE_SHARE
+            self._set_requests(min(limit / 2 if is_scarce else limit, self._configured_requests or math.inf))
         if quota.limit_tokens:
             if self._tokens is None:
                 self._tokens = Pace(quota.limit_tokens, filled_at=self._now())
@@ -288,9 +289,11 @@ class AccountLimiter:
         self._refusals_in_a_row = 0
         self._accepted_count += requests
         self._recent.append(False)
-        if math.isfinite(self._at_once) and self._at_once < self._most_at_once:
+        if math.isfinite(self._concurrency) and self._concurrency < self._max_concurrency:
             # Additive increase, as in TCP.
-            self._at_once = min(self._most_at_once, self._at_once + GROWTH / max(1.0, self._at_once))
+            self._concurrency = min(
+                self._max_concurrency, self._concurrency + CONCURRENCY_GROWTH / max(1.0, self._concurrency)
+            )
         if self._learned is not None and self._accepted_count // 20 > (self._accepted_count - requests) // 20:
             self._learned.per_minute *= FASTER
 
@@ -301,13 +304,13 @@ class AccountLimiter:
             return
         self._recent.append(True)
         refused = sum(self._recent)
-        if refused <= FEW and (retry_after_s or 0.0) <= PAUSE_S:
+        if refused <= TOLERATED_REFUSALS and (retry_after_s or 0.0) <= PAUSE_S:
             return
         self._adjusted_at = now
         self._refusals_in_a_row += 1
-        if math.isinf(self._at_once):
-            self._at_once = self._in_flight + 1.0
-        self._at_once = max(1.0, self._at_once * max(0.5, 1 - refused / len(self._recent)))
+        if math.isinf(self._concurrency):
+            self._concurrency = self._in_flight + 1.0
+        self._concurrency = max(1.0, self._concurrency * max(0.5, 1 - refused / len(self._recent)))
         self._recent.clear()
         pause_s = min(LONGEST_PAUSE_S, PAUSE_S * 2.0 ** (self._refusals_in_a_row - 1))
         held_s = pause_s if retry_after_s is None else retry_after_s

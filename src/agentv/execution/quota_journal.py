@@ -14,7 +14,7 @@ from msgspec import Struct
 from agentv.execution.quotas import LeaseBook
 from agentv.types.protocols import NODE_LEASE_S, QuotaGrant, QuotaRequest
 
-MOST_EXCHANGES = 10_000
+MAX_EXCHANGES = 10_000
 """The exchanges (about 400 bytes each) after which a journal is replaced by one that begins with the current state."""
 
 _LENGTH_BYTES = 4
@@ -28,6 +28,8 @@ class _State(Struct, frozen=True, array_like=True):
 
 
 class _Exchange(Struct, frozen=True, array_like=True):
+    """Any later entry: a request, and the time at which the book received it."""
+
     at: float
     request: QuotaRequest
 
@@ -38,28 +40,28 @@ _decode_exchange = msgspec.msgpack.Decoder(_Exchange).decode
 
 
 class JournaledBook:
-    """A LeaseBook that continues where a killed process stopped, by repeating its exchanges at their recorded times.
+    """A LeaseBook that continues where a killed process stopped: it repeats the exchanges at their recorded times.
 
-    `now` is the clock of the machine, in seconds. A journal from the future was written on another machine, or before
-    this machine was restarted, and is ignored. A lease that was written but not sent, because the process was killed,
-    counts as used until it is reported. Raises OSError when the journal cannot be written; then nothing is granted.
+    `now` is the clock of the machine, in seconds. A journal with later times was written on another machine, or before
+    this machine was restarted, and is ignored. A lease that was written but never sent counts as used until it is
+    reported. Raises OSError when the journal cannot be written; then nothing is granted.
     """
 
     def __init__(self, path: Path, now: Callable[[], float], *, lease_s: float = NODE_LEASE_S) -> None:
         self._path = path
         self._now = now
         self._lease_s = lease_s
-        self._at = -math.inf
+        self._time = -math.inf
         self._book = self._replayed()
-        if self._at > now():
-            self._at, self._book = -math.inf, self._empty()
+        if self._time > now():
+            self._time, self._book = -math.inf, self._empty()
         self._file: FileIO | None = None
-        self._left = 0
+        self._exchanges_left = 0
 
     def exchange(self, request: QuotaRequest) -> QuotaGrant:
         """Record what was used, and grant a lease."""
-        self._at = self._now()
-        self._write(_Exchange(self._at, request))
+        self._time = self._now()
+        self._write(_Exchange(self._time, request))
         return self._book.exchange(request)
 
     def close(self) -> None:
@@ -68,7 +70,7 @@ class JournaledBook:
             self._file.close()
 
     def _empty(self) -> LeaseBook:
-        return LeaseBook(lambda: self._at, lease_s=self._lease_s)
+        return LeaseBook(lambda: self._time, lease_s=self._lease_s)
 
     def _replayed(self) -> LeaseBook:
         book = self._empty()
@@ -78,28 +80,31 @@ class JournaledBook:
             return book
         with suppress(StopIteration, msgspec.DecodeError):  # damaged by a power failure: all leases have expired since
             state = _decode_state(next(entries))
-            self._at = state.at
+            self._time = state.at
             book.restore(state.book)
             for exchange in map(_decode_exchange, entries):
-                self._at = exchange.at
+                self._time = exchange.at
                 book.exchange(exchange.request)
         return book
 
     def _write(self, exchange: _Exchange) -> None:
-        if not self._left:
-            self._begin()
-        left, self._left = self._left, 0  # after a partial write, the next exchange begins a new journal
+        if not self._exchanges_left:
+            self._begin_journal()
+        left, self._exchanges_left = (
+            self._exchanges_left,
+            0,
+        )  # after a partial write, the next exchange begins a new journal
         _append(self._file, _encode(exchange))
-        self._left = left - 1
+        self._exchanges_left = left - 1
 
-    def _begin(self) -> None:
+    def _begin_journal(self) -> None:
         """Write the state of the book into a new file, which then replaces the journal."""
         self.close()
         new = self._path.with_suffix(".new")
         self._file = FileIO(new, "w")
-        _append(self._file, _encode(_State(self._at, self._book.dump())))
+        _append(self._file, _encode(_State(self._time, self._book.dump())))
         os.replace(new, self._path)  # noqa: PTH105 - replaces atomically
-        self._left = MOST_EXCHANGES
+        self._exchanges_left = MAX_EXCHANGES
 
 
 def _append(file: FileIO | None, entry: bytes) -> None:

@@ -1,4 +1,7 @@
-"""Quotas and budgets, leased in blocks: the accounts of a quota, and what a process has leased from them."""
+"""Quotas and budgets, leased in blocks: the accounts of a quota, and what a process has leased from them.
+
+A lease is a part of an account's requests, tokens or money that one process may use until the lease expires.
+"""
 
 import asyncio
 import heapq
@@ -20,9 +23,9 @@ from agentv.types.protocols import (
     Amounts,
     LeaseUse,
     QuotaGrant,
-    QuotaLease,
     QuotaLimits,
     QuotaRequest,
+    QuotaService,
     block_of,
 )
 
@@ -34,6 +37,8 @@ SHARE_OF_BLOCK = 4
 
 
 class _Lease(Struct):
+    """What a process was granted or, after its report, what it used."""
+
     requests: int
     tokens: float
     usd: float
@@ -43,7 +48,8 @@ class _Lease(Struct):
 class _Account(Struct):
     """One account. `requests` and `tokens` are the sums over its leases.
 
-    Requests become free at an even pace since `filled_from`; a grant moves it forward by one interval per request.
+    `ends` is a heap of the times at which leases no longer count. Requests become free at an even pace since
+    `filled_from`; a grant moves this time forward by one interval per request.
     """
 
     leases: dict[str, _Lease] = field(default_factory=dict)
@@ -70,7 +76,7 @@ class LeaseBook:
         """Record what was used, and grant a lease."""
         now = self._now()
         account = self._accounts.setdefault(request.account, _Account())
-        _forget(account, now)
+        _delete_old_leases(account, now)
         for use in request.uses:
             self._record(account, use, now, request.limits)
         if request.hold_s > 0:
@@ -131,8 +137,8 @@ class LeaseBook:
         if (is_full or least.tokens > free.tokens + ROUNDING) and account.ends:
             waits.append(account.ends[0][0] - now)
         if least.usd > free.usd + ROUNDING:
-            others = [each for key, each in account.leases.items() if key != request.lease and each.usd > 0]
-            if not any(each.expires_at > now for each in others):
+            others = [lease for lease_id, lease in account.leases.items() if lease_id != request.lease]
+            if not any(lease.usd > 0 and lease.expires_at > now for lease in others):
                 return None
             waits.append(self._lease_s / SHARE_OF_BLOCK)
         return max(0.001, *waits)
@@ -157,7 +163,7 @@ class LeaseBook:
         account.tokens += use.used.tokens - known.tokens
         known.requests, known.tokens, known.usd = use.used.requests, use.used.tokens, use.used.usd
         known.expires_at = min(known.expires_at, now) if use.is_over else self._expiry(limits, now)
-        _count_until(account, known.expires_at, use.lease)
+        _schedule_deletion(account, known.expires_at, use.lease)
 
     def _add(self, account: _Account, lease: str, granted: Amounts, expires_at: float) -> None:
         known = account.leases.setdefault(lease, _Lease(0, 0.0, 0.0, expires_at))
@@ -167,10 +173,10 @@ class LeaseBook:
         known.expires_at = expires_at
         account.requests += granted.requests
         account.tokens += granted.tokens
-        _count_until(account, expires_at, lease)
+        _schedule_deletion(account, expires_at, lease)
 
 
-def _count_until(account: _Account, expires_at: float, lease: str) -> None:
+def _schedule_deletion(account: _Account, expires_at: float, lease: str) -> None:
     if math.isfinite(expires_at):
         heapq.heappush(account.ends, (expires_at + WINDOW_S, lease))
 
@@ -180,7 +186,7 @@ def _without_blocks(wanted: Amounts, least: Amounts) -> Amounts:
     return Amounts(least.requests, least.tokens, wanted.usd)
 
 
-def _forget(account: _Account, now: float) -> None:
+def _delete_old_leases(account: _Account, now: float) -> None:
     """Delete the leases whose window is over, except those with spent money."""
     while account.ends and account.ends[0][0] <= now:
         until, lease = heapq.heappop(account.ends)
@@ -198,7 +204,7 @@ def _forget(account: _Account, now: float) -> None:
 
 
 def _spent_usd(account: _Account) -> float:
-    return math.fsum(each.usd for each in account.leases.values())
+    return math.fsum(lease.usd for lease in account.leases.values())
 
 
 def _spacing_s(requests_per_window: int) -> float:
@@ -206,7 +212,7 @@ def _spacing_s(requests_per_window: int) -> float:
 
 
 def _filled_from(account: _Account, requests_per_window: int, now: float) -> float:
-    """Return the time since which requests became free: at most two seconds or one interval ago, if that is longer."""
+    """Return the time since which requests became free: at most two seconds, or one longer interval, before `now`."""
     return max(account.filled_from, now - max(_spacing_s(requests_per_window), WINDOW_S / BLOCKS_PER_WINDOW))
 
 
@@ -228,7 +234,10 @@ class InProcessQuota:
 
 
 class HeldLease(Struct):
-    """A lease of this process: what was granted, and what of it was used. Times are seconds of this process's clock."""
+    """A lease of this process: what was granted, and what of it was used. Times are seconds of this process's clock.
+
+    `is_single_use` is True for a grant that expires at once: it permits the call that requested it, and no other.
+    """
 
     id: str
     granted: Amounts
@@ -236,7 +245,7 @@ class HeldLease(Struct):
     requests: int = 0
     tokens: float = 0.0
     closed_at: float | None = None
-    is_shared: bool = False
+    is_single_use: bool = True
 
     def use(self) -> LeaseUse:
         """Return the final use of the lease, to be reported."""
@@ -254,30 +263,33 @@ class QuotaClient(Struct):
     """The connection of a process to a quota, for all its accounts; it reports when the quota does not answer.
 
     `on_unanswered` is called with a message when the quota does not answer, and when it answers again; `on_loss` with
-    the reason when the quota has not answered for PATIENCE_S. After that every exchange fails at once.
+    the reason when the quota has not answered for PATIENCE_S. After that every exchange fails at once. `holder` names
+    this process in its requests.
     """
 
-    quota: QuotaLease
+    quota: QuotaService
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     on_unanswered: Callable[[str], None] = lambda _message: None
     on_loss: Callable[[str], None] = lambda _reason: None
     holder: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     silent_since: float | None = None
-    lost: str | None = None
+    lost_reason: str | None = None
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
         """Send a request and return the grant. Raises QuotaError when the quota does not answer within LEASE_S."""
-        if self.lost is not None:
-            raise QuotaError(self.lost)
+        if self.lost_reason is not None:
+            raise QuotaError(self.lost_reason)
         sent_at = self.now()
         try:
             async with asyncio.timeout(LEASE_S):
                 grant = await self.quota.exchange(request)
         except TimeoutError:
-            raise self._silent(QuotaError(f"{self.quota} does not answer within {LEASE_S:g} s"), sent_at) from None
+            raise self._note_silence(
+                QuotaError(f"{self.quota} does not answer within {LEASE_S:g} s"), sent_at
+            ) from None
         except QuotaError as error:
-            raise self._silent(error, sent_at) from None
+            raise self._note_silence(error, sent_at) from None
         if self.silent_since is not None:
             self.silent_since = None
             self.on_unanswered(f"{self.quota} answers again")
@@ -285,18 +297,19 @@ class QuotaClient(Struct):
 
     async def wait(self, error: QuotaError) -> None:
         """Wait before the exchange that follows a failed one. Raises `error` once the quota is given up (`on_loss`)."""
-        if self.lost is not None:
+        if self.lost_reason is not None:
             raise error
         await self.sleep(RETRY_S)
 
-    def _silent(self, error: QuotaError, sent_at: float) -> QuotaError:
+    def _note_silence(self, error: QuotaError, sent_at: float) -> QuotaError:
+        """Note that the quota did not answer a request sent at `sent_at`; return the error to raise."""
         if self.silent_since is None:
             self.silent_since = sent_at
             self.on_unanswered(f"{error}; no call is sent until it answers")
-        elif self.now() - self.silent_since >= PATIENCE_S and self.lost is None:
-            self.lost = f"{self.quota} has not answered for {PATIENCE_S:g} s"
-            self.on_loss(self.lost)
-            return QuotaError(self.lost)
+        elif self.now() - self.silent_since >= PATIENCE_S and self.lost_reason is None:
+            self.lost_reason = f"{self.quota} has not answered for {PATIENCE_S:g} s"
+            self.on_loss(self.lost_reason)
+            return QuotaError(self.lost_reason)
         return error
 
 
@@ -309,9 +322,9 @@ class LeasedPermits:
         self._account = account
         self._now = client.now
         self._current: HeldLease | None = None
-        self._uses: dict[str, LeaseUse] = {}
+        self._unreported: dict[str, LeaseUse] = {}
         self._hold_s = 0.0
-        # Reports of one lease must arrive in order.
+        # One exchange at a time: reports of one lease must arrive in order.
         self._turn = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._flush: asyncio.Task[None] | None = None
@@ -324,7 +337,7 @@ class LeasedPermits:
             return None
         if self.limits.tokens is not None and lease.tokens + tokens > lease.granted.tokens + ROUNDING:
             return None
-        return _used(lease, tokens)
+        return _use_permit(lease, tokens)
 
     async def draw(self, tokens: float) -> HeldLease | None:
         """Request a lease and use one permit of it. If none is granted, wait and return None: call again.
@@ -344,7 +357,7 @@ class LeasedPermits:
         try:
             grant = await self._exchange(lease, least, wanted)
         except BaseException as error:
-            self._uses.setdefault(lease, LeaseUse(lease, Amounts()))  # the lease may have been granted
+            self._unreported.setdefault(lease, LeaseUse(lease, Amounts()))  # the lease may have been granted
             if not isinstance(error, QuotaError):
                 raise
             await self._client.wait(error)
@@ -352,15 +365,15 @@ class LeasedPermits:
         if not grant.granted.requests:
             await self._client.sleep(grant.wait_s or RETRY_S)
             return None
-        is_shared = grant.expires_in_s > 0
-        held = self._current = HeldLease(lease, grant.granted, sent_at + grant.expires_in_s, is_shared=is_shared)
-        if not is_shared:
-            return _used(held, tokens)
+        expires_at, is_single_use = sent_at + grant.expires_in_s, grant.expires_in_s <= 0
+        held = self._current = HeldLease(lease, grant.granted, expires_at, is_single_use=is_single_use)
+        if is_single_use:
+            return _use_permit(held, tokens)
         if self._now() >= held.expires_at:  # this process was suspended meanwhile
             self._close()
             return None
-        self._timer = asyncio.get_running_loop().call_later(grant.expires_in_s, self._end, held)
-        return _used(held, tokens)
+        self._timer = asyncio.get_running_loop().call_later(grant.expires_in_s, self._on_expiry, held)
+        return _use_permit(held, tokens)
 
     def correct(self, lease: HeldLease, *, requests: int, tokens: float) -> None:
         """Add to a lease the requests and tokens that a call used beyond its permit; `tokens` may be negative."""
@@ -369,12 +382,12 @@ class LeasedPermits:
         if lease.closed_at is None or not (requests or tokens):
             return
         if self._now() - lease.closed_at < WINDOW_S:
-            self._uses[lease.id] = lease.use()
+            self._unreported[lease.id] = lease.use()
         elif requests > 0 or tokens > 0:
             # The window of the lease is over: only the additional use is reported, as a lease of its own.
             debt = LeaseUse(uuid.uuid4().hex, Amounts(max(0, requests), max(0.0, tokens)))
-            self._uses[debt.lease] = debt
-        if lease.is_shared and self._timer is None:
+            self._unreported[debt.lease] = debt
+        if not lease.is_single_use and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LEASE_S / 2, self._flush_soon)
 
     def hold(self, seconds: float) -> None:
@@ -389,7 +402,7 @@ class LeasedPermits:
         self._close()
         if self._flush is not None:
             await self._flush
-        if self._uses:
+        if self._unreported:
             await self._report()
 
     def _close(self) -> None:
@@ -401,9 +414,9 @@ class LeasedPermits:
         if lease is not None:
             lease.closed_at = min(self._now(), lease.expires_at)
             if self._now() - lease.closed_at < WINDOW_S:
-                self._uses[lease.id] = lease.use()
+                self._unreported[lease.id] = lease.use()
 
-    def _end(self, lease: HeldLease) -> None:
+    def _on_expiry(self, lease: HeldLease) -> None:
         if lease is self._current:
             self._close()
             self._flush_soon()
@@ -421,7 +434,7 @@ class LeasedPermits:
 
     async def _exchange(self, lease: str, least: Amounts, wanted: Amounts) -> QuotaGrant:
         async with self._turn:
-            uses, self._uses = self._uses, {}
+            uses, self._unreported = self._unreported, {}
             hold_s, self._hold_s = self._hold_s, 0.0
             request = QuotaRequest(
                 account=self._account,
@@ -436,12 +449,12 @@ class LeasedPermits:
             try:
                 return await self._client.exchange(request)
             except BaseException:
-                self._uses = {**uses, **self._uses}
+                self._unreported = {**uses, **self._unreported}
                 self._hold_s = max(self._hold_s, hold_s)
                 raise
 
 
-def _used(lease: HeldLease, tokens: float) -> HeldLease:
+def _use_permit(lease: HeldLease, tokens: float) -> HeldLease:
     lease.requests += 1
     lease.tokens += tokens
     return lease
@@ -501,24 +514,24 @@ class LeasedMoney:
 
     async def _renew(self) -> None:
         while True:
-            before = self._in_use().calls
+            calls_before = self._in_use().calls
             await self._client.sleep(LEASE_S / 3)
             async with self._turn:
                 in_use = self._in_use()
-                # A process whose calls follow each other closely keeps its block.
-                keeps = in_use.calls != before
-                use = self._use(in_use, keeps=keeps)
+                # A process whose calls follow each other closely keeps_block its block.
+                keeps_block = in_use.calls != calls_before
+                use = self._current_use(in_use, keeps_block=keeps_block)
                 if use != self._reported or not use.is_over:
                     with suppress(QuotaError):
-                        await self._exchange(Amounts(), Amounts(), keeps=keeps)
+                        await self._exchange(Amounts(), Amounts(), keeps_block=keeps_block)
 
-    def _use(self, in_use: "MoneyInUse", *, keeps: bool) -> LeaseUse:
-        usd = max(self.leased_usd, in_use.usd) if keeps else in_use.usd
-        return LeaseUse(self._lease, Amounts(usd=usd), is_over=not in_use.in_flight and not keeps)
+    def _current_use(self, in_use: "MoneyInUse", *, keeps_block: bool) -> LeaseUse:
+        usd = max(self.leased_usd, in_use.usd) if keeps_block else in_use.usd
+        return LeaseUse(self._lease, Amounts(usd=usd), is_over=not in_use.in_flight and not keeps_block)
 
-    async def _exchange(self, least: Amounts, wanted: Amounts, *, keeps: bool = False) -> QuotaGrant:
-        use = self._use(self._in_use(), keeps=keeps)
-        # This exchange gives back the money that is not in use. The bound keeps even free calls out above the limit.
+    async def _exchange(self, least: Amounts, wanted: Amounts, *, keeps_block: bool = False) -> QuotaGrant:
+        use = self._current_use(self._in_use(), keeps_block=keeps_block)
+        # The exchange gives back the money that is not in use. The limit bounds it, so that free calls are refused too.
         self.leased_usd = min(use.used.usd, self._limit_usd)
         self._reported = None
         request = QuotaRequest(
@@ -541,7 +554,7 @@ class LeasedMoney:
 
 
 class MoneyInUse(Struct, frozen=True):
-    """The dollars that a process has spent and reserved, the number of its calls, and of those in progress."""
+    """The dollars that a process has spent and reserved, the number of all its calls, and of those in progress."""
 
     usd: float
     calls: int

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from agentv.execution.cancelled_calls import keep_call, kept_partial
+from agentv.execution.cancelled_calls import attach_call, attached_partial
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
@@ -66,11 +66,11 @@ def delay_s(failure: Failure, policy: RetryPolicy, *, retry: int, rng: random.Ra
     return min(backoff * rng.uniform(1 - JITTER, 1 + JITTER), policy.max_delay_s)
 
 
-def said_before(error: ProviderError) -> ProviderResponse | None:
-    """Return the partial answer of a failed attempt, or its usage alone; None when nothing is known."""
+def partial_or_usage(error: ProviderError) -> ProviderResponse | None:
+    """Return the partial answer of a failed attempt, else a response with its usage alone; None without either."""
     if error.partial is not None:
         return error.partial
-    usage = usage_before(error.failure)
+    usage = usage_in_details(error.failure)
     return None if usage is None else ProviderResponse("", usage=usage)
 
 
@@ -83,16 +83,16 @@ async def retry_call(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     on_retry: Callable[[CallRecord, float], None] | None = None,
     deadline_s: float | None = None,
-    spent: Callable[[ProviderError], ProviderResponse | None] = said_before,
+    partial_of: Callable[[ProviderError], ProviderResponse | None] = partial_or_usage,
 ) -> tuple[R, tuple[CallRecord, ...]]:
     """Repeat a call until it succeeds, and return its result with a record of every attempt.
 
     `call` gets the number of the attempt, from 0, and the time by the loop's clock when all attempts must have ended;
     it enforces its own deadline. `deadline_s` covers all attempts and pauses together: no pause goes beyond it, and an
-    attempt that has not ended soon after it is cancelled. `on_retry` gets the record of the failed attempt and the
-    pause in seconds. `spent` returns the partial answer, usage and cost of a failed attempt. Raises the last
-    ProviderError with `calls`, and with the `partial` of the last attempt that has one; both are attached to a
-    CancelledError, too.
+    attempt that has not ended OVERTIME_S after the deadline is cancelled. `on_retry` gets the record of the failed
+    attempt and the pause in seconds. `partial_of` returns the partial answer, usage and cost of a failed attempt.
+    Raises the last ProviderError with `calls`, and with the `partial` of the last attempt that has one; both are
+    attached to a CancelledError, too.
     """
     ends_at = math.inf if deadline_s is None else asyncio.get_running_loop().time() + deadline_s
     records: tuple[CallRecord, ...] = ()
@@ -102,22 +102,25 @@ async def retry_call(
         started_at = clock()
         try:
             attempt = call(len(records), ends_at)
-            result = await (attempt if deadline_s is None else _cut_off(attempt, ends_at, deadline_s, len(records) + 1))
+            if deadline_s is not None:
+                attempt = _with_deadline(attempt, ends_at, deadline_s, attempts=len(records) + 1)
+            result = await attempt
         except ProviderError as error:
-            failure, said = error.failure, spent(error)
-            partial = said if error.partial is not None else partial
+            failure, response = error.failure, partial_of(error)
+            partial = response if error.partial is not None else partial
         except asyncio.CancelledError as error:
-            cut = ProviderError(Failure("cancelled", "cancelled"), partial=kept_partial(error))
-            said = spent(cut)
-            if said is not None:
-                records += (_failed(cut.failure, said, started_at=started_at, ended_at=clock(), wait_s=wait_s),)
-            keep_call(error, said or partial, calls=records)
+            cancelled = ProviderError(Failure("cancelled", "cancelled"), partial=attached_partial(error))
+            response = partial_of(cancelled)
+            if response is not None:
+                records += (
+                    _failed(cancelled.failure, response, started_at=started_at, ended_at=clock(), wait_s=wait_s),
+                )
+            attach_call(error, response or partial, calls=records)
             raise
         else:
             return result, (*records, _succeeded(result, started_at, clock(), wait_s))
-        records += (
-            _failed(_with_request(failure, policy), said, started_at=started_at, ended_at=clock(), wait_s=wait_s),
-        )
+        described = _with_requested_delay(failure, policy)
+        records += (_failed(described, response, started_at=started_at, ended_at=clock(), wait_s=wait_s),)
         wait_s = delay_s(failure, policy, retry=len(records) - 1, rng=rng)
         is_last = len(records) > policy.max_retries or asyncio.get_running_loop().time() + wait_s >= ends_at
         if is_last or not is_retryable(failure, policy):
@@ -127,7 +130,7 @@ async def retry_call(
         await sleep(wait_s)
 
 
-async def _cut_off(attempt: Awaitable[R], ends_at: float, deadline_s: float, attempts: int) -> R:
+async def _with_deadline(attempt: Awaitable[R], ends_at: float, deadline_s: float, *, attempts: int) -> R:
     """Return the result of an attempt; cancel it OVERTIME_S after the deadline of all attempts."""
     guard = asyncio.timeout_at(ends_at + OVERTIME_S)
     try:
@@ -137,20 +140,20 @@ async def _cut_off(attempt: Awaitable[R], ends_at: float, deadline_s: float, att
         if not guard.expired():
             raise
         failure = Failure("deadline", f"no answer within {deadline_s:g} s (attempts: {attempts})")
-        raise ProviderError(failure, partial=kept_partial(error)) from None
+        raise ProviderError(failure, partial=attached_partial(error)) from None
 
 
-def _with_request(failure: Failure, policy: RetryPolicy) -> Failure:
+def _with_requested_delay(failure: Failure, policy: RetryPolicy) -> Failure:
     """Return a failure whose message names the requested delay, if it is longer than the policy allows."""
     requested_s = failure.retry_after_s
     if requested_s is None or requested_s <= policy.max_delay_s:
         return failure
-    most = f"agentv waits at most {policy.max_delay_s:,g} s (retry_max_delay_ms)"
-    return replace(failure, message=f"{failure.message}; the server requests a delay of {requested_s:,.0f} s, {most}")
+    limit = f"agentv waits at most {policy.max_delay_s:,g} s (retry_max_delay_ms)"
+    return replace(failure, message=f"{failure.message}; the server requests a delay of {requested_s:,.0f} s, {limit}")
 
 
 def _failed(
-    failure: Failure, said: ProviderResponse | None, started_at: datetime, ended_at: datetime, wait_s: float
+    failure: Failure, response: ProviderResponse | None, *, started_at: datetime, ended_at: datetime, wait_s: float
 ) -> CallRecord:
     request_id = (failure.details or {}).get("request_id")
     return CallRecord(
@@ -161,13 +164,13 @@ def _failed(
         status=failure.http_status,
         request_id=request_id if isinstance(request_id, str) else None,
         error=failure.message,
-        usage=None if said is None else said.usage,
-        cost_usd=None if said is None else said.cost_usd,
-        estimated=said is not None and said.estimated,
+        usage=None if response is None else response.usage,
+        cost_usd=None if response is None else response.cost_usd,
+        estimated=response is not None and response.estimated,
     )
 
 
-def usage_before(failure: Failure) -> Usage | None:
+def usage_in_details(failure: Failure) -> Usage | None:
     """Return the usage of a failed attempt from `details.usage`: the turns of a dialogue before the last one."""
     usage = (failure.details or {}).get("usage")
     if not isinstance(usage, Mapping):

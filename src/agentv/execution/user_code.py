@@ -225,7 +225,7 @@ def described(error: BaseException) -> str:
 def _causes(error: BaseException) -> list[BaseException]:
     if not isinstance(error, BaseExceptionGroup):
         return [error]
-    return [cause for each in error.exceptions for cause in _causes(each)]
+    return [cause for inner in error.exceptions for cause in _causes(inner)]
 
 
 def raised_at(error: BaseException) -> str:

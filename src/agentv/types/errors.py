@@ -14,7 +14,7 @@ AgentvError
 ├── EvaluatorError (RuntimeError)  an evaluator could not judge; carries a Failure
 ├── JudgeUnavailable (RuntimeError) a check in a test could not be judged
 ├── ClusterError (RuntimeError)    the machines of a run cannot be used
-├── QuotaError (ConnectionError)   the holder of a shared quota does not answer
+├── QuotaError (ConnectionError)   the shared quota does not answer
 └── StorageError (OSError)         results could not be stored or read
 """
 
@@ -152,7 +152,7 @@ class ClusterError(AgentvError, RuntimeError):
 
 
 class QuotaError(AgentvError, ConnectionError):
-    """The holder of a shared quota does not answer, so no call may be made."""
+    """The shared quota does not answer, so no call may be made."""
 
     def __str__(self) -> str:
         """Return the message unchanged; OSError would show errno."""

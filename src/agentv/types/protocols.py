@@ -187,7 +187,7 @@ class LeaseUse(Struct, frozen=True):
 
 
 class QuotaRequest(Struct, frozen=True, kw_only=True):
-    """A request for a lease, or only a report when `least` is empty.
+    """A request for a lease, or only a report when `least` is empty. `holder` names the process that sends it.
 
     At least `least` is granted, or nothing; up to `wanted` if that is free. `lease` is the id of a new lease, chosen by
     the process, or of its existing lease, which the grant extends. `uses` are recorded before anything is granted.
@@ -218,8 +218,8 @@ class QuotaGrant(Struct, frozen=True):
     spent_usd: float = 0.0
 
 
-class QuotaLease(Protocol):
-    """A connection to a quota, which grants leases. One object may serve many accounts and concurrent requests."""
+class QuotaService(Protocol):
+    """A quota, or a connection to it, which grants leases. It may serve many accounts and concurrent requests."""
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
         """Report the use of leases and get a lease. Raises QuotaError when the quota cannot be reached."""

@@ -34,7 +34,7 @@ from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
 from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import Observer, RunEvent
-from agentv.types.protocols import Clock, QuotaLease, ResultStore
+from agentv.types.protocols import Clock, QuotaService, ResultStore
 from agentv.types.results import RunReport
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, ResumePlan | None]]
 
 
 def run_and_report(
-    plan: RunPlan, output: OutputOptions, stdout: TextIO, open_store: OpenStore, *, quota: QuotaLease | None = None
+    plan: RunPlan, output: OutputOptions, stdout: TextIO, open_store: OpenStore, *, quota: QuotaService | None = None
 ) -> int:
     """Run, print the report, then what could not be written; return the exit code."""
     clock = make_clock()
@@ -219,7 +219,7 @@ async def _run_with_signals(
     clock: Clock,
     rng: random.Random,
     *,
-    quota: QuotaLease | None,
+    quota: QuotaService | None,
     cleanup: Callable[[], None],
 ) -> RunReport:
     """Run; the first Ctrl-C, SIGTERM or SIGHUP stops cleanly, the second kills all children and exits at once."""

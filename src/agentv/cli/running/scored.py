@@ -108,7 +108,7 @@ def score_again(
     """
 
     def lines(scoring: LineScoring) -> Lines:
-        return StoredAnswers(stored, scoring.carry, is_chosen)
+        return StoredAnswers(stored, scoring.count_stored, is_chosen)
 
     return _continue(stored, output, continuing, lines, generation=generation, configuration=configuration)
 
@@ -229,7 +229,7 @@ def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_rest
             run.trials.add(row.slot)
             done.add(source_of(row.file, row.line, row.part))
         if is_rest:
-            scoring.carry(row)
+            scoring.count_stored(row)
         if row.answer_seq is not None:
             judged.add(row.answer_seq)
     for case in stored.cases():

@@ -91,14 +91,14 @@ async def run_batch(
     A case must not depend on another case of the batch. If the run was stopped meanwhile, answered cases count as in
     flight and are finished; the others are not started.
     """
-    may_run = [task for task in batch if await runner.dependencies.failed(task) is None]
+    may_run = [task for task in batch if await runner.dependencies.failure(task) is None]
     answered = await _call_batch(batching, may_run, runner)
 
     async def finish(task: CaseTask) -> CaseResult:
         found = answered.get(result_key_of(task))
         if found is None:
             return await runner.run(task)
-        if runner.elsewhere is not None:
+        if runner.run_elsewhere is not None:
             return await runner.run(replace(task, stored=Stored(found[1])))
         return await runner.finish(*found)
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from agentv.engine.calling.calls import cost_of_calls
-from agentv.execution.cancelled_calls import kept_call
+from agentv.execution.cancelled_calls import attached_call
 from agentv.execution.quotas import InProcessQuota, LeasedMoney, MoneyInUse, QuotaClient
 from agentv.execution.user_code import off_the_clock
 from agentv.types.errors import ProviderError, QuotaError
@@ -208,7 +208,7 @@ class BudgetAccount(Struct):
             self._failed += 1
             raise
         except asyncio.CancelledError as error:
-            kept = kept_call(error)
+            kept = attached_call(error)
             cost = None if kept is None else cost_of_calls(kept.calls)
             raise
         finally:

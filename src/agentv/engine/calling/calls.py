@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from agentv.execution.cancelled_calls import kept_partial
+from agentv.execution.cancelled_calls import attached_partial
 from agentv.execution.retry import OVERTIME_S
 from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.types.errors import ProviderError
@@ -97,4 +97,4 @@ async def within(call: Callable[..., Any], argument: object, timeout_s: float, *
         return await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
     except DeadlineError as error:
         failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=retryable)
-        raise ProviderError(failure, partial=kept_partial(error)) from None
+        raise ProviderError(failure, partial=attached_partial(error)) from None

@@ -23,7 +23,7 @@ from agentv.engine.calling.calls import (
 )
 from agentv.engine.planning.prices import price_of
 from agentv.execution.limits import AccountLimiter, Permit
-from agentv.execution.retry import requested_delay_s, retry_call, said_before
+from agentv.execution.retry import partial_or_usage, requested_delay_s, retry_call
 from agentv.execution.user_code import check_stray_cancel, off_the_clock
 from agentv.scoring.text.vectors import vectors_problem
 from agentv.types.errors import ProviderError, QuotaError, TargetError
@@ -114,7 +114,7 @@ class PacedAttempts:
         if not isinstance(error, ProviderError):
             permit.done(refused=None)
             return
-        failure, said = error.failure, said_before(error)
+        failure, said = error.failure, partial_or_usage(error)
         is_refused = failure.http_status == REFUSED_STATUS
         before = None if said is None else said.usage
         permit.done(
@@ -294,7 +294,7 @@ class ResilientProvider:
                 clock=self._clock,
                 on_retry=call.on_retry,
                 deadline_s=call.total_s,
-                spent=partial(self._spent, call.request),
+                partial_of=partial(self._spent, call.request),
             )
         except ProviderError as error:
             self._note_failure(error)
@@ -315,7 +315,7 @@ class ResilientProvider:
 
         If the vendor has not reported its usage, that is estimated from the texts and marked as estimated.
         """
-        said = said_before(error)
+        said = partial_or_usage(error)
         if said is None or said.cost_usd is not None:
             return said
         model = said.model or (None if request is None else request.model)

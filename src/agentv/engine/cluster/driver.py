@@ -1,4 +1,7 @@
-"""The driver of a run on several machines: it leases rows to nodes and stores what they send back."""
+"""The driver of a run on several machines: it leases rows to nodes and stores what they send back.
+
+A node runs a leased row as long as the driver keeps calling the node; the rows of a lost node are leased to others.
+"""
 
 import asyncio
 from collections import Counter
@@ -29,7 +32,7 @@ from agentv.engine.cluster.lines import (
     decode_lines,
     encode_grant,
 )
-from agentv.engine.cluster.node_segments import MOST_UNLISTED, slot_of
+from agentv.engine.cluster.node_segments import MAX_UNLISTED, line_key
 from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import result_key_of
@@ -71,12 +74,12 @@ class Timing(Struct, frozen=True):
 
 ROUNDING = 1e-9
 AHEAD_S = 0.2
-"""A node gets its next rows ahead of time: as many as it finishes in so many seconds, and at most as many as it runs
+"""A node gets its next rows ahead of time: as many as it finishes in AHEAD_S, and at most as many as it runs
 concurrently. Rows that take minutes are not sent ahead, because another node may be free first."""
 MEASURED_S = 0.25
 """The shortest time, in seconds, over which the finished rows of a node are counted."""
-MOST_LOSSES = 3
-"""A row becomes an error after so many lost nodes: it may be the cause."""
+MAX_LOSSES = 3
+"""A row becomes an error after this number of lost nodes: it may be the cause."""
 
 
 class NodeLostError(Exception):
@@ -146,16 +149,19 @@ class LeasedRow(Struct):
 
 
 class NodeSession:
-    """The driver's state of one node: the `rows` that it runs, and finished ones that are `unlisted`."""
+    """The driver's state of one node: the `rows` that it runs, and those that it has finished but not stored.
+
+    `in_flight` counts the running rows by target. `unsent` are leased rows that the next call sends.
+    """
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.rows: dict[ResultKey, LeasedRow] = {}
         self.unlisted: dict[ResultKey, LeasedRow] = {}
-        self.is_done = False
+        self.is_done = False  # after a NodeDone: the node sends no more lines
         self.in_flight: Counter[int] = Counter()  # by the id of the target: names may repeat between folders
-        self.used: Counter[str] = Counter()
-        self.pending: list[TaskData] = []
+        self.used_resources: Counter[str] = Counter()
+        self.unsent: list[TaskData] = []
         self.work: asyncio.Task[None] | None = None
         self._ahead: dict[int, int] = {}
         self._ended: Counter[int] = Counter()
@@ -168,27 +174,27 @@ class NodeSession:
         has_labels = all(self.node.labels.get(name) == value for name, value in target.node_label.items())
         return has_labels and all(self._amount(name) >= amount for name, amount in target.resources.items())
 
-    def slots(self, target: ResolvedTarget, *, most: int) -> int:
-        """Return how many rows of a target an idle node takes; it runs at most `most` concurrently."""
+    def capacity(self, target: ResolvedTarget, *, workers: int) -> int:
+        """Return how many rows of a target an idle node takes; it runs at most `workers` concurrently."""
         if not self.can_run(target):
             return 0
         of_resources = (int(self._amount(name) / amount + ROUNDING) for name, amount in target.resources.items())
-        return min((most + self._rows_ahead(target, most), *of_resources))
+        return min((workers + self._rows_ahead(target, workers), *of_resources))
 
-    def room(self, target: ResolvedTarget, *, most: int) -> int:
-        """Return how many more rows of a target the node takes now; it runs at most `most` concurrently."""
+    def room(self, target: ResolvedTarget, *, workers: int) -> int:
+        """Return how many more rows of a target the node takes now; it runs at most `workers` concurrently."""
         if not self.can_run(target):
             return 0
-        room = most + self._rows_ahead(target, most) - self.in_flight[id(target)]
+        room = workers + self._rows_ahead(target, workers) - self.in_flight[id(target)]
         if self.unlisted:
-            room = min(room, MOST_UNLISTED - len(self.unlisted) - len(self.rows))
+            room = min(room, MAX_UNLISTED - len(self.unlisted) - len(self.rows))
         for name, amount in target.resources.items():
-            free = self._amount(name) - self.used[name.lower()]
+            free = self._amount(name) - self.used_resources[name.lower()]
             room = min(room, int(free / amount + ROUNDING))
         return room
 
-    def _rows_ahead(self, target: ResolvedTarget, most: int) -> int:
-        return min(self._ahead.get(id(target), 0), most)
+    def _rows_ahead(self, target: ResolvedTarget, workers: int) -> int:
+        return min(self._ahead.get(id(target), 0), workers)
 
     def _amount(self, name: str) -> float:
         return next((amount for own, amount in self.node.resources.items() if own.lower() == name.lower()), 0.0)
@@ -199,7 +205,7 @@ class NodeSession:
         self.rows[key] = row
         self.in_flight[id(target)] += 1
         for name, amount in target.resources.items():
-            self.used[name.lower()] += amount  # type: ignore[assignment]  # a Counter of floats
+            self.used_resources[name.lower()] += amount  # type: ignore[assignment]  # a Counter of floats
 
     def end(self, key: ResultKey) -> LeasedRow:
         """Remove a row that the node has finished."""
@@ -209,10 +215,10 @@ class NodeSession:
         if not target.resources:
             self._ended[id(target)] += 1
         for name, amount in target.resources.items():
-            self.used[name.lower()] -= amount  # type: ignore[assignment]  # as above
+            self.used_resources[name.lower()] -= amount  # type: ignore[assignment]  # as above
         return row
 
-    def look_ahead(self, now: float) -> bool:
+    def update_rows_ahead(self, now: float) -> bool:
         """Update how many rows are sent ahead; return True if a number has changed."""
         passed_s = now - self._measured_at
         if passed_s < MEASURED_S:
@@ -230,8 +236,8 @@ class Cluster:
     `workers` returns the number of concurrent rows of a target on one node. The nodes lease permits and money from
     `quota`; `on_budget_stop` is called when the money is used up. Use it as an async context manager.
 
-    With `segments` the nodes store the rows: the `seq` of a finished row is UNLISTED until its segment is listed, and
-    only then is the row recorded. `settle` waits for that.
+    With `segments` the nodes store the rows in files, the segments, and the driver lists these: the `seq` of a finished
+    row is UNLISTED until its segment is listed, and only then is the row recorded. `settle` waits for all listings.
     """
 
     def __init__(
@@ -256,32 +262,32 @@ class Cluster:
         self._encoded_cases = (
             recorder.store if isinstance(recorder.store, EncodedCaseStore) and not is_compared else None
         )
-        self._most_by_target: dict[int, int] = {}
+        self._workers_by_target: dict[int, int] = {}
         self._sessions: list[NodeSession] = []
         self._changed = asyncio.Event()
-        self._is_awaited = False
+        self._has_waiting_rows = False
         self._segments = segments
-        self._passed_row = self._unlisted_row(None)
+        self._unlisted_pass = self._unlisted_row(None)
         self._listings: set[asyncio.Task[None]] = set()
-        self._repeats: set[asyncio.Task[None]] = set()
-        self._stepped = asyncio.Event()
+        self._repeated_rows: set[asyncio.Task[None]] = set()
+        self._progress = asyncio.Event()
         self._closing = asyncio.Event()
         self._search: asyncio.Task[None] | None = None
         self._calls: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._watchers: list[Callable[[], None]] = []
 
-    def slots(self, target: ResolvedTarget) -> int:
+    def capacity(self, target: ResolvedTarget) -> int:
         """Return how many rows of a target all present nodes take together."""
-        most = self._most_rows(target)
-        return sum(session.slots(target, most=most) for session in self._sessions)
+        workers = self._workers_per_node(target)
+        return sum(session.capacity(target, workers=workers) for session in self._sessions)
 
-    def _most_rows(self, target: ResolvedTarget) -> int:
+    def _workers_per_node(self, target: ResolvedTarget) -> int:
         """Return the number of concurrent rows of a target on one node."""
-        most = self._most_by_target.get(id(target))
-        if most is None:
-            most = self._most_by_target[id(target)] = self._workers(target)
-        return most
+        workers = self._workers_by_target.get(id(target))
+        if workers is None:
+            workers = self._workers_by_target[id(target)] = self._workers(target)
+        return workers
 
     def watch(self, call: Callable[[], None]) -> None:
         """Call a function whenever the number of rows that the nodes take may have changed."""
@@ -307,12 +313,12 @@ class Cluster:
             return problems[0]
         if not self._sessions:
             return ClusterError("the cluster has no node")
-        target = self._unplaced()
+        target = self._unplaced_target()
         if target is None:
             return None
         return ConfigError(f"target {target.name!r}: no node of the cluster has {_requirements(target)}")
 
-    def _unplaced(self) -> ResolvedTarget | None:
+    def _unplaced_target(self) -> ResolvedTarget | None:
         """Return a target that no node can run, None if there is none."""
         for target in self._recorder.plan.targets:
             if not any(session.can_run(target) for session in self._sessions):
@@ -337,7 +343,7 @@ class Cluster:
                 return await row.result
             except NodeLostError as error:
                 losses += 1
-                if losses == MOST_LOSSES and isinstance(task.case, EvalCase):
+                if losses == MAX_LOSSES and isinstance(task.case, EvalCase):
                     message = f"{losses} nodes were lost while they ran this case: {error}"
                     return failed_row(
                         self._recorder.store.run_id, task, Failure("transport", message), now=self._clock()
@@ -350,27 +356,27 @@ class Cluster:
         key = result_key_of(task)
         row = LeasedRow(task, asyncio.get_running_loop().create_future())
         session.add(key, row)
-        if not session.pending:  # one call sends all rows that are leased until then
+        if not session.unsent:  # one call sends all rows that are leased until then
             asyncio.get_running_loop().call_soon(self._give_soon, session)
-        session.pending.append(to_data(task))
+        session.unsent.append(to_data(task))
         return row
 
     def _give_soon(self, session: NodeSession) -> None:
-        self._begin_call(self._give(session))
+        self._start_call(self._give(session))
 
-    def _begin_call(self, call: Coroutine[None, None, None]) -> None:
+    def _start_call(self, call: Coroutine[None, None, None]) -> None:
         """Call a node without waiting for the answer."""
-        self._begin_in(self._calls, call)
+        self._start_task(self._calls, call)
 
-    def _begin_in(self, tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
-        """Start a task, and keep it in `tasks` until it ends."""
+    def _start_task(self, tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
+        """Start a task, which is in `tasks` until it ends."""
         task = asyncio.create_task(work)
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-        task.add_done_callback(lambda _task: self._stepped.set())
+        task.add_done_callback(lambda _task: self._progress.set())
 
     async def _give(self, session: NodeSession) -> None:
-        tasks, session.pending = session.pending, []
+        tasks, session.unsent = session.unsent, []
         try:
             await session.node.give(encode_tasks(tasks))
         except NodeLostError as error:
@@ -394,20 +400,20 @@ class Cluster:
         while True:
             if self._failure is not None:
                 raise self._failure
-            most = self._most_rows(target)
+            workers = self._workers_per_node(target)
             roomiest, most_room = None, 0
             for session in self._sessions:
-                room = session.room(target, most=most)
+                room = session.room(target, workers=workers)
                 if room > most_room:
                     roomiest, most_room = session, room
             if roomiest is not None:
                 return roomiest
-            self._is_awaited = True
+            self._has_waiting_rows = True
             await self._changed.wait()
 
     def _wake(self) -> None:
         """Wake the rows that wait for a node with room."""
-        self._is_awaited = False
+        self._has_waiting_rows = False
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -452,13 +458,13 @@ class Cluster:
             while True:
                 await asyncio.sleep(self._timing.search_s)
                 await self._add_new()
-                unplaced = self._unplaced()
+                unplaced = self._unplaced_target()
                 if unplaced is None:
                     placed_at = loop.time()
                 elif loop.time() - placed_at > self._timing.grace_s:
-                    grace = f"no new one joined within {self._timing.grace_s:.0f} s"
-                    lost = f"all nodes that can run target {unplaced.name!r} were lost" if self._sessions else ""
-                    self._fail(ClusterError(f"{lost or 'all nodes were lost'}, and {grace}"))
+                    which = f"all nodes that can run target {unplaced.name!r}" if self._sessions else "all nodes"
+                    waited = f"no new one joined within {self._timing.grace_s:.0f} s"
+                    self._fail(ClusterError(f"{which} were lost, and {waited}"))
                     return
         except Exception as error:  # noqa: BLE001 - rows that wait for a node would wait for ever
             self._fail(error)
@@ -486,7 +492,7 @@ class Cluster:
                     data = await session.node.take(self._timing.wait_s)
                 for line in decode_lines(data).lines:
                     self._store(session, line)
-                if session.look_ahead(asyncio.get_running_loop().time()):
+                if session.update_rows_ahead(asyncio.get_running_loop().time()):
                     self._nodes_changed()
         except (NodeLostError, TimeoutError) as error:
             self._lose(session, error)
@@ -511,20 +517,20 @@ class Cluster:
                 row.result.set_exception(NodeLostError(reason))
         if unlisted:
             session.unlisted.clear()
-            self._begin_in(self._repeats, self._repeat(unlisted))
+            self._start_task(self._repeated_rows, self._repeat(unlisted))
         self._nodes_changed()
 
     async def _repeat(self, tasks: Sequence[CaseTask]) -> None:
         """Run rows again that a lost node had finished, but not stored."""
         try:
-            await LocalBackend(self._most_rows(tasks[0].target)).run(self.run, tasks, self._recorder.row)
+            await LocalBackend(self._workers_per_node(tasks[0].target)).run(self.run, tasks, self._recorder.row)
         except Exception as error:  # noqa: BLE001 - there is no node left, for example: it ends the run
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
         """End the run: the rows in flight raise the error."""
         self._failure = error
-        self._stepped.set()
+        self._progress.set()
         for session in self._sessions:
             for row in session.rows.values():
                 if not row.result.done():
@@ -539,7 +545,7 @@ class Cluster:
             case EndedRow(row=key, error=error) if key in session.rows:
                 row = session.unlisted[key] = self._end(session, key)
                 if not row.result.done():
-                    row.result.set_result(self._passed_row if error is None else self._unlisted_row(error))
+                    row.result.set_result(self._unlisted_pass if error is None else self._unlisted_row(error))
             case SegmentLine():
                 self._store_segment(session, line)
             case NodeDone():
@@ -561,14 +567,14 @@ class Cluster:
         """Answer a request for permits or money, or end the run without them."""
         match line:
             case QuotaLine():
-                self._begin_call(self._grant(session, line))
+                self._start_call(self._grant(session, line))
             case QuotaLoss(reason=reason):
                 self._quota.on_loss(reason)
             case BudgetLine(stop=stop):
                 self._on_budget_stop(stop)
 
     def _unlisted_row(self, error: Failure | None) -> CaseResult:
-        """Return a placeholder for a row that a node stores: it has only the status and the error."""
+        """Return a placeholder for a row that a node stores: it has only a status and `error`."""
         return CaseResult(
             run_id=self._recorder.store.run_id,
             seq=UNLISTED,
@@ -582,9 +588,9 @@ class Cluster:
 
     def _store_segment(self, session: NodeSession, line: SegmentLine) -> None:
         """List a segment. From now on its rows are stored even if the node is lost."""
-        slots = (slot_of(row) for row in line.rows)
-        leased = {slot: session.unlisted.pop(slot) for slot in slots if slot in session.unlisted}
-        self._begin_in(self._listings, self._list(session, line, leased))
+        keys = (line_key(row) for row in line.rows)
+        leased = {key: session.unlisted.pop(key) for key in keys if key in session.unlisted}
+        self._start_task(self._listings, self._list(session, line, leased))
 
     async def _list(self, session: NodeSession, line: SegmentLine, leased: Mapping[ResultKey, LeasedRow]) -> None:
         """List a segment, record its rows, and pass the number of its first line to the node."""
@@ -603,7 +609,7 @@ class Cluster:
             self._fail(error)
 
     async def _listed(self, segment: UploadedSegment) -> int | None:
-        """Return the number of a segment's first line once it is listed; None if that fails until the run ends."""
+        """List a segment, again and again until the run ends, and return the number of its first line, else None."""
         while self._segments is not None:
             first = await self._segments.list_segment(segment)
             if first is not None or self._closing.is_set():
@@ -617,12 +623,12 @@ class Cluster:
         """Wait until all rows that nodes have finished are recorded; those of a lost node are run again first."""
         while self._failure is None:
             waiting = [session for session in self._sessions if session.unlisted]
-            if not (waiting or self._listings or self._repeats):
+            if not (waiting or self._listings or self._repeated_rows):
                 return
             for session in waiting:
-                self._begin_call(self._flush(session))
-            self._stepped.clear()
-            await self._stepped.wait()
+                self._start_call(self._flush(session))
+            self._progress.clear()
+            await self._progress.wait()
         raise self._failure
 
     async def _flush(self, session: NodeSession) -> None:
@@ -645,7 +651,7 @@ class Cluster:
             leased.answers.append(self._recorder.answer(ANSWERS.of_line(line.line)))
         elif line.row in session.unlisted:
             self._recorder.row(_with_answer(RESULTS.of_line(line.line), session.unlisted.pop(line.row)))
-            self._stepped.set()
+            self._progress.set()
         else:
             row = self._end(session, line.row)
             if not row.result.done():
@@ -664,16 +670,16 @@ class Cluster:
 
     def _end(self, session: NodeSession, key: ResultKey) -> LeasedRow:
         row = session.end(key)
-        self._stepped.set()
-        if self._is_awaited:  # after the result is counted, since it may stop the run
-            self._is_awaited = False
+        self._progress.set()
+        if self._has_waiting_rows:  # after the result is counted, since it may stop the run
+            self._has_waiting_rows = False
             asyncio.get_running_loop().call_soon(self._wake)
         return row
 
     async def _close(self) -> None:
         """Stop the nodes, store their last lines, and leave the cluster."""
         self._closing.set()
-        for work in (*self._repeats, *([] if self._search is None else [self._search])):
+        for work in (*self._repeated_rows, *([] if self._search is None else [self._search])):
             work.cancel()
         sessions, self._sessions = self._sessions, []
         await asyncio.gather(*map(self._stop, sessions), return_exceptions=True)
@@ -718,7 +724,8 @@ def _with_answer(result: CaseResult, row: LeasedRow) -> CaseResult:
     seq = result.answer_seq
     if seq is None:
         return result
-    answer = row.answers[-1 - seq] if seq < 0 else None if row.task.stored is None else row.task.stored.answer
+    stored = None if row.task.stored is None else row.task.stored.answer
+    answer = row.answers[-1 - seq] if seq < 0 else stored
     if answer is None or answer.seq is None:
         return result
     return replace(result, answer_ref=AnswerRef(answer.seq), trace=answer.trace, output_messages=answer.output_messages)

@@ -11,9 +11,9 @@ from agentv.types.protocols import QuotaGrant, QuotaRequest
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.segment import UploadedSegment
 
-MOST_LINES = 50
+MAX_LINES = 50
 """The maximum number of answers, and of results, in one message."""
-MOST_BYTES = 80_000
+MAX_BYTES = 80_000
 """The size of the lines at which a message is full: Ray is slower with one of 100 kB (bench/cluster.py)."""
 
 GATHER_S = 0.05
@@ -52,7 +52,7 @@ class StoredLine(Struct, frozen=True, tag="line", array_like=True):
 
 
 class EndedRow(Struct, frozen=True, tag="ended", array_like=True):
-    """A row that a node has finished and stores itself; `error` is the reason if it ended without a score."""
+    """A row that a node has finished and stores itself; `error` is its error if it ended without a score."""
 
     row: ResultKey
     error: Failure | None
@@ -72,7 +72,7 @@ class SegmentLine(Struct, frozen=True, tag="segment", array_like=True):
 
 
 class NodeDone(Struct, frozen=True, tag="done", array_like=True):
-    """A stopped node that stores its rows has nothing left to store."""
+    """The last line of a node that stores its rows: all are stored."""
 
 
 class QuotaLine(Struct, frozen=True, tag="quota", array_like=True):
@@ -83,7 +83,7 @@ class QuotaLine(Struct, frozen=True, tag="quota", array_like=True):
 
 
 class QuotaLoss(Struct, frozen=True, tag="quota_loss", array_like=True):
-    """The holder of the quota has not answered a node for too long, which ends the run."""
+    """The quota has not answered a node for too long, which ends the run."""
 
     reason: str
 

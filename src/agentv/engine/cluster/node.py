@@ -15,8 +15,8 @@ from agentv.engine.calling.budget import Budget
 from agentv.engine.calling.runtime import Runtime, failed_check
 from agentv.engine.cluster.lines import (
     GATHER_S,
-    MOST_BYTES,
-    MOST_LINES,
+    MAX_BYTES,
+    MAX_LINES,
     AnsweredLine,
     BudgetLine,
     Crash,
@@ -53,7 +53,7 @@ from agentv.storage.records.json_line import encode
 from agentv.storage.run.blobs import may_have_blobs
 from agentv.types.errors import StorageError
 from agentv.types.events import LogLine
-from agentv.types.protocols import NODE_LEASE_S, Amounts, Clock, QuotaGrant, QuotaLease, QuotaRequest
+from agentv.types.protocols import NODE_LEASE_S, Amounts, Clock, QuotaGrant, QuotaRequest, QuotaService
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
@@ -79,7 +79,7 @@ class Load(Struct):
     @property
     def is_full(self) -> bool:
         """True if the lines reach the limit of a message: of answers, of results, or of bytes."""
-        return max(self.answers, self.results) >= MOST_LINES or self.size >= MOST_BYTES
+        return max(self.answers, self.results) >= MAX_LINES or self.size >= MAX_BYTES
 
 
 class Outbox:
@@ -183,7 +183,7 @@ class NodeWork:
     """The rows of a run on one node, with its own live objects. The driver calls `take` again and again.
 
     `on_lost` is called when the driver has not called for `lease_s` seconds, after all calls were cancelled. `machine`
-    names the machine in messages, and in the paths of workspaces that stay on it. `lease_from` returns the quota to
+    names the machine in messages, and in the paths of workspaces that stay on it. `quota_of` returns the quota to
     lease from, given the driver's. `spool_rules` are for a run whose nodes store their rows.
     """
 
@@ -193,7 +193,7 @@ class NodeWork:
         *,
         machine: str,
         on_lost: Callable[[], object] = lambda: None,
-        lease_from: Callable[["DriverQuota"], QuotaLease] = lambda driver: driver,
+        quota_of: Callable[["DriverQuota"], QuotaService] = lambda driver: driver,
         lease_s: float = NODE_LEASE_S,
         spool_rules: SpoolRules = SpoolRules(),  # noqa: B008 - frozen
     ) -> None:
@@ -206,9 +206,9 @@ class NodeWork:
         self._segments: NodeSegments | None = None
         self._outbox = Outbox()
         self._quota = DriverQuota(self._outbox)
-        self._lease_from = lease_from
+        self._quota_of = quota_of
         self._rows: dict[ResultKey, asyncio.Task[None]] = {}
-        self._turns: dict[int, asyncio.Semaphore] = {}  # by the id of the target
+        self._semaphores: dict[int, asyncio.Semaphore] = {}  # by the id of the target
         self._sent_answers: dict[ResultKey, int] = {}  # the `seq` of the last answer sent: -1, -2, …
         self._renewed_at = monotonic()
         self._runtime: Runtime | None = None
@@ -256,13 +256,22 @@ class NodeWork:
         )
 
     def _make_runtime(self, plan: RunPlan, *, clock: Clock) -> Runtime:
-        budget = self._spec.budget
         client = QuotaClient(
-            self._lease_from(self._quota),
+            self._quota_of(self._quota),
             asyncio.get_running_loop().time,
             on_unanswered=lambda text: self._outbox.put(NoteText(text)),
             on_loss=lambda reason: self._outbox.put(QuotaLoss(reason)),
         )
+        shared = self._spec.budget
+        budget = None
+        if shared is not None:
+            budget = Budget(
+                shared.limit_usd,
+                lambda stop: self._outbox.put(BudgetLine(stop)),
+                max_call_cost_by_target=shared.max_call_cost_by_target,
+                name=shared.name,
+                client=client,
+            )
         return Runtime(
             specs=plan.specs,
             clock=clock,
@@ -276,15 +285,7 @@ class NodeWork:
             cache=make_run_cache(plan, run_id=self._spec.run_id, clock=clock),
             quota=client,
             uncalled=() if self._spec.calls_targets else plan.targets_that_only_answer,
-            budget=None
-            if budget is None
-            else Budget(
-                budget.limit_usd,
-                lambda stop: self._outbox.put(BudgetLine(stop)),
-                max_call_cost_by_target=budget.max_call_cost_by_target,
-                name=budget.name,
-                client=client,
-            ),
+            budget=budget,
         )
 
     def give(self, tasks: Sequence[TaskData]) -> None:
@@ -293,9 +294,9 @@ class NodeWork:
         for data in tasks:
             task = self._reader.task(data)
             key = result_key_of(task)
-            turns = self._turns.get(id(task.target))
+            turns = self._semaphores.get(id(task.target))
             if turns is None:
-                turns = self._turns[id(task.target)] = asyncio.Semaphore(self._plan.workers(task.target))
+                turns = self._semaphores[id(task.target)] = asyncio.Semaphore(self._plan.workers(task.target))
             self._rows[key] = asyncio.create_task(self._run(task, key, turns))
 
     def grant(self, number: int, grant: QuotaGrant) -> None:
@@ -360,17 +361,17 @@ class NodeWork:
         loop = asyncio.get_running_loop()
         lost = asyncio.Event()
 
-        def look(due: float) -> None:
+        def check(scheduled_at: float) -> None:
             now = monotonic()
-            if now - due > self._lease_s / 2:  # blocking code of a row has delayed the driver's calls too
+            if now - scheduled_at > self._lease_s / 2:  # blocking code of a row has delayed the driver's calls too
                 self._renewed_at = now
             left_s = self._renewed_at + self._lease_s - now
             if left_s > 0:
-                loop.call_later(left_s, look, now + left_s)
+                loop.call_later(left_s, check, now + left_s)
             else:
                 lost.set()
 
-        look(monotonic())
+        check(monotonic())
         await lost.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._lease_s):
@@ -393,7 +394,7 @@ class NodeWork:
             self._sent_answers.pop(key, None)
 
     def _store(self, key: ResultKey, result: CaseResult) -> None:
-        """Store a result on this node; send one whose call the budget refused, or whose answer was sent."""
+        """Store a result on this node, but send a result whose call the budget refused or whose answer was sent."""
         is_refused = result.error is not None and result.error.kind == "budget"
         if self._segments is None or is_refused or key in self._sent_answers:
             if is_refused:
@@ -404,7 +405,7 @@ class NodeWork:
         result = replace(result, run_id=self._spec.run_id)
         line = encode(result_line(result, with_trace=result.answer_ref is None))
         self._segments.result(
-            key, result, line, is_direct=may_have_blobs(line), is_urgent=self._may_stop_the_run(result)
+            key, result, line, is_stored_by_driver=may_have_blobs(line), is_urgent=self._may_stop_the_run(result)
         )
 
     def _may_stop_the_run(self, result: CaseResult) -> bool:
@@ -421,7 +422,7 @@ class NodeWork:
     def answer(self, answer: Answer) -> Answer:
         """Store or send an answer before it is judged, and return it with a provisional `seq`.
 
-        That of the first answer that is sent for a row is -1, of the next -2, and so on.
+        The first answer that is sent for a row gets -1, the next -2, and so on.
         """
         if answer.error is not None and answer.error.kind == "budget":
             return answer

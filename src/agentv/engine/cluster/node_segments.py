@@ -1,8 +1,9 @@
 """The answers and results of a node, gathered on its disk and stored as segments beside those of the run.
 
-The node uploads a segment, then the driver lists it in `segments.jsonl`. Answers are uploaded and listed first: a
-result names the number of its answer's line, which is known only when the answer is listed. A row counts when its
-result is listed; unlisted rows of a lost node are run again.
+A spool is the pair of files on the disk that becomes the next segments. The node uploads a segment, then the driver
+lists it in `segments.jsonl`. Answers are uploaded and listed first: a result names the number of its answer's line,
+which is known only when the answer is listed. A row counts when its result is listed; unlisted rows of a lost node are
+run again.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.segment import UploadedSegment
 
-MOST_UNLISTED = 5_000
+MAX_UNLISTED = 5_000
 """The maximum number of finished rows of one node that are not listed; then it gets no more rows."""
 _ROOT = Path("/")
 _ANSWERS, _RESULTS = "answers.jsonl", "results.jsonl"
@@ -52,34 +53,37 @@ class _Slot(Struct, frozen=True):
 _decode_slot = msgspec.json.Decoder(_Slot).decode
 
 
-def slot_of(line: bytes) -> ResultKey:
+def line_key(line: bytes) -> ResultKey:
     """Return the result key of the line of an answer or a result."""
     return _decode_slot(line).slot
 
 
 class SpoolRules(Struct, frozen=True):
-    """When a node stores its spool: at `most_bytes`, at `most_rows`, or after a `share` of the time that it has run.
+    """When a node stores its spool: at `max_bytes`, at `max_rows`, or after a wait.
 
-    This wait is at least `least_s`, and at most `most_s`, so that short runs are soon visible and long ones have few
-    segments. A failed upload is repeated after `retry_s`.
+    The wait is the `wait_share` of the time that the node has run, but at least `min_wait_s` and at most `max_wait_s`:
+    short runs are soon visible, and long ones have few segments. A failed upload is repeated after `retry_s`.
     """
 
-    most_bytes: int = SEGMENT_BYTES
-    most_rows: int = MOST_UNLISTED // 2
-    least_s: float = 2.0
-    most_s: float = SEGMENT_S
-    share: float = 0.1
+    max_bytes: int = SEGMENT_BYTES
+    max_rows: int = MAX_UNLISTED // 2
+    min_wait_s: float = 2.0
+    max_wait_s: float = SEGMENT_S
+    wait_share: float = 0.1
     retry_s: float = 5.0
 
 
-class Entry(Struct, frozen=True, kw_only=True, gc=False):
-    """A result in the spool: the size of its line, its answer's number on this node, and its line for the driver."""
+class SpooledResult(Struct, frozen=True, kw_only=True, gc=False):
+    """A result in the spool: the size of its line, its answer's number on this node, and its line for the driver.
+
+    With `is_stored_by_driver` the driver stores the result itself, because parts of it become blobs.
+    """
 
     row: ResultKey
     size: int
     answer: int | None
-    slim: bytes
-    is_direct: bool
+    driver_line: bytes
+    is_stored_by_driver: bool
 
 
 class Spool(Struct, kw_only=True):
@@ -92,7 +96,7 @@ class Spool(Struct, kw_only=True):
     begun_at: float | None = None
     answer_count: int = 0
     answers_crc: int = 0
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[SpooledResult] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -208,23 +212,23 @@ class NodeSegments:
         self._epoch = secrets.token_hex(4)
         WATCHER.start()  # removes the folder if this process is killed
         self._folder = temporary_folder("segments")
-        self._began = now()
-        self._uploads = self._answers = self._spools = 0
+        self._started_at = now()
+        self._upload_count = self._answer_count = self._spool_count = 0
         self._spool = self._open_spool()
         self._first_answers: list[int] = []  # by listed segment of answers: the first answer's number on this node
         self._first_lines: list[int] = []  # by the same segment: its first line's number in the answers of the run
-        self._handed: dict[int, int] = {}  # the number on this node of each answer that the driver stores -> its seq
-        self._handed_of: Counter[ResultKey] = Counter()
-        self._replies: dict[str, asyncio.Future[int | None]] = {}
+        self._handed_seqs: dict[int, int] = {}  # of answers that the driver stores, by their number on this node
+        self._handed_counts: Counter[ResultKey] = Counter()
+        self._listings: dict[str, asyncio.Future[int | None]] = {}
         self._is_due = asyncio.Event()
-        self._is_awaited = asyncio.Event()
+        self._driver_waits = asyncio.Event()
         self._is_ending = False
         self._work = asyncio.create_task(self._store_when_due())
 
     def _open_spool(self) -> Spool:
-        number = self._spools = self._spools + 1
+        number = self._spool_count = self._spool_count + 1
         answers, results = ((self._folder / f"{number}-{name}").open("w+b") for name in (_ANSWERS, _RESULTS))
-        return Spool(number=number, first_answer=self._answers, answers=answers, results=results)
+        return Spool(number=number, first_answer=self._answer_count, answers=answers, results=results)
 
     def answer(self, line: bytes) -> int:
         """Add the line of an answer, and return its provisional `seq`. Raises StorageError."""
@@ -232,25 +236,35 @@ class NodeSegments:
         self._write(spool.answers, line)
         spool.answers_crc = crc32(b"\n", crc32(line, spool.answers_crc))
         spool.answer_count += 1
-        number = self._answers
-        self._answers += 1
+        number = self._answer_count
+        self._answer_count += 1
         self._schedule()
         return local_seq(number)
 
-    def result(self, row: ResultKey, result: CaseResult, line: bytes, *, is_direct: bool, is_urgent: bool) -> None:
+    def result(
+        self, row: ResultKey, result: CaseResult, line: bytes, *, is_stored_by_driver: bool, is_urgent: bool
+    ) -> None:
         """Add a result and its line. Raises StorageError.
 
-        The driver stores a direct result itself, because parts of it become blobs; the result is sent to it once its
-        answer is listed. An urgent result may stop the run, so the spool is stored at once.
+        A result that is stored by the driver is sent there once its answer is listed. An urgent result may stop the
+        run, so the spool is stored at once.
         """
         seq = result.answer_seq
-        number = None if seq is None or seq >= 0 else -1 - seq
-        slim = b"" if is_direct else slim_line(result, whole=self._sends_whole_rows)
+        number = None if seq is None or seq >= 0 else -1 - seq  # the inverse of `local_seq`
+        driver_line = b"" if is_stored_by_driver else slim_line(result, whole=self._sends_whole_rows)
         self._write(self._spool.results, line)
-        self._spool.entries.append(Entry(row=row, size=len(line) + 1, answer=number, slim=slim, is_direct=is_direct))
+        self._spool.entries.append(
+            SpooledResult(
+                row=row,
+                size=len(line) + 1,
+                answer=number,
+                driver_line=driver_line,
+                is_stored_by_driver=is_stored_by_driver,
+            )
+        )
         self._send(EndedRow(row, result.error if result.status == "error" else None))
         self._schedule()
-        if is_urgent or len(self._spool.entries) >= self._rules.most_rows:
+        if is_urgent or len(self._spool.entries) >= self._rules.max_rows:
             self._is_due.set()
 
     def _write(self, file: BinaryIO, line: bytes) -> None:
@@ -265,10 +279,10 @@ class NodeSegments:
     def _schedule(self) -> None:
         if self._spool.begun_at is None:
             self._spool.begun_at = self._now()
-            age_s = self._spool.begun_at - self._began
-            wait_s = min(max(self._rules.least_s, self._rules.share * age_s), self._rules.most_s)
+            age_s = self._spool.begun_at - self._started_at
+            wait_s = min(max(self._rules.min_wait_s, self._rules.wait_share * age_s), self._rules.max_wait_s)
             asyncio.get_running_loop().call_later(wait_s, self._store_overdue, self._spool.number)
-        if self._spool.size >= self._rules.most_bytes:
+        if self._spool.size >= self._rules.max_bytes:
             self._is_due.set()
 
     def _store_overdue(self, number: int) -> None:
@@ -278,12 +292,12 @@ class NodeSegments:
 
     def flush(self) -> None:
         """Store the spool now, because the driver waits; rows that cannot be stored are sent to the driver."""
-        self._is_awaited.set()
+        self._driver_waits.set()
         self._is_due.set()
 
     def listed(self, name: str, first: int | None) -> None:
         """Accept the driver's answer: the number of a segment's first line, None if it was not listed."""
-        reply = self._replies.get(name)
+        reply = self._listings.get(name)
         if reply is not None and not reply.done():
             reply.set_result(first)
 
@@ -308,7 +322,7 @@ class NodeSegments:
                 if self._spool.begun_at is not None:
                     await self._store_spool()
                 if not self._is_ending and not self._is_due.is_set():
-                    self._is_awaited.clear()
+                    self._driver_waits.clear()
         except OSError as error:
             self._send(NotStored(str(self._full(error))))
         except Exception as error:  # noqa: BLE001 - a bug must reach the driver, which waits for the rows
@@ -342,9 +356,9 @@ class NodeSegments:
     async def _store_results(self, spool: Spool) -> None:
         path = self._folder / f"{spool.number}-numbered-{_RESULTS}"
         crc, size, direct = await asyncio.to_thread(self._number_results, spool, path)
-        listed = [each for each in spool.entries if not self._is_direct(each)]
+        listed = [entry for entry in spool.entries if not self._is_stored_by_driver(entry)]
         if listed:
-            rows = [self._numbered(each.slim, each.answer) for each in listed]
+            rows = [self._numbered(entry.driver_line, entry.answer) for entry in listed]
             await self._publish(self._describe(_RESULTS, lines=len(listed), size=size, crc=crc), path, rows)
         for line in direct:
             self._send(line)
@@ -358,29 +372,29 @@ class NodeSegments:
         with path.open("wb") as file:
             for entry in spool.entries:
                 line = self._numbered(spool.results.read(entry.size), entry.answer)
-                if self._is_direct(entry):
+                if self._is_stored_by_driver(entry):
                     direct.append(StoredLine("result", entry.row, line[:-1]))
                 else:
                     file.write(line)
                     crc, size = crc32(line, crc), size + len(line)
         return crc, size, direct
 
-    def _is_direct(self, entry: Entry) -> bool:
-        """Return True for a result that the driver stores: it is direct, or the driver has its answer."""
-        return entry.is_direct or entry.answer in self._handed
+    def _is_stored_by_driver(self, entry: SpooledResult) -> bool:
+        """Return True for a result that the driver stores, also because the driver stores its answer."""
+        return entry.is_stored_by_driver or entry.answer in self._handed_seqs
 
     def _numbered(self, line: bytes, number: int | None) -> bytes:
-        """Return a result's line with the final number of its answer in place of the one on this node."""
+        """Return a result's line with its answer's final number in place of `number`, that on this node."""
         if number is None:
             return line
-        if number in self._handed:
-            return _with_answer(line, number, self._handed[number])
+        if number in self._handed_seqs:
+            return _with_answer(line, number, self._handed_seqs[number])
         place = bisect_right(self._first_answers, number) - 1
         return _with_answer(line, number, self._first_lines[place] + number - self._first_answers[place])
 
     def _describe(self, file: str, *, lines: int, size: int, crc: int) -> UploadedSegment:
-        self._uploads += 1
-        name = node_segment_name(file, self._epoch, self._uploads)
+        self._upload_count += 1
+        name = node_segment_name(file, self._epoch, self._upload_count)
         return UploadedSegment(file=file, name=name, lines=lines, bytes=size, crc32=crc)
 
     async def _publish(self, segment: UploadedSegment, path: Path, rows: list[bytes]) -> int:
@@ -394,33 +408,33 @@ class NodeSegments:
                 break
             except (StorageError, ConfigError) as error:
                 self._note(f"its segments cannot be stored for now: {error}")
-                if self._is_awaited.is_set():
+                if self._driver_waits.is_set():
                     raise _NotListedError from error
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._rules.retry_s):
-                        await self._is_awaited.wait()
+                        await self._driver_waits.wait()
         reply: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        self._replies[segment.name] = reply
+        self._listings[segment.name] = reply
         self._send(SegmentLine(segment, rows))
         try:
             first = await reply
         finally:
-            del self._replies[segment.name]
+            del self._listings[segment.name]
         if first is None:
             raise _NotListedError
         return first
 
     def _hand_over(self, spool: Spool) -> None:
-        """Send the driver the lines of a spool that are not listed, which it stores in the run folder.
+        """Send the driver the lines of a spool that are not listed; it stores them in the run folder.
 
         Each answer gets a provisional `seq`, counted per row: -1 for the first one sent, -2 for the next, and so on.
         """
         if not self._first_answers or self._first_answers[-1] < spool.first_answer:
             spool.answers.seek(0)
             for number, line in enumerate(spool.answers, start=spool.first_answer):
-                row = slot_of(line)
-                self._handed_of[row] += 1
-                self._handed[number] = -self._handed_of[row]
+                row = line_key(line)
+                self._handed_counts[row] += 1
+                self._handed_seqs[number] = -self._handed_counts[row]
                 self._send(StoredLine("answer", row, line[:-1]))
         spool.results.seek(0)
         for entry in spool.entries:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.engine.calling.budget import Budget, BudgetStop
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.cluster.driver import Cluster, Machines
-from agentv.engine.cluster.packing import check_packable, is_packed, not_sent, pack
+from agentv.engine.cluster.packing import check_packable, is_packed, pack, unsent_files
 from agentv.engine.cluster.tasks import RunSpec, SharedBudget, check_sendable, make_spec
 from agentv.engine.cluster.workspaces import read_states, repositories_of
 from agentv.engine.planning.options import RunOptions
@@ -22,13 +22,13 @@ from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.quotas import QuotaClient
 from agentv.storage.files.object_store import is_relative
 from agentv.types.errors import ConfigError, MissingExtraError, QuotaError
-from agentv.types.protocols import Clock, QuotaLease, SegmentStore, StartedQuota
+from agentv.types.protocols import Clock, QuotaService, SegmentStore, StartedQuota
 
 if TYPE_CHECKING:
     from agentv.engine.stored.resume import ResumePlan
 
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """How many ignored files and folders a note names."""
 
 OpenMachines: TypeAlias = Callable[[RunSpec, RunOptions], Machines]
@@ -42,7 +42,7 @@ def ray_machines(spec: RunSpec, options: RunOptions) -> Machines:
     return RayMachines(spec, options.ray_address)
 
 
-def ray_quota(recorder: RunRecorder) -> QuotaLease:
+def ray_quota(recorder: RunRecorder) -> QuotaService:
     """Return the quota of a run on a Ray cluster, from which its nodes lease. Raises MissingExtraError."""
     _import_ray()
     from agentv.engine.cluster.ray_quota import RayQuota  # noqa: PLC0415 - of an extra
@@ -71,8 +71,8 @@ def _import_ray() -> None:
 
 
 @asynccontextmanager
-async def reached(plan: RunPlan) -> AsyncIterator[None]:
-    """Connect to the Ray cluster of a run for the time of the block, before anything of the run is stored.
+async def ray_connection(plan: RunPlan) -> AsyncIterator[None]:
+    """Connect to the Ray cluster of a run for the time of the block; enter it before the run is stored.
 
     Raises MissingExtraError, ConfigError for a plan that cannot be sent, and ClusterError.
     """
@@ -85,11 +85,11 @@ async def reached(plan: RunPlan) -> AsyncIterator[None]:
     _import_ray()
     from agentv.engine.cluster.ray_nodes import connect, leave  # noqa: PLC0415 - of an extra
 
-    is_ours = await asyncio.to_thread(connect, plan.options.ray_address)
+    has_connected = await asyncio.to_thread(connect, plan.options.ray_address)
     try:
         yield
     finally:
-        if is_ours:
+        if has_connected:
             await asyncio.to_thread(leave)
 
 
@@ -103,7 +103,7 @@ def check_segments(plan: RunPlan) -> None:
         )
 
 
-def cluster_of(
+def make_cluster(
     plan: RunPlan,
     recorder: RunRecorder,
     *,
@@ -118,12 +118,20 @@ def cluster_of(
 
     With `may_store` the nodes store the rows themselves, if the run has a place for segments.
     """
-    budget = runtime.budget
+    budget, shared_budget = runtime.budget, None
+    if budget is not None:
+        left_usd = budget.limit_usd - budget.spent_usd
+        shared_budget = SharedBudget(budget.name or "", left_usd, dict(budget.max_call_cost_by_target))
+
+    def stop_for_budget(stop: BudgetStop) -> None:
+        if budget is not None:
+            budget.stop(_whole_run_stop(stop, plan, budget))
+
     run_id, store = recorder.store.run_id, recorder.store
     place = store.segments_place if may_store and isinstance(store, SegmentStore) else None
     packed = pack(plan, run_id=run_id) if plan.options.backend == "ray" and is_packed(plan) else None
-    if packed is not None and (ignored := not_sent(plan)):
-        names = ", ".join(ignored[:MOST_NAMED]) + (", …" if len(ignored) > MOST_NAMED else "")
+    if packed is not None and (ignored := unsent_files(plan)):
+        names = ", ".join(ignored[:MAX_NAMED]) + (", …" if len(ignored) > MAX_NAMED else "")
         recorder.note(f"not sent to the nodes, because git ignores them: {names}", is_problem=False)
     spec = make_spec(
         plan,
@@ -131,9 +139,7 @@ def cluster_of(
         calls_targets=resume_plan is None or resume_plan.calls_targets,
         calls_judges=resume_plan is None or resume_plan.calls_judges,
         shows_log_lines=recorder.shows_log_lines,
-        budget=None
-        if budget is None
-        else SharedBudget(budget.name or "", budget.limit_usd - budget.spent_usd, dict(budget.max_call_cost_by_target)),
+        budget=shared_budget,
         packed=packed,
         segments=place,
         needs_whole_rows=recorder.needs_whole_rows,
@@ -149,7 +155,7 @@ def cluster_of(
         workers=plan.workers,
         clock=clock,
         quota=quota,
-        on_budget_stop=lambda stop: None if budget is None else budget.stop(_of_whole_run(stop, plan, budget)),
+        on_budget_stop=stop_for_budget,
         segments=store if place is not None and isinstance(store, SegmentStore) else None,
     )
 
@@ -157,11 +163,13 @@ def cluster_of(
 def _accounts(plan: RunPlan, spec: RunSpec, runtime: Runtime) -> set[str]:
     """Return the quota accounts from which nodes with the API keys of this machine will lease."""
     called = (*(plan.targets if spec.calls_targets else ()), *(plan.judges if spec.calls_judges else ()))
-    limited = {runtime.account_of(each) for each in called if each.requests_per_minute or each.tokens_per_minute}
+    limited = {
+        runtime.account_of(target) for target in called if target.requests_per_minute or target.tokens_per_minute
+    }
     return limited if runtime.budget is None else {runtime.budget.account, *limited}
 
 
-def _of_whole_run(stop: BudgetStop, plan: RunPlan, budget: Budget) -> BudgetStop:
+def _whole_run_stop(stop: BudgetStop, plan: RunPlan, budget: Budget) -> BudgetStop:
     """Return a node's budget stop with the limit, the name and the spending of the whole run."""
     spent_usd = stop.spent_usd + budget.spent_usd
     return replace(stop, limit_usd=budget.limit_usd, spent_usd=spent_usd, name=plan.options.budget_name)

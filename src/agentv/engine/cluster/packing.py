@@ -11,26 +11,26 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agentv.engine.cluster.tasks import Packed, files_of, moved_path, scripts_of
-from agentv.engine.cluster.workspaces import PlacedWorkspaces, fetched, templates_of
+from agentv.engine.cluster.tasks import Packed, moved_path, plan_files, scripts_of
+from agentv.engine.cluster.workspaces import PlacedWorkspaces, copied_repositories, templates_of
 from agentv.engine.planning.plan import RunPlan
 from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.loading.files.places import HOME_FOLDER, find_repository_root
 from agentv.types.errors import ConfigError
 
-MOST_BYTES = 200_000_000
+MAX_BYTES = 200_000_000
 """The maximum total size, in bytes, of the files that are sent to each node."""
 
 REPOSITORIES = "repositories"
 """The folder of repositories in the `.agentv` of a copied project; clones in workspaces share the git objects here."""
 
-_FOLDERS_NOT_SENT = frozenset({".git", ".hg", "__pycache__", ".venv", "node_modules"})
-_HOME_PARTS_NOT_SENT = frozenset({"runs", "cache", "workspaces", "git", "logs"})
+_UNSENT_FOLDERS = frozenset({".git", ".hg", "__pycache__", ".venv", "node_modules"})
+_UNSENT_HOME_PARTS = frozenset({"runs", "cache", "workspaces", "git", "logs"})
 """The parts of a `.agentv` folder with results and caches."""
 
 
 def is_packed(plan: RunPlan) -> bool:
-    """Return True if the nodes get a copy of the project: they are other machines, and share no folder that has it.
+    """Return True if the nodes get a copy of the project: they are other machines, and share no folder that holds it.
 
     Raises ConfigError if the project is outside of the shared path.
     """
@@ -58,12 +58,12 @@ def check_packable(plan: RunPlan) -> None:
                 f"{path} is outside of the project {root}, which is sent to the nodes; move it into the project, "
                 "or put the project on a disk that all machines share and name its folder: --shared-path DIR"
             )
-    with fetched(plan) as (copies, repositories):
-        size = sum(map(_size, chain(_files(plan, root), copies.rglob("*"))))
-    if size > MOST_BYTES:
+    with copied_repositories(plan) as (copies, repositories):
+        size = sum(map(_size, chain(_files_to_send(plan, root), copies.rglob("*"))))
+    if size > MAX_BYTES:
         extra = " with the repositories of its workspaces" if repositories else ""
         raise ConfigError(
-            f"the project {root}{extra} has {size / 1e6:,.0f} MB, and at most {MOST_BYTES / 1e6:,.0f} MB are sent to "
+            f"the project {root}{extra} has {size / 1e6:,.0f} MB, and at most {MAX_BYTES / 1e6:,.0f} MB are sent to "
             "the nodes; exclude files that they do not need in .gitignore, or put the project on a disk that all "
             "machines share and name its folder: --shared-path DIR"
         )
@@ -78,8 +78,8 @@ def pack(plan: RunPlan, *, run_id: str | None = None) -> Packed:
     root = project_root(plan)
     home = os.path.relpath(Path(plan.home).resolve(), root)
     data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w") as tar, fetched(plan) as (copies, repositories):
-        for path in _files(plan, root, run_id):
+    with tarfile.open(fileobj=data, mode="w") as tar, copied_repositories(plan) as (copies, repositories):
+        for path in _files_to_send(plan, root, run_id):
             tar.add(path, arcname=path.relative_to(root).as_posix(), recursive=False)
         tar.add(copies, arcname=f"{home}/{REPOSITORIES}")
     has_git = (root / ".git").exists()
@@ -97,10 +97,10 @@ def unpack(packed: Packed) -> Path:
     return place
 
 
-def not_sent(plan: RunPlan) -> list[str]:
+def unsent_files(plan: RunPlan) -> list[str]:
     """Return the files and folders that nodes do not get because git ignores them, relative to the project."""
     root = project_root(plan)
-    sent = {path.relative_to(root) for path in _files(plan, root)}
+    sent = {path.relative_to(root) for path in _files_to_send(plan, root)}
     ignored = (path.relative_to(root) for path in _git_listed(root, "--others", "--ignored", "--directory"))
     return [
         path.as_posix()
@@ -128,30 +128,32 @@ def _link_caches(home: Path) -> None:
 
 
 def discard(place: Path, packed: Packed) -> None:
-    """Remove a copy of a project, except for workspaces that were kept in it and the repositories that they share."""
-    home = place / packed.home
-    kept = (home / "workspaces", home / REPOSITORIES)
-    if not kept[0].exists():
+    """Remove a copy of a project, except for workspaces that were saved in it and the repositories that they share."""
+    workspaces, repositories = place / packed.home / "workspaces", place / packed.home / REPOSITORIES
+    if not workspaces.exists():
         remove_tree(place)
         return
-    for folder in kept[0].relative_to(place).parents:
-        for each in (place / folder).iterdir():
-            if each.is_symlink() or each.is_file():
-                each.unlink()
-            elif not any(path.is_relative_to(each) for path in kept):
-                remove_tree(each)
+    for folder in workspaces.relative_to(place).parents:
+        for entry in (place / folder).iterdir():
+            if entry.is_symlink() or entry.is_file():
+                entry.unlink()
+            elif not (workspaces.is_relative_to(entry) or repositories.is_relative_to(entry)):
+                remove_tree(entry)
 
 
 def _named_files(plan: RunPlan, run_id: str | None) -> Iterator[Path]:
     """Yield the folders of eval files, the templates of workspaces, and the files that a run names."""
     yield from (Path(suite.suite.base_dir) for suite in plan.suites)
     yield from chain.from_iterable(map(templates_of, plan.suites))
-    yield from files_of(plan, run_id=run_id)
+    yield from plan_files(plan, run_id=run_id)
 
 
-def _files(plan: RunPlan, root: Path, run_id: str | None = None) -> list[Path]:
-    """Return the files to send: those that the run names, all in templates, and others that git does not ignore."""
-    found = {path for path in _listed(root) if _is_sent(path.relative_to(root).parts)}
+def _files_to_send(plan: RunPlan, root: Path, run_id: str | None = None) -> list[Path]:
+    """Return the files to send: those that the run names, all in templates, and all others that git does not ignore.
+
+    Empty folders are returned too.
+    """
+    found = {path for path in _unignored_files(root) if _is_sent(path.relative_to(root).parts)}
     found.update(path for path in _named_files(plan, run_id) if not path.is_dir())
     found.update(path for path in scripts_of(plan) if path.resolve().is_relative_to(root))
     for template in chain.from_iterable(map(templates_of, plan.suites)):
@@ -165,7 +167,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _is_sent(parts: tuple[str, ...]) -> bool:
-    return not _FOLDERS_NOT_SENT.intersection(parts) and not _is_private(parts)
+    return not _UNSENT_FOLDERS.intersection(parts) and not _is_private(parts)
 
 
 def _is_private(parts: tuple[str, ...]) -> bool:
@@ -173,10 +175,10 @@ def _is_private(parts: tuple[str, ...]) -> bool:
     if parts[-1] == ".env" or parts[-1].startswith(".env."):
         return True
     within = (name for folder, name in pairwise(parts) if folder == HOME_FOLDER)
-    return any(name in _HOME_PARTS_NOT_SENT or name.startswith("index.db") for name in within)
+    return any(name in _UNSENT_HOME_PARTS or name.startswith("index.db") for name in within)
 
 
-def _listed(root: Path) -> Iterable[Path]:
+def _unignored_files(root: Path) -> Iterable[Path]:
     """Return the files of a project; in a git repository those that git does not ignore."""
     return _git_listed(root, "--cached", "--others") or _walked(root)
 
@@ -192,7 +194,7 @@ def _git_listed(root: Path, *options: str) -> list[Path]:
 
 def _walked(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root):
-        folders[:] = set(folders) - _FOLDERS_NOT_SENT  # os.walk does not enter folders that are removed here
+        folders[:] = set(folders) - _UNSENT_FOLDERS  # os.walk does not enter folders that are removed here
         yield from (Path(folder, name) for name in names)
 
 

@@ -19,7 +19,7 @@ from agentv.engine.cluster.ray_quota import NodeQuota
 from agentv.engine.cluster.tasks import RunSpec, decode_tasks
 from agentv.types.errors import AgentvError, ClusterError
 
-MOST_PROCESSES = 3
+MAX_PROCESSES = 3
 """The maximum number of processes started on one machine; each replaces a lost one."""
 
 CONNECT_S = 10.0
@@ -41,7 +41,7 @@ class NodeActor:
         self._work = NodeWork(
             run,
             machine=socket.gethostname(),
-            lease_from=lambda driver: NodeQuota(run.run_id, driver),
+            quota_of=lambda driver: NodeQuota(run.run_id, driver),
             # The driver is gone, or treats this node as lost: code that still runs must not call anything.
             on_lost=lambda: os._exit(1),
         )
@@ -79,14 +79,14 @@ class NodeActor:
 
 
 class RayNode:
-    """A node of a Ray cluster, seen from the driver."""
+    """A node of a Ray cluster, seen from the driver. `info` is its entry in `ray.nodes()`."""
 
-    def __init__(self, about: Mapping[str, Any], spec: "ray.ObjectRef[bytes]") -> None:
-        self.name: str = about["NodeManagerHostname"]
-        self.resources: Mapping[str, float] = about["Resources"]
-        self.is_over = False
-        self.labels: Mapping[str, str] = about.get("Labels") or {}
-        here = NodeAffinitySchedulingStrategy(about["NodeID"], soft=False)
+    def __init__(self, info: Mapping[str, Any], spec: "ray.ObjectRef[bytes]") -> None:
+        self.name: str = info["NodeManagerHostname"]
+        self.resources: Mapping[str, float] = info["Resources"]
+        self.is_killed = False
+        self.labels: Mapping[str, str] = info.get("Labels") or {}
+        here = NodeAffinitySchedulingStrategy(info["NodeID"], soft=False)
         options = _ACTOR_OPTIONS | {"scheduling_strategy": here}
         self._actor: Any = ray.remote(NodeActor).options(**options).remote(spec)
 
@@ -125,7 +125,7 @@ class RayNode:
 
     def kill(self) -> None:
         """End the process."""
-        self.is_over = True
+        self.is_killed = True
         ray.kill(self._actor, no_restart=True)
 
     async def _call(self, reply: Any) -> Any:
@@ -139,13 +139,13 @@ class RayNode:
 
 
 class RayMachines:
-    """The machines of the Ray cluster that `connect` finds at `address`. One that it starts ends with the run."""
+    """The machines of the Ray cluster that `connect` finds at `address`. A cluster that it starts ends with the run."""
 
     timing = Timing()
 
     def __init__(self, spec: RunSpec, address: str | None) -> None:
         self._spec = pickle.dumps(spec)
-        self._sent: ray.ObjectRef[bytes] | None = None
+        self._spec_ref: ray.ObjectRef[bytes] | None = None
         self._address = address
         self._is_ours = False
         self._started: dict[str, list[RayNode]] = {}
@@ -155,32 +155,32 @@ class RayMachines:
         if not ray.is_initialized():
             self._is_ours = await asyncio.to_thread(connect, self._address)
         try:
-            about = await asyncio.to_thread(ray.nodes)
-        except _UNREACHED as error:
-            raise _unreached(self._address, error) from error
-        if self._sent is None:
-            self._sent = ray.put(self._spec)  # once for all nodes: it may hold a project
+            infos = await asyncio.to_thread(ray.nodes)
+        except _CONNECTION_ERRORS as error:
+            raise _unusable(self._address, error) from error
+        if self._spec_ref is None:
+            self._spec_ref = ray.put(self._spec)  # once for all nodes: it may hold a project
         # A head node that must not run anything is started without CPUs.
-        usable = [each for each in about if each["Alive"] and each["Resources"].get("CPU")]
+        usable = [info for info in infos if info["Alive"] and info["Resources"].get("CPU")]
         new: list[Node] = []
-        for each in usable:
-            started = self._started.setdefault(each["NodeID"], [])
+        for info in usable:
+            started = self._started.setdefault(info["NodeID"], [])
             # A machine whose process was lost gets another one.
-            if len(started) < MOST_PROCESSES and all(node.is_over for node in started):
-                started.append(RayNode(each, self._sent))
+            if len(started) < MAX_PROCESSES and all(node.is_killed for node in started):
+                started.append(RayNode(info, self._spec_ref))
                 new.append(started[-1])
         return new
 
     async def aclose(self) -> None:
-        """Leave the cluster if `find` connected to it; one that was started for the run ends."""
+        """Leave the cluster if `find` connected to it; a cluster that was started for the run ends."""
         if self._is_ours:
             await asyncio.to_thread(leave)
 
 
-_UNREACHED = (RayError, ConnectionError, RuntimeError, ValueError, OSError)
+_CONNECTION_ERRORS = (RayError, ConnectionError, RuntimeError, ValueError, OSError)
 
 
-def _unreached(address: str | None, error: Exception) -> ClusterError:
+def _unusable(address: str | None, error: Exception) -> ClusterError:
     return ClusterError(f"the Ray cluster {_address_or_default(address)} cannot be used: {error}")
 
 
@@ -199,8 +199,8 @@ def connect(address: str | None) -> bool:
     try:
         _check_listens(_address_or_default(address))
         ray.init(address=_address_or_default(address), log_to_driver=False, logging_level=logging.ERROR, **options)
-    except _UNREACHED as error:
-        raise _unreached(address, error) from error
+    except _CONNECTION_ERRORS as error:
+        raise _unusable(address, error) from error
     return True
 
 
@@ -212,5 +212,5 @@ def _check_listens(address: str) -> None:
 
 
 def leave() -> None:
-    """Leave the cluster; one that was started for the run ends."""
+    """Leave the cluster; a cluster that was started for the run ends."""
     ray.shutdown()

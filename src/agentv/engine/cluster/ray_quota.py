@@ -1,4 +1,4 @@
-"""The quota of a run on a Ray cluster: one actor for each account, on the driver's machine, holds the leases."""
+"""The quota of a run on a Ray cluster: one actor for each account, on the driver's machine, grants the leases."""
 
 import asyncio
 import shutil
@@ -14,13 +14,13 @@ import ray
 from agentv.execution.quota_journal import JournaledBook
 from agentv.scoring.keys.identity import digest
 from agentv.types.errors import QuotaError
-from agentv.types.protocols import BUDGET_ACCOUNT, Amounts, QuotaGrant, QuotaLease, QuotaRequest
+from agentv.types.protocols import BUDGET_ACCOUNT, Amounts, QuotaGrant, QuotaRequest, QuotaService
 
 _ACTOR_OPTIONS: dict[str, Any] = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0}
 
 
 class QuotaActor:
-    """The holder of the leases of one account, as an actor of Ray. A restarted actor continues from its journal."""
+    """An actor of Ray that grants the leases of one account. A restarted actor continues from its journal."""
 
     def __init__(self, journal: str) -> None:
         self._book = JournaledBook(Path(journal), time.monotonic)
@@ -41,7 +41,7 @@ class ActorQuota:
         try:
             grant: QuotaGrant = await self.actor.exchange.remote(request)
         except RayError as error:
-            raise _unanswered(error) from error
+            raise _no_answer(error) from error
         return grant
 
     async def aclose(self) -> None:
@@ -88,7 +88,7 @@ class RayQuota:
                 journal.unlink(missing_ok=True)
             self._accounts[account] = ActorQuota(ray.remote(QuotaActor).options(**options).remote(str(journal)))
         except (RayError, ValueError, OSError) as error:
-            raise _unanswered(error) from error
+            raise _no_answer(error) from error
 
     async def aclose(self) -> None:
         """End the actors."""
@@ -106,17 +106,17 @@ class NodeQuota:
     `--quota`.
     """
 
-    def __init__(self, run_id: str, driver: QuotaLease) -> None:
+    def __init__(self, run_id: str, driver: QuotaService) -> None:
         self._run_id = run_id
         self._driver = driver
-        self._accounts: dict[str, QuotaLease] = {}
+        self._accounts: dict[str, QuotaService] = {}
 
     def __str__(self) -> str:
         """Return the name for messages."""
         return "the quota of the run"
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
-        """Record what was used, and return a lease. Raises QuotaError when its holder cannot be reached."""
+        """Record what was used, and return a lease. Raises QuotaError when no actor and no driver can be reached."""
         account = self._accounts.get(request.account) or await self._find(request.account)
         if account is None:
             grant = await self._driver.exchange(request)
@@ -142,12 +142,12 @@ def _name(run_id: str, account: str) -> str:
 
 
 def _is_empty(request: QuotaRequest) -> bool:
-    """Return True for a request for nothing that reports no use."""
+    """Return True for a request that neither asks for anything nor reports any use."""
     has_used = any(use.used != Amounts() for use in request.uses)
     return request.least == Amounts() and not has_used and not request.hold_s
 
 
-def _unanswered(error: Exception) -> QuotaError:
+def _no_answer(error: Exception) -> QuotaError:
     lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     reason = "its process cannot be reached" if isinstance(error, ActorUnavailableError) else lines[-1].strip()
     return QuotaError(f"the quota of the run does not answer: {reason}")

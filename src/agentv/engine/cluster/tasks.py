@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.recorded_answers import ANSWERS, run_folder
 from agentv.engine.cluster.workspaces import (
-    Fetched,
     PlacedWorkspaces,
     Repository,
+    RepositoryCopy,
     located_here,
     read_states,
     repositories_of,
@@ -42,12 +42,12 @@ from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
-MOST_CASES_CHECKED = 1_000
+MAX_CASES_CHECKED = 1_000
 """How many cases of an eval file have their evaluators' files compared; files of the suite's evaluators always are."""
 
 _RUN_FILES = ("run.json", ANSWERS, "blobs/**/*")
 
-_NOT_IN_COPIES = "a copy of the project has no .env file, and nothing that git ignores unless the run names it"
+_COPY_LIMITS = "a copy of the project has no .env file, and nothing that git ignores unless the run names it"
 
 
 class SharedBudget(Struct, frozen=True):
@@ -69,16 +69,16 @@ class Packed(Struct, frozen=True):
     root: str
     home: str
     has_git: bool
-    repositories: Mapping[Repository, Fetched] = field(default_factory=dict)
+    repositories: Mapping[Repository, RepositoryCopy] = field(default_factory=dict)
 
 
 class RunSpec(Struct, frozen=True):
     """A run as its nodes read it: from the same files, with the variables of their own environment.
 
-    `paths` are eval files relative to `folder`, which is in the copy if there is `packed`. `contents` has a digest for
-    each suite, target, judge and file by name: a node on which one differs takes no rows. If `segments` is given, a URL
-    or an absolute path, nodes store their rows there; `needs_whole_rows` and `shows_answers` are True if the
-    driver's observers then need complete results, and answers.
+    `paths` are eval files relative to `folder`, which is in the copy of the project if there is a `packed` one.
+    `contents` has a digest for each suite, target, judge and file by name: a node on which one differs takes no rows.
+    Nodes store their rows at `segments`, a URL or an absolute path, if it is given; `needs_whole_rows` and
+    `shows_answers` are True if the driver's observers then need complete results, and answers.
     """
 
     run_id: str
@@ -130,7 +130,7 @@ def make_spec(
         paths=plan.paths,
         # A node gives no verdict and reads no earlier run to compare with.
         options=replace(plan.options, baseline=None, gates=()),
-        contents=contents_of(plan, run_id=run_id),
+        contents=content_digests(plan, run_id=run_id),
         calls_targets=calls_targets,
         calls_judges=calls_judges,
         shows_log_lines=shows_log_lines,
@@ -158,18 +158,21 @@ def check_sendable(plan: RunPlan) -> None:
         )
 
 
-def contents_of(plan: RunPlan, *, run_id: str, placed: PlacedWorkspaces | None = None) -> dict[str, str]:
-    """Return a digest of each thing that the plan of a run read, by name; `placed` has the repositories of a copy."""
+def content_digests(plan: RunPlan, *, run_id: str, placed: PlacedWorkspaces | None = None) -> dict[str, str]:
+    """Return a digest of each suite, target and file that the plan of a run read, by name.
+
+    `placed` has the repositories of a copy of the project.
+    """
     folders = [suite.suite.base_dir for suite in plan.suites]
     contents = {f"eval file {suite.suite.path}": suite.suite.sha256 for suite in plan.suites}
-    for target, of in _targets_of(plan):
-        contents[f"target {target.name!r} of {of}"] = target_key(target)
+    for target, owner in _targets_of(plan):
+        contents[f"target {target.name!r} of {owner}"] = target_key(target)
         for name, sha256 in load_scripts(target, folders).items():
-            contents[f"script {name} of target {target.name!r} of {of}"] = str(sha256)
+            contents[f"script {name} of target {target.name!r} of {owner}"] = str(sha256)
     for suite in plan.suites:
         for folder in templates_of(suite):
             contents[f"workspace template {os.path.relpath(folder, plan.folder)}"] = tree_digest(folder)
-    for path in files_of(plan, run_id=run_id):
+    for path in plan_files(plan, run_id=run_id):
         contents[f"file {os.path.relpath(path, plan.folder)}"] = file_digest(path)
     locate = located_here if placed is None else placed.locate
     for repository, state in read_states(repositories_of(plan), locate).items():
@@ -212,19 +215,19 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces
     options = spec.options
     if placed is not None:
         options = replace(options, allow_paths=(os.sep,))  # the driver has checked the original paths
-    why = "every node needs the same files in the same folder" if placed is None else _NOT_IN_COPIES
+    hint = "every node needs the same files in the same folder" if placed is None else _COPY_LIMITS
     try:
         inputs = load_inputs(find_eval_files(spec.paths, cwd=folder), options, cwd=folder, env=env)
         plan = make_plan(
             inputs.suites, options, specs=inputs.specs, home=str(find_home(folder)), has_sources=placed is None
         )
-        found = contents_of(replace(plan, folder=spec.folder), run_id=spec.run_id, placed=placed)
+        found = content_digests(replace(plan, folder=spec.folder), run_id=spec.run_id, placed=placed)
     except AgentvError as error:  # some other classes cannot be pickled
-        raise ConfigError(f"{error}; {why}") from error
+        raise ConfigError(f"{error}; {hint}") from error
     for name, expected in spec.contents.items():
         if found.get(name) != expected:
             state = "is missing" if name not in found else "differs"
-            raise ConfigError(f"{name} {state} on the node; {why}")
+            raise ConfigError(f"{name} {state} on the node; {hint}")
     if placed is not None:
         placed.learn(plan)
     return plan
@@ -246,8 +249,8 @@ def to_data(task: CaseTask) -> TaskData:
 class TaskReader:
     """Turns data back into tasks, with the suites and targets of one plan.
 
-    `moved` is the project's folder on the driver, and that of the copy on this node. Cases with equal evaluators share
-    the evaluator objects, because caches use the identity of an evaluator.
+    `moved` is the project's folder on the driver, and the folder of its copy on this node. Cases with equal
+    evaluators share the evaluator objects, because caches use the identity of an evaluator.
     """
 
     def __init__(self, plan: RunPlan, *, moved: tuple[str, str] | None = None) -> None:
@@ -289,7 +292,7 @@ T = TypeVar("T")
 
 
 def moved_paths(value: T, root: str, place: str) -> T:
-    """Return a case, or a part of one, in which absolute paths under `root` are moved to `place`."""
+    """Return a case, or a part of a case, in which absolute paths under `root` are moved to `place`."""
     if isinstance(value, tuple):
         return cast(T, tuple(moved_paths(each, root, place) for each in value))
     if not isinstance(value, Struct):
@@ -319,15 +322,20 @@ def decode_tasks(data: bytes) -> list[TaskData]:
     return tasks
 
 
-def files_of(plan: RunPlan, *, run_id: str | None = None) -> list[Path]:
+def plan_files(plan: RunPlan, *, run_id: str | None = None) -> list[Path]:
     """Return the files of a plan: of the project, its targets and evaluators, and stored runs that they name.
 
-    `run_id` is the run that is starting, which `latest` never means. Raises ConfigError for a run that does not exist.
+    `run_id` is the starting run: `latest` never means this run. Raises ConfigError for a run that does not exist.
     """
     found = chain(
-        chain.from_iterable(map(_of_project, plan.suites)),
-        (path for target in targets_of(plan) for path in _of_target(target, plan, run_id)),
-        (path for suite in plan.suites for config in _configs(suite) for path in _of_evaluator(config, plan, run_id)),
+        chain.from_iterable(map(_project_files, plan.suites)),
+        (path for target in targets_of(plan) for path in _target_files(target, plan, run_id)),
+        (
+            path
+            for suite in plan.suites
+            for config in _evaluator_configs(suite)
+            for path in _evaluator_files(config, plan, run_id)
+        ),
     )
     return sorted(set(found))
 
@@ -347,7 +355,7 @@ def targets_of(plan: RunPlan) -> list[ResolvedTarget]:
     return list(found.values())
 
 
-def _of_project(suite: SuitePlan) -> Iterator[Path]:
+def _project_files(suite: SuitePlan) -> Iterator[Path]:
     folder = Path(suite.suite.base_dir)
     root = find_repository_root(folder)
     yield from config_files(folder, root)
@@ -356,33 +364,33 @@ def _of_project(suite: SuitePlan) -> Iterator[Path]:
         yield criteria
 
 
-def _of_target(target: ResolvedTarget, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
+def _target_files(target: ResolvedTarget, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
     if target.path:
         yield Path(target.path)
     yield from map(Path, named_files(target.settings, target.base_dir))
     for run in named_runs(target.settings):
-        yield from _of_run(run, target.base_dir, plan, run_id)
+        yield from _stored_run_files(run, target.base_dir, plan, run_id)
 
 
-def _configs(suite: SuitePlan) -> Iterator[EvaluatorConfig]:
+def _evaluator_configs(suite: SuitePlan) -> Iterator[EvaluatorConfig]:
     """Yield the evaluators of a suite and of its first cases."""
     listed = suite.suite.cases if suite.suite.cases.count is not None else ()
-    first = (case for case in islice(listed, MOST_CASES_CHECKED) if isinstance(case, EvalCase))
+    first = (case for case in islice(listed, MAX_CASES_CHECKED) if isinstance(case, EvalCase))
     for evaluator in chain(suite.suite.evaluators or (), *(case.evaluators or () for case in first)):
         if isinstance(evaluator, EvaluatorConfig):
             yield evaluator
 
 
-def _of_evaluator(config: EvaluatorConfig, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
+def _evaluator_files(config: EvaluatorConfig, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
     settings = read_settings(plan.specs.evaluators.get(config.type), config.settings, where=config.name)
     yield from map(Path, named_files(settings, config.base_dir))
     for run in named_runs(settings):
-        yield from _of_run(run, config.base_dir, plan, run_id)
+        yield from _stored_run_files(run, config.base_dir, plan, run_id)
     for member in member_configs(settings):
-        yield from _of_evaluator(member, plan, run_id)
+        yield from _evaluator_files(member, plan, run_id)
 
 
-def _of_run(run: str, base_dir: str, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
+def _stored_run_files(run: str, base_dir: str, plan: RunPlan, run_id: str | None) -> Iterator[Path]:
     """Yield the files with the answers of a stored run; for `latest~N` also the run.json of each newer run."""
     home = Path(plan.home)
     folder = run_folder(run, base_dir, lambda named: str(find_run(home, named, without=run_id)))

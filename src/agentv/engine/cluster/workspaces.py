@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,13 +27,13 @@ from agentv.types.workspaces import WorkspaceConfig, local_repository, written_p
 def workspaces_of(suite: SuitePlan) -> dict[WantedWorkspace, None]:
     """Return the workspaces of a suite's cases, each once; of a stream those of the first 1,000 cases."""
     found: dict[WantedWorkspace, None] = {}
-    has_plain = False
+    has_inherited = False
     for case in islice(suite.selection, None if suite.selection.count is not None else STREAM_CHECKED_AHEAD):
-        if not isinstance(case, EvalCase) or (case.workspace is None and has_plain):
+        if not isinstance(case, EvalCase) or (case.workspace is None and has_inherited):
             continue
-        has_plain = has_plain or case.workspace is None
+        has_inherited = has_inherited or case.workspace is None
         wanted = (wanted_workspace(case, suite.suite, target) for target in suite.targets)
-        found.update(dict.fromkeys(each for each in wanted if each is not None))
+        found.update(dict.fromkeys(workspace for workspace in wanted if workspace is not None))
     return found
 
 
@@ -82,7 +83,7 @@ def _git_sources(config: WorkspaceConfig) -> Iterator[tuple[str, str | None]]:
 
 
 class RepositoryState(Struct, frozen=True, order=True):
-    """The state of a clone of a repository at a ref: the commit, the name of its branch, and the digest of all tags."""
+    """The state of a clone of a repository at a ref: the commit, the name of its branch, and a digest of all tags."""
 
     commit: str
     branch: str
@@ -90,7 +91,7 @@ class RepositoryState(Struct, frozen=True, order=True):
 
     @property
     def digest(self) -> str:
-        """One digest of all three."""
+        """A digest of all three."""
         return digest([self.commit, self.branch, self.tags])
 
 
@@ -108,10 +109,11 @@ def read_states(
 ) -> dict[Repository, RepositoryState]:
     """Return the states of repositories. Raises ConfigError for one that cannot be cloned, or has no such ref."""
     found: dict[Repository, RepositoryState] = {}
-    located = sorted((locate(each), each) for each in repositories)
-    for folder, named in groupby(located, key=lambda each: each[0][0]):
+    located = sorted((*locate(repository), repository) for repository in repositories)
+    for folder, in_folder in groupby(located, key=itemgetter(0)):
         branch, tags = _read_clone(folder)
-        found |= {each: RepositoryState(_commit(folder, ref), branch, tags) for (_, ref), each in named}
+        for _, ref, repository in in_folder:
+            found[repository] = RepositoryState(_commit(folder, ref), branch, tags)
     return found
 
 
@@ -126,11 +128,11 @@ def _read_clone(folder: Path) -> tuple[str, str]:
 
 
 def _commit(folder: Path, ref: str) -> str:
-    found = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-    return _git(["-C", str(folder), *found], of=folder, otherwise=f"it has no commit called {ref!r}")
+    command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    return _git(["-C", str(folder), *command], of=folder, otherwise=f"it has no commit called {ref!r}")
 
 
-class Fetched(Struct, frozen=True):
+class RepositoryCopy(Struct, frozen=True):
     """The copy of a repository for nodes: the name of its folder, and the commit of the ref."""
 
     folder: str
@@ -138,20 +140,22 @@ class Fetched(Struct, frozen=True):
 
 
 @contextmanager
-def fetched(plan: RunPlan) -> Iterator[tuple[Path, Mapping[Repository, Fetched]]]:
+def copied_repositories(plan: RunPlan) -> Iterator[tuple[Path, Mapping[Repository, RepositoryCopy]]]:
     """Copy the repositories of this machine that a run needs into a folder, for the time of the block.
 
     A copy is a bare repository with the history of the commits that workspaces are cloned at, and the tags, because a
-    clone has them. Other branches, settings, and what is not committed are left out. Raises ConfigError.
+    clone has them. Other branches, settings and uncommitted changes are left out. Raises ConfigError.
     """
-    states = sorted((each.folder.resolve(), each, state) for each, state in read_states(repositories_of(plan)).items())
-    found: dict[Repository, Fetched] = {}
+    states = read_states(repositories_of(plan))
+    located = sorted((repository.folder.resolve(), repository) for repository in states)
+    copies: dict[Repository, RepositoryCopy] = {}
     with _temporary() as place:
-        for number, (folder, of_folder) in enumerate(groupby(states, key=lambda each: each[0])):
-            of_refs = [(repository, state) for _, repository, state in of_folder]
-            _fetch(folder, place / str(number), [state for _, state in of_refs])
-            found |= {repository: Fetched(str(number), state.commit) for repository, state in of_refs}
-        yield place, found
+        for number, (folder, group) in enumerate(groupby(located, key=itemgetter(0))):
+            repositories = [repository for _, repository in group]
+            _fetch(folder, place / str(number), [states[repository] for repository in repositories])
+            for repository in repositories:
+                copies[repository] = RepositoryCopy(str(number), states[repository].commit)
+        yield place, copies
 
 
 def _fetch(source: Path, target: Path, states: Sequence[RepositoryState]) -> None:
@@ -196,13 +200,13 @@ class PlacedWorkspaces:
     `repositories` are those that were sent, as workspaces of the copy name them; their copies are in `folder`.
     """
 
-    def __init__(self, repositories: Mapping[Repository, Fetched], folder: Path) -> None:
+    def __init__(self, repositories: Mapping[Repository, RepositoryCopy], folder: Path) -> None:
         self._folder = folder
         self._repositories = repositories
         self._known: set[WantedWorkspace] = set()
 
     def learn(self, plan: RunPlan) -> None:
-        """Record the workspaces of a plan, whose sources were sent and compared."""
+        """Record the workspaces of a plan; their sources were sent and compared."""
         self._known.update(wanted for suite in plan.suites for wanted in workspaces_of(suite))
 
     def locate(self, repository: Repository) -> Located:

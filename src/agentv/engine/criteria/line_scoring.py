@@ -17,7 +17,7 @@ from agentv.engine.criteria.log_stream import content_digest
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredRun, target_of_file
 from agentv.engine.criteria.stored_answers import StoredAnswer, keys_of_scores
-from agentv.engine.running.notes import REPORTED, reported_fields
+from agentv.engine.running.recorded_report import REPORTED, reported_fields
 from agentv.engine.running.recorder import JudgeFailures, StopSignal, add_note
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import STDIN, Line, ReadLine
@@ -240,14 +240,14 @@ class LineScoring(Struct):
                 if each.status in ("scored", "unverified") and keys.get(each.name) == row.score_keys.get(each.name, "")
             }
             if not stored.must_judge and keys == row.score_keys and row.status != "error":
-                self.carry(row)
+                self.count_stored(row)
                 return None
             made = await self.runner.judge(given, known)
         except EvalFileError as error:
             message = "; ".join(problem.render() for problem in error.problems)
             return replace(line, failure=Failure("config_error", message, stage="evaluator"))
         except ProviderError:  # the budget is spent
-            self.carry(row)
+            self.count_stored(row)
             return None
         return replace(line, timestamp=made.result.timestamp, judged=made.result, evaluators=made.evaluators)
 
@@ -255,7 +255,7 @@ class LineScoring(Struct):
         """Count a new row that a caller has saved."""
         self._count(row, has_trials=False)
 
-    def carry(self, row: CaseResult) -> None:
+    def count_stored(self, row: CaseResult) -> None:
         """Count a stored row that stays as it is."""
         self.unchanged += 1
         if self.run is not None:
@@ -337,7 +337,7 @@ class LineScoring(Struct):
         """Stop the stream when a judge has failed too often in a row."""
         judge = self.judge_failures.count(line.evaluators)
         if judge is not None and self.stop.state == "finished":
-            self.stop.drain_for(judge)
+            self.stop.drain_for_judge(judge)
             self._stop_reading()
 
     def _note(self, messages: Sequence[str]) -> None:

@@ -146,7 +146,7 @@ class ProcessRun:
         for row in stored.results():
             self._run.trials.add(row.slot)
             self._run.targets[row.slot.target] = None
-            self._scoring.carry(row)
+            self._scoring.count_stored(row)
             self._lines = max(self._lines, row.line)
         for case in stored.cases():
             self._run.cases.add(f"{case.suite}\0{case.eval_id}")

@@ -27,7 +27,7 @@ from agentv.engine.planning.prices import budget_problem
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.score import SuiteTools, run_evaluators
-from agentv.evaluators.isolation import DueEvaluator
+from agentv.evaluators.isolation import PreparedEvaluator
 from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.loading.files.places import find_home
 from agentv.registry import Specs
@@ -315,8 +315,8 @@ class EvaluationRunner:
         """Return the result of each evaluator, in order."""
         judge = None if runtime is None or self._plan.judge is None else runtime.provider(self._plan.judge)
         context = context_of_input(given, fitted.plan.criteria, judge=judge, now=self._clock())
-        due = [
-            DueEvaluator(
+        prepared = [
+            PreparedEvaluator(
                 each.config,
                 make=partial(self._made, fitted, position, runtime),
                 timeout_s=each.config.timeout_s or self.config.evaluator_timeout_s,
@@ -326,7 +326,7 @@ class EvaluationRunner:
             if each.config.name not in known_results
         ]
         concurrency = 1 if fitted.returns_at_once else self.config.evaluator_concurrency
-        results = await run_evaluators(context, due, concurrency=concurrency)
+        results = await run_evaluators(context, prepared, concurrency=concurrency)
         if known_results:
             made = iter(results)
             results = tuple(known_results.get(each.config.name) or next(made) for each in fitted.plan.evaluators)

@@ -49,16 +49,17 @@ class _CacheCleaner(Struct):
 
     plan: RunPlan
     _cleaner: Cleaner | None = None
-    _known: int = -1
+    _target_count: int = -1
 
     def clean(self, response: ProviderResponse) -> ProviderResponse:
         """Return a response without secrets, so that it can be cached."""
-        resolved = {id(known): known.resolved for known in (suite.known for suite in self.plan.suites)}
-        count = sum(map(len, resolved.values()))  # a judge's secrets are known from its first call on
-        if self._cleaner is None or count != self._known:
-            secrets = {secret for each in resolved.values() for target in each.values() for secret in target.secrets}
-            secrets.update(secret for suite in self.plan.suites for secret in suite.known.secrets)
+        known = {id(suite.known): suite.known for suite in self.plan.suites}.values()
+        count = sum(len(targets.resolved) for targets in known)  # a judge's secrets are known from its first call on
+        if self._cleaner is None or count != self._target_count:
+            secrets = {secret for targets in known for secret in targets.secrets}
+            for targets in known:
+                secrets.update(secret for target in targets.resolved.values() for secret in target.secrets)
             patterns = {pattern for suite in self.plan.suites for pattern in suite.suite.redact}
-            self._cleaner, self._known = Cleaner(Redactor(secrets, sorted(patterns))), count
+            self._cleaner, self._target_count = Cleaner(Redactor(secrets, sorted(patterns))), count
         cleaned: ProviderResponse = self._cleaner.clean(response)
         return cleaned

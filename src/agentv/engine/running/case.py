@@ -28,11 +28,17 @@ from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
 from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators, put_bounded
 from agentv.engine.planning.plan import CaseTask, Stored
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prepared_turn, result_key_of
-from agentv.engine.running.context import build_context, of_conversation, on_conversation, tags_of, trace_summary
+from agentv.engine.running.context import (
+    build_context,
+    conversation_context,
+    conversation_evaluator,
+    tags_of,
+    trace_summary,
+)
 from agentv.engine.running.dependencies import Dependencies
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, run_evaluators
-from agentv.evaluators.isolation import DueEvaluator, config_of
-from agentv.execution.cancelled_calls import INTERRUPTED, kept_call
+from agentv.evaluators.isolation import PreparedEvaluator, config_of
+from agentv.execution.cancelled_calls import INTERRUPTED, attached_call
 from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import (
     canonical_json,
@@ -110,33 +116,33 @@ def open_wanted(wanted: WantedWorkspace, name: str, runtime: Runtime) -> "Abstra
     )
 
 
-def row_name(task: CaseTask) -> str:
-    """Return the name of the folder of a kept workspace."""
+def workspace_name(task: CaseTask) -> str:
+    """Return the name of the folder of a saved workspace."""
     key = result_key_of(task)
     return "-".join(filter(None, (key.eval_id, key.prompt, key.target, str(key.trial))))
 
 
 def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) -> JsonObject:
-    """Return what an answer stores of its workspace: changed files, diff, and the path if the folder is always kept."""
+    """Return the fields that an answer stores: changed files, diff, and, with `keep: always`, the saved path."""
     fields: dict[str, JsonValue] = {
         "diff": captured.diff,
         "changed": [changed.to_json() for changed in captured.changed],
     }
     if keep == "always":
-        fields["path"] = workspace.saved_at
+        fields["path"] = workspace.saved_location
     return fields
 
 
 class Scoring(Struct, frozen=True):
     """All that scoring needs besides the answer; the same for all cases with the same evaluators and criteria.
 
-    `setup_digests` are those of the evaluators by name (Fingerprints.setup_digest).
+    `written` are the evaluators as a run stores them, `setup_digests` their digests by name (Fingerprints).
     """
 
     evaluators: tuple[EvaluatorLike, ...]
     criteria: tuple[EvaluationCriteria, ...]
     written: WrittenEvaluators
-    due: tuple[DueEvaluator, ...]
+    prepared_evaluators: tuple[PreparedEvaluator, ...]
     setup_digests: Mapping[str, str]
 
 
@@ -155,7 +161,7 @@ class TargetSession:
         self.has_dependencies = False
         """True if a case of the suite waits for another one."""
         self._cleaner: Cleaner | None = None
-        self._secrets_of = 0
+        self._cleaned_targets = 0
         self.is_model = spec.is_model_api
         self.quotes_paths_only = spec.reads_files
         self.target_key = fingerprints.target_key(task.target)
@@ -177,8 +183,8 @@ class TargetSession:
     def scoring(self, prepared: PreparedCase) -> Scoring:
         """Return the Scoring of a case, cached for the next case with the same evaluators and criteria."""
         evaluators, criteria = prepared.evaluators, prepared.criteria
-        judged_whole = bool(prepared.case.turns)
-        key = id(evaluators), judged_whole
+        is_conversation = bool(prepared.case.turns)
+        key = id(evaluators), is_conversation
         known = self._scorings.get(key)
         if known is not None and known.criteria is criteria:
             return known
@@ -186,7 +192,9 @@ class TargetSession:
             evaluators,
             criteria,
             written=self._fingerprints.written(evaluators, single_form=prepared.single_form),
-            due=self.tools.due(map(of_conversation, evaluators) if judged_whole else evaluators, criteria),
+            prepared_evaluators=self.tools.prepare(
+                map(conversation_evaluator, evaluators) if is_conversation else evaluators, criteria
+            ),
             setup_digests=self._fingerprints.setup_digests(evaluators, prepared.task),
         )
         put_bounded(self._scorings, key, scoring, most=MAX_EVALUATORS)
@@ -194,9 +202,9 @@ class TargetSession:
 
     def cleaner(self) -> Cleaner:
         """Return the cleaner of answers. It is recreated when a later case names a target with new secrets."""
-        known = len(self._known.resolved)
-        if self._cleaner is None or self._secrets_of != known:
-            self._secrets_of = known
+        target_count = len(self._known.resolved)
+        if self._cleaner is None or self._cleaned_targets != target_count:
+            self._cleaned_targets = target_count
             self._cleaner = Cleaner(self._runtime.redactor(self._known, self._suite.redact))
         return self._cleaner
 
@@ -204,7 +212,7 @@ class TargetSession:
 _RowState: TypeAlias = tuple[RowStatus, float | None, Verdict | None, Failure | None]
 """The status, score, verdict and error of a row."""
 
-_NOWHERE = Location("")
+_NO_LOCATION = Location("")
 """The location of a case that was created in Python."""
 
 
@@ -243,11 +251,11 @@ def _with_turns(record: CaseRecord, prepared: PreparedCase, evaluators: WrittenE
     """Return the record of a case with its turns, which are a part of its key."""
     case = prepared.case
     turns, rules = tuple(map(turn_to_json, case.turns)), turn_rules_to_json(case.turn_rules)
-    said = (*case.input_messages, *[turn.input for turn in case.turns])
+    messages = (*case.input_messages, *[turn.input for turn in case.turns])
     return replace(
         record,
         case_key=case_key(prepared.keys, canonical_json([evaluators.json, turns, rules])),
-        files=tuple(map(_file_to_json, files_of(said))),
+        files=tuple(map(_file_to_json, files_of(messages))),
         turns=turns,
         turn_rules=rules,
     )
@@ -332,10 +340,10 @@ def judged_row(
 ) -> CaseResult:
     """Return the row of a scored answer; if an evaluator failed, the row has a score but no verdict."""
     task, case, fields = prepared.task, prepared.case, case_fields(results)
-    location = case.location or _NOWHERE
+    location = case.location or _NO_LOCATION
     pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
     status, score, verdict, error = _row_state(case, answer, results, pass_score)
-    judge_usage, judge_cost = _judges_spent(results)
+    judge_usage, judge_cost = _judge_spending(results)
     is_judge_estimated = judge_usage is not None and any(map(has_estimated_call, results))
     # Calls with more keywords than these would go through a dict, which takes longer (bench/echo_cases.py).
     row = CaseResult(
@@ -409,7 +417,7 @@ def _row_state(
     return row_status(score), score, case_verdict(score, results, pass_score), None
 
 
-def _judges_spent(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, float | None]:
+def _judge_spending(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, float | None]:
     usages = [result.usage for result in results if result.usage is not None]
     if not usages:
         return None, None
@@ -454,7 +462,7 @@ class CaseRunner(Struct, frozen=True):
     fingerprints: Fingerprints
     on_retry: Callable[[CaseTask, CallRecord, float], None]
     on_log_line: Callable[[LogLine], None] | None = None
-    elsewhere: Callable[[CaseTask], Awaitable[CaseResult]] | None = None
+    run_elsewhere: Callable[[CaseTask], Awaitable[CaseResult]] | None = None
     """Runs a row on another machine; None runs it here."""
     place_workspace: Callable[[WantedWorkspace], WantedWorkspace] | None = None
     """Returns a workspace with its sources on this machine, or raises ProviderError; None leaves it unchanged."""
@@ -474,7 +482,7 @@ class CaseRunner(Struct, frozen=True):
 
     async def _run_after_others(self, target_session: TargetSession, task: CaseTask) -> CaseResult:
         self.dependencies.begin(task)
-        row = await self._run(target_session, task, await self.dependencies.failed(task))
+        row = await self._run(target_session, task, await self.dependencies.failure(task))
         self.dependencies.end(task, row)
         return row
 
@@ -488,10 +496,10 @@ class CaseRunner(Struct, frozen=True):
             return replace(
                 skipped_row(self.run_id, task, case, now=self.runtime.clock()), status="error", error=dependency
             )
-        if self.elsewhere is not None:
+        if self.run_elsewhere is not None:
             if has_attachments(case):  # only this process has their bytes: save the case here
                 self._open(target_session, task, case)
-            return await self.elsewhere(task)
+            return await self.run_elsewhere(task)
         return await self._with_errors_caught(task, case, self._row_of(target_session, task, case))
 
     async def _row_of(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> CaseResult:
@@ -518,10 +526,10 @@ class CaseRunner(Struct, frozen=True):
         Results of turns that had to be judged during the conversation are added to `judged`, by turn number.
         """
         if prepared.case.turns:
-            return self._hold(target_session, prepared, judged, before_repeat=before_repeat)
+            return self._hold_conversation(target_session, prepared, judged, before_repeat=before_repeat)
         return self._call(target_session, prepared, self._save, before_repeat=before_repeat)
 
-    async def _hold(
+    async def _hold_conversation(
         self,
         target_session: TargetSession,
         prepared: PreparedCase,
@@ -541,9 +549,9 @@ class CaseRunner(Struct, frozen=True):
             def save(session: TargetSession, turn: PreparedCase, outcome: CallOutcome) -> None:
                 nonlocal saved
                 saved = True
-                self.sink.answer(joined_answers(prepared, [*before, self._made(session, turn, outcome)]))
+                self.sink.answer(joined_answers(prepared, [*before, self._make_answer(session, turn, outcome)]))
 
-            turn = self._turn(target_session, prepared, number, before)
+            turn = self._prepare_turn(target_session, prepared, number, before)
             repeat = before_repeat if number == 1 else None
             started_at = self.runtime.clock()
             try:
@@ -561,7 +569,7 @@ class CaseRunner(Struct, frozen=True):
 
         return await hold_conversation(prepared, call, is_last)
 
-    def _turn(
+    def _prepare_turn(
         self, target_session: TargetSession, prepared: PreparedCase, number: int, before: Sequence[Answer]
     ) -> PreparedCase:
         texts = [answer.text for answer in before]
@@ -582,15 +590,15 @@ class CaseRunner(Struct, frozen=True):
         started_at = runtime.clock()
         try:
             placed = wanted if self.place_workspace is None else self.place_workspace(wanted)
-            async with open_wanted(placed, row_name(task), runtime) as workspace:
+            async with open_wanted(placed, workspace_name(task), runtime) as workspace:
                 request = replace(prepared.request, workspace=str(workspace.path))
                 prepared = replace(prepared, request=request)
                 judged: dict[int, EvaluatorResult] = {}
                 answer = await self._answer(target_session, prepared, judged, before_repeat=workspace.reset)
                 captured = await workspace.capture()
                 cleaner = target_session.cleaner()
-                (kept,) = cleaner.clean_all(captured_to_json(captured, workspace, keep=wanted.config.keep))
-                answer = replace(answer, workspace=kept, repaired=answer.repaired or cleaner.repaired)
+                (fields,) = cleaner.clean_all(captured_to_json(captured, workspace, keep=wanted.config.keep))
+                answer = replace(answer, workspace=fields, repaired=answer.repaired or cleaner.repaired)
                 row = await self._judge(target_session, prepared, self.sink.answer(answer), judged)
                 for note in (*captured.notes, *await workspace.finish(failed=row_state(row) != "pass")):
                     self.note(task, f"{task.case.id}: {note}")
@@ -620,11 +628,11 @@ class CaseRunner(Struct, frozen=True):
                 before_repeat=before_repeat,
             )
         except asyncio.CancelledError as error:
-            kept = kept_call(error)
-            if kept is not None:
-                save(target_session, prepared, failed_outcome(kept, started_at=started_at, ended_at=clock()))
+            call = attached_call(error)
+            if call is not None:
+                save(target_session, prepared, failed_outcome(call, started_at=started_at, ended_at=clock()))
             raise
-        return self._made(target_session, prepared, outcome)
+        return self._make_answer(target_session, prepared, outcome)
 
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""
@@ -681,9 +689,9 @@ class CaseRunner(Struct, frozen=True):
         return self._save(self._target_session(prepared.task), prepared, outcome)
 
     def _save(self, target_session: TargetSession, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
-        return self.sink.answer(self._made(target_session, prepared, outcome))
+        return self.sink.answer(self._make_answer(target_session, prepared, outcome))
 
-    def _made(self, target_session: TargetSession, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
+    def _make_answer(self, target_session: TargetSession, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
         """Return the cleaned answer of an outcome, and report the notes of the response as notes of the run."""
         counts_attempts = target_session.provider.counts_attempts
         answer = make_answer(prepared, outcome, cleaner=target_session.cleaner(), counts_attempts=counts_attempts)
@@ -715,8 +723,8 @@ class CaseRunner(Struct, frozen=True):
             keys = {**keys, **turn_keys}
             known_turns = {} if task.stored is None else reusable_scores(task.stored, turn_keys, ())
             turns = await self._judge_turns(target_session, prepared, answer, judged=judged or {}, known=known_turns)
-            context = on_conversation(context, answer)
-        results = (*turns, *await self._score(target_session, context, scoring.due, known))
+            context = conversation_context(context, answer)
+        results = (*turns, *await self._score(target_session, context, scoring.prepared_evaluators, known))
         return judged_row(
             self.run_id,
             prepared,
@@ -752,21 +760,21 @@ class CaseRunner(Struct, frozen=True):
         """Return the results of all turns. Turns in `judged` (by number) or `known` (by name) are not judged again."""
         answers, turns, rules = answers_by_turn(answer), prepared.case.turns, prepared.case.turn_rules
         results: list[EvaluatorResult] = []
-        failed = None
+        failed_turn = None
         for number, turn in enumerate(turns, start=1):
-            before = known.get(turn_name(number))
-            if failed is not None:
-                result = left_out(number, failed)
+            stored = known.get(turn_name(number))
+            if failed_turn is not None:
+                result = left_out(number, failed_turn)
             elif number > len(answers):
                 result = not_held(number)
             elif number in judged:
                 result = judged[number]
-            elif before is not None and (before.evaluator_results or not evaluators_of_turn(turn)):
-                result = before
+            elif stored is not None and (stored.evaluator_results or not evaluators_of_turn(turn)):
+                result = stored
             else:
                 result = await self._judge_turn(target_session, prepared, number, answers)
-            if rules.on_failure == "stop" and result.verdict not in ("pass", None) and failed is None:
-                failed = number
+            if rules.on_failure == "stop" and result.verdict not in ("pass", None) and failed_turn is None:
+                failed_turn = number
             results.append(result)
         return tuple(results)
 
@@ -774,9 +782,9 @@ class CaseRunner(Struct, frozen=True):
         self, target_session: TargetSession, prepared: PreparedCase, number: int, answers: Sequence[Answer]
     ) -> EvaluatorResult:
         """Return the result of turn `number`; `answers` are those to all turns so far."""
-        turn = self._turn(target_session, prepared, number, answers[: number - 1])
+        turn = self._prepare_turn(target_session, prepared, number, answers[: number - 1])
         context = self._context(target_session, turn, answers[number - 1])
-        members = await self._score(target_session, context, target_session.scoring(turn).due, {})
+        members = await self._score(target_session, context, target_session.scoring(turn).prepared_evaluators, {})
         case, suite = prepared.case, prepared.task.suite
         return turn_result(number, members, suite.pass_score if case.pass_score is None else case.pass_score)
 
@@ -784,17 +792,17 @@ class CaseRunner(Struct, frozen=True):
         self,
         target_session: TargetSession,
         context: EvaluationContext,
-        due: Sequence[DueEvaluator],
+        evaluators: Sequence[PreparedEvaluator],
         known: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:
         """Return the results of all evaluators, in order; those `known` by name do not run again."""
-        pending = [each for each in due if each.config.name not in known] if known else due
+        pending = [each for each in evaluators if each.config.name not in known] if known else evaluators
         results = await run_evaluators(context, pending)
         cleaned: tuple[EvaluatorResult, ...] = target_session.cleaner().clean(results)
         if not known:
             return cleaned
         new_results = iter(cleaned)
-        return tuple(known.get(each.config.name) or next(new_results) for each in due)
+        return tuple(known.get(each.config.name) or next(new_results) for each in evaluators)
 
 
 async def _unless_refused(work: Awaitable[CaseResult]) -> CaseResult:
@@ -810,9 +818,9 @@ def reusable_scores(
     """Return the scores of a stored row that are still valid, by evaluator: those with the same key."""
     if stored.row is None or len(keys) < len(evaluators):  # evaluators with the same name are ambiguous
         return {}
-    before = stored.row.score_keys
+    stored_keys = stored.row.score_keys
     return {
         result.name: result
         for result in stored.row.evaluator_results
-        if result.status in ("scored", "unverified") and keys.get(result.name) == before.get(result.name, "")
+        if result.status in ("scored", "unverified") and keys.get(result.name) == stored_keys.get(result.name, "")
     }

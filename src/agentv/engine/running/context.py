@@ -68,7 +68,7 @@ def build_context(
     )
 
 
-def on_conversation(context: EvaluationContext, answer: Answer) -> EvaluationContext:
+def conversation_context(context: EvaluationContext, answer: Answer) -> EvaluationContext:
     """Return the context of an answer to all turns of a case: its messages are those of the whole conversation.
 
     Calls of tools are known only if the target reported its messages in every turn.
@@ -87,22 +87,22 @@ def on_conversation(context: EvaluationContext, answer: Answer) -> EvaluationCon
     )
 
 
-def of_conversation(evaluator: EvaluatorLike) -> EvaluatorLike:
+def conversation_evaluator(evaluator: EvaluatorLike) -> EvaluatorLike:
     """Return an evaluator that judges the whole conversation instead of the last answer.
 
-    An evaluator with `per_turn` or `window` chooses its part itself, and a Python object gets the messages: both are
+    An evaluator with `per_turn` or `window` chooses its turns itself, and a Python object gets the messages: both are
     returned unchanged.
     """
     if not isinstance(evaluator, EvaluatorConfig) or evaluator.per_turn or evaluator.window is not None:
         return evaluator
-    settings = {key: _members_of_conversation(value) for key, value in evaluator.settings.items()}
+    settings = {key: _conversation_members(value) for key, value in evaluator.settings.items()}
     source = "conversation" if evaluator.source == "response" else evaluator.source
     return replace(evaluator, source=source, settings=settings)
 
 
-def _members_of_conversation(value: object) -> Any:
+def _conversation_members(value: object) -> Any:
     if isinstance(value, tuple) and value and all(isinstance(each, EvaluatorConfig) for each in value):
-        return tuple(of_conversation(each) for each in value)
+        return tuple(conversation_evaluator(each) for each in value)
     return value
 
 

@@ -15,23 +15,24 @@ from agentv.types.records.result import CaseResult
 
 
 class Dependencies(Struct):
-    """The outcomes of rows that other rows wait for. A dependency that is not run, or ended in an earlier run, is met.
+    """The outcomes of rows that other rows wait for: the error of each, or None.
 
-    A suite lists each case after those it depends on, so that a row only waits for rows that have begun.
+    A dependency that is not part of this run, or ended in an earlier run, is met. A suite lists each case after those
+    it depends on, so that a row only waits for rows that have begun.
     """
 
-    _ended: dict[ResultKey, asyncio.Future[Failure | None]] = field(default_factory=dict)
+    _outcomes: dict[ResultKey, asyncio.Future[Failure | None]] = field(default_factory=dict)
     _needed: dict[int, frozenset[str]] = field(default_factory=dict)
     _suites: list[EvalSuite] = field(default_factory=list)  # held, so that their ids are not reused
 
     def begin(self, task: CaseTask) -> None:
         """Note that a row begins, if others wait for it."""
         if task.case.id in self.needed_in(task.suite):
-            self._ended[result_key_of(task)] = asyncio.get_running_loop().create_future()
+            self._outcomes[result_key_of(task)] = asyncio.get_running_loop().create_future()
 
     def end(self, task: CaseTask, row: CaseResult) -> None:
         """Note how a row ended: with an error or without."""
-        waited_for = self._ended.get(result_key_of(task))
+        waited_for = self._outcomes.get(result_key_of(task))
         if waited_for is not None and not waited_for.done():
             waited_for.set_result(row.error if row.status == "error" else None)
 
@@ -40,7 +41,7 @@ class Dependencies(Struct):
         part: list[CaseTask] = []
         keys: set[ResultKey] = set()
         for task in batch:
-            if any(each in keys for each in needed_keys(task)):
+            if any(key in keys for key in needed_keys(task)):
                 yield part
                 part, keys = [], set()
             part.append(task)
@@ -48,7 +49,7 @@ class Dependencies(Struct):
                 keys.add(result_key_of(task))
         yield part
 
-    async def failed(self, task: CaseTask) -> Failure | None:
+    async def failure(self, task: CaseTask) -> Failure | None:
         """Wait for the cases that a task's case depends on; return the reason why it cannot run, or None if it can."""
         case = task.case
         if not isinstance(case, EvalCase) or not case.depends_on:
@@ -68,7 +69,7 @@ class Dependencies(Struct):
         return Failure("dependency", f"{outcome}: this case depends on {names}, which ended with an error")
 
     async def _failure_of(self, key: ResultKey) -> Failure | None:
-        waited_for = self._ended.get(key) or self._ended.get(replace(key, trial=0))
+        waited_for = self._outcomes.get(key) or self._outcomes.get(replace(key, trial=0))
         return None if waited_for is None else await waited_for
 
     def needed_in(self, suite: EvalSuite) -> frozenset[str]:

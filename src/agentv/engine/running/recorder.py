@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import result_key_of
-from agentv.engine.running.notes import REPORTED, reported_fields
+from agentv.engine.running.recorded_report import REPORTED, reported_fields
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
 from agentv.scoring.results.aggregation import row_state
@@ -54,7 +54,7 @@ def add_note(notes: dict[str, None], message: str) -> str | None:
 
 
 UNLISTED = -1
-"""The `seq` of a row that a node has finished, but whose segment is not listed yet."""
+"""The `seq` of a row that a node has finished, but whose segment (a file of rows) the driver has not listed yet."""
 LONG_WAIT_S = 10.0
 """The shortest pause before a retry that is reported to the user."""
 
@@ -130,7 +130,7 @@ class StopSignal(Struct):
             self.state, self.reason, self.needs = state, reason, needs
             self.on_drain()
 
-    def drain_for(self, judge: JudgeStop) -> None:
+    def drain_for_judge(self, judge: JudgeStop) -> None:
         """Start no new rows because a judge keeps failing; the run then counts as failed."""
         if self.reason is None:
             self.is_judge_stop = True
@@ -189,7 +189,7 @@ class RunRecorder(Struct):
             self.comparison = BaselineComparison(self.plan.baseline)
         self.summary = summary_for(self.plan.gates, has_targets=self.plan.has_several_rows, order=self.plan.order)
 
-    def expect(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
+    def note_trials(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
         """Yield all tasks, finished or not, and note whether any case has several trials."""
         for task in tasks:
             self.has_trials = self.has_trials or task.trials > 1
@@ -270,9 +270,9 @@ class RunRecorder(Struct):
             self._count_for_fail_fast(saved, self.plan.options.fail_fast)
         judge_stop = self._judge_failures.count(saved.evaluator_results)
         if judge_stop is not None:
-            self._stop_for(judge_stop)
+            self._stop_for_judge(judge_stop)
 
-    def carry(self, result: CaseResult) -> None:
+    def count_stored(self, result: CaseResult) -> None:
         """Count and report a row that is in the store already and is still valid."""
         self._count(result)
         self.emit(RowKept(result))
@@ -292,11 +292,11 @@ class RunRecorder(Struct):
             results = "1 result" if self.not_passed == 1 else f"{self.not_passed} results"
             self.stop.drain(f"{results} did not pass (--fail-fast)")
 
-    def _stop_for(self, stop: JudgeStop) -> None:
-        """Stop the run before its next target call, because one judge failed too often in a row."""
+    def _stop_for_judge(self, stop: JudgeStop) -> None:
+        """Stop the run before its next target call, because a judge failed too often in a row."""
         if self.stop.reason is None:
             self.store.note(JUDGE_STOP, structs.asdict(stop))
-            self.stop.drain_for(stop)
+            self.stop.drain_for_judge(stop)
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
         """Report that the call of a task is retried."""

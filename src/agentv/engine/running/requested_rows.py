@@ -126,10 +126,10 @@ class RequestedRows:
         """Return a semaphore with the number of concurrent rows of a target; without a limit, it never waits."""
         key = id(task.target)
         if key not in self._limits:
-            most = None
+            max_workers = None
             with suppress(AgentvError):  # the row reports that its target cannot be created
-                most = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
-            limits = [each for each in (task.suite.workers or task.target.workers, most) if each is not None]
+                max_workers = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
+            limits = [limit for limit in (task.suite.workers or task.target.workers, max_workers) if limit is not None]
             self._limits[key] = asyncio.Semaphore(min(limits)) if limits else nullcontext()
         return self._limits[key]
 

@@ -29,7 +29,7 @@ from agentv.execution.threads import abandoned_calls
 from agentv.types.errors import AgentvError, ClusterError, StorageError
 from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
-from agentv.types.protocols import NODE_LEASE_S, Clock, QuotaLease, ReportingStore, ResultStore
+from agentv.types.protocols import NODE_LEASE_S, Clock, QuotaService, ReportingStore, ResultStore
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
@@ -52,7 +52,7 @@ async def run_plan(
     stop: StopSignal | None = None,
     resume_plan: "ResumePlan | None" = None,
     requested: "RequestedRows | None" = None,
-    quota: QuotaLease | None = None,
+    quota: QuotaService | None = None,
     open_machines: "OpenMachines | None" = None,
 ) -> RunReport:
     """Run a plan to its end and return its report. Finished rows are saved even if the run ends early.
@@ -70,14 +70,14 @@ async def run_plan(
         store.report_to(partial(recorder.note, is_problem=True))
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
-        recorder.emit(_started(plan, store, None if resume_plan is None else resume_plan.spent))
+        recorder.emit(_run_started(plan, store, None if resume_plan is None else resume_plan.spent))
         for suite in plan.suites:
             if suite.suite.dialect:
                 recorder.note(f"{suite.suite.path}: {suite.suite.dialect}", is_problem=False)
         stop_counting = count_in_background(plan, recorder.emit)
         for warning in (*plan.warnings, *uncached_target_notes(plan)):
             recorder.note(warning)
-        await _work(
+        await _run_rows(
             plan,
             recorder=recorder,
             clock=clock,
@@ -118,12 +118,12 @@ def connect_to_cluster(plan: RunPlan) -> AbstractAsyncContextManager[None]:
     """
     if plan.options.backend == "local":
         return nullcontext()
-    from agentv.engine.cluster.opening import reached  # noqa: PLC0415 - few runs use them
+    from agentv.engine.cluster.opening import ray_connection  # noqa: PLC0415 - few runs use them
 
-    return reached(plan)
+    return ray_connection(plan)
 
 
-async def _work(
+async def _run_rows(
     plan: RunPlan,
     *,
     recorder: RunRecorder,
@@ -131,7 +131,7 @@ async def _work(
     rng: random.Random,
     resume_plan: "ResumePlan | None",
     requested: "RequestedRows | None",
-    quota: QuotaLease | None,
+    quota: QuotaService | None,
     open_machines: "OpenMachines | None",
 ) -> None:
     """Open the quota, budget, runtime and cluster that all rows share, and process the rows."""
@@ -158,9 +158,9 @@ async def _work(
     )
     machines: AbstractAsyncContextManager[Cluster | None] = nullcontext()
     if runs_elsewhere and client is not None:
-        from agentv.engine.cluster.opening import cluster_of, ray_machines  # noqa: PLC0415 - few runs use them
+        from agentv.engine.cluster.opening import make_cluster, ray_machines  # noqa: PLC0415 - few runs use them
 
-        machines = cluster_of(
+        machines = make_cluster(
             plan,
             recorder,
             clock=clock,
@@ -202,13 +202,13 @@ async def _until_done_or_stopped(run_targets: Coroutine[Any, Any, None], recorde
 
 
 def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[ResolvedTarget, ...]:
-    """Return the targets that will not be called: their answers are stored, and they are not judges."""
+    """Return the targets that will not be called: all their answers are stored, and they are not judges."""
     if resume_plan is None or resume_plan.calls_targets:
         return ()
     return plan.targets_that_only_answer
 
 
-def _nodes_quota(recorder: RunRecorder, *, has_actors: bool) -> QuotaLease:
+def _nodes_quota(recorder: RunRecorder, *, has_actors: bool) -> QuotaService:
     """Return the quota that only the nodes of this run share."""
     if has_actors:
         from agentv.engine.cluster.opening import ray_quota  # noqa: PLC0415 - few runs use it
@@ -218,7 +218,7 @@ def _nodes_quota(recorder: RunRecorder, *, has_actors: bool) -> QuotaLease:
     return InProcessQuota(time.monotonic, lease_s=NODE_LEASE_S)
 
 
-def _quota_client(quota: QuotaLease, recorder: RunRecorder) -> QuotaClient:
+def _quota_client(quota: QuotaService, recorder: RunRecorder) -> QuotaClient:
     """Return the client of a shared quota. If the quota does not answer for long, the run stops and can be resumed."""
 
     def stop(reason: str) -> None:
@@ -282,7 +282,7 @@ async def _run_targets(
         fingerprints=Fingerprints(runtime),
         on_retry=recorder.on_retry,
         on_log_line=recorder.emit if recorder.shows_log_lines else None,
-        elsewhere=None if cluster is None else cluster.run,
+        run_elsewhere=None if cluster is None else cluster.run,
     )
     if requested is not None:
         await requested.serve(runner, recorder)
@@ -329,11 +329,11 @@ async def _run_target(
 ) -> None:
     """Process all rows of one target with its number of workers, which on a cluster is per node."""
 
-    def tasks(*, by_trial: bool = False) -> Iterator[CaseTask | None]:
+    def begin_tasks(*, by_trial: bool = False) -> Iterator[CaseTask | None]:
         planned = plan.tasks(target, by_trial=by_trial)
         tasks: Iterator[CaseTask | None] = planned
         if resume_plan is not None:
-            tasks = resume_plan.left_to_do(recorder.expect(planned), runner, recorder)
+            tasks = resume_plan.left_to_do(recorder.note_trials(planned), runner, recorder)
         return recorder.begin(tasks)
 
     backend = _backend(target, plan=plan, runner=runner, cluster=cluster)
@@ -345,13 +345,11 @@ async def _run_target(
             live = runner.runtime.provider(target).provider
             why = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
             recorder.note(f"target {target.name!r}: {why}; calling case by case")
-        await backend.run(runner.run, tasks(), recorder.row)
+        await backend.run(runner.run, begin_tasks(), recorder.row)
         return
-    batches = (
-        part for batch in batching.cut(filter(None, tasks(by_trial=True))) for part in runner.dependencies.split(batch)
-    )
-    for batch in batches:
-        await run_batch(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
+    for batch in batching.cut(filter(None, begin_tasks(by_trial=True))):
+        for part in runner.dependencies.split(batch):
+            await run_batch(part, batching=batching, runner=runner, backend=backend, recorder=recorder)
 
 
 def _backend(target: ResolvedTarget, *, plan: RunPlan, runner: CaseRunner, cluster: "Cluster | None") -> LocalBackend:
@@ -361,7 +359,7 @@ def _backend(target: ResolvedTarget, *, plan: RunPlan, runner: CaseRunner, clust
         return LocalBackend(plan.workers(target, most=most))
 
     def workers() -> int:
-        return max(1, cluster.slots(target))  # without a node a row waits for one, or for the end of the run
+        return max(1, cluster.capacity(target))  # without a node a row waits for one, or for the end of the run
 
     backend = LocalBackend(workers())
     cluster.watch(lambda: backend.resize(workers()))
@@ -390,7 +388,7 @@ async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
     )
 
 
-def _started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStarted:
+def _run_started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStarted:
     return RunStarted(
         run_id=store.run_id,
         planned=plan.planned,
@@ -441,8 +439,8 @@ def count_rows(plan: RunPlan) -> RowsCounted | None:
         if count is None:
             return None
         cases += count
-        of_suite = suite.rows
-        rows += count * (suite.options.trials or suite.suite.trials) * suite.times if of_suite is None else of_suite
+        trials = suite.options.trials or suite.suite.trials
+        rows += count * trials * suite.times if suite.rows is None else suite.rows
     return RowsCounted(rows, cases)
 
 

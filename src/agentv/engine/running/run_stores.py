@@ -17,7 +17,7 @@ from agentv.storage.shared_runs import RunStore
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import AgentvError, ConfigError, PluginError
 from agentv.types.json_value import JsonObject
-from agentv.types.protocols import Clock, QuotaLease, ResultStore
+from agentv.types.protocols import Clock, QuotaService, ResultStore
 
 
 def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: StoreUrl | None = None) -> ResultStore:
@@ -66,13 +66,13 @@ def clear_after(dead_writer: JsonObject | None) -> str | None:
     if not cleared.processes and not cleared.folders:
         return None
     return (
-        f"the process that was killed had left {_count(cleared.processes, 'command process')} and "
-        f"{_count(cleared.folders, 'temporary folder')}; they were ended and removed"
+        f"the process that was killed had left {_count(cleared.processes, 'command process', 'command processes')} and "
+        f"{_count(cleared.folders, 'temporary folder', 'temporary folders')}; they were ended and removed"
     )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
+def _count(number: int, singular: str, plural: str) -> str:
+    return f"{number} {singular if number == 1 else plural}"
 
 
 def with_team_store(store_url: StoreUrl | None, specs: Specs, open_folder: Callable[[], RunFolder]) -> ResultStore:
@@ -94,7 +94,7 @@ def open_run_store(url: StoreUrl, specs: Specs) -> RunStore:
     """
     spec = specs.stores.get(url.scheme)
     if spec.run_store is None:
-        known = ", ".join(each.name for each in specs.stores if each.run_store is not None)
+        known = ", ".join(store.name for store in specs.stores if store.run_store is not None)
         raise ConfigError(f"the store {spec.name!r} is for judgements, not for runs; stores for runs: {known}")
     make = load_reference(spec.run_store)
     with _named_errors(url):
@@ -104,7 +104,7 @@ def open_run_store(url: StoreUrl, specs: Specs) -> RunStore:
     return made
 
 
-def open_quota(named: NamedQuota, plan: RunPlan) -> QuotaLease | None:
+def open_quota(named: NamedQuota, plan: RunPlan) -> QuotaService | None:
     """Return the quota that a run shares with other processes; None if it shares none.
 
     The quota of the team's store is used if the run has a limit to share: `requests_per_minute` or `tokens_per_minute`
@@ -122,14 +122,14 @@ def open_quota(named: NamedQuota, plan: RunPlan) -> QuotaLease | None:
                 "database"
             )
         if named.is_required and named.url is not None:
-            known = ", ".join(each.name for each in plan.specs.stores if each.quota is not None)
+            known = ", ".join(store.name for store in plan.specs.stores if store.quota is not None)
             raise ConfigError(f"the store {named.url.scheme!r} has no quotas; stores with quotas: {known}")
         return None
-    has_limit = any(each.requests_per_minute or each.tokens_per_minute for each in (*plan.targets, *plan.judges))
+    has_limit = any(target.requests_per_minute or target.tokens_per_minute for target in (*plan.targets, *plan.judges))
     if not (named.is_required or is_named or has_limit):
         return None
     with _named_errors(named.url):
-        quota: QuotaLease = load_reference(spec.quota)(named.url)
+        quota: QuotaService = load_reference(spec.quota)(named.url)
         check: Callable[[], None] = getattr(quota, "check", lambda: None)
         check()
     return quota

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.judges import embeds_for_money, judge_targets, needs_judge
 from agentv.engine.planning.targets import KnownTargets
-from agentv.evaluators.isolation import DueEvaluator, config_of, isolated_score
+from agentv.evaluators.isolation import PreparedEvaluator, config_of, isolated_score
 from agentv.scoring.results.aggregation import to_result
 from agentv.scoring.results.criteria import weight_in
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
@@ -64,19 +64,21 @@ class SuiteTools(Struct, frozen=True):
         self, context: EvaluationContext, evaluators: Sequence[EvaluatorLike]
     ) -> tuple[EvaluatorResult, ...]:
         """Return one result per evaluator, in order. Never raises for an evaluator's own failure."""
-        return await run_evaluators(context, self.due(evaluators, context.criteria))
+        return await run_evaluators(context, self.prepare(evaluators, context.criteria))
 
-    def due(
+    def prepare(
         self, evaluators: Iterable[EvaluatorLike], criteria: tuple[EvaluationCriteria, ...]
-    ) -> tuple[DueEvaluator, ...]:
+    ) -> tuple[PreparedEvaluator, ...]:
         """Return evaluators that are ready to judge any number of answers by these criteria."""
-        return tuple(self._due(evaluator, criteria) for evaluator in evaluators)
+        return tuple(self._prepare_evaluator(evaluator, criteria) for evaluator in evaluators)
 
-    def _due(self, evaluator: EvaluatorLike, criteria: tuple[EvaluationCriteria, ...]) -> DueEvaluator:
+    def _prepare_evaluator(
+        self, evaluator: EvaluatorLike, criteria: tuple[EvaluationCriteria, ...]
+    ) -> PreparedEvaluator:
         config = config_of(evaluator)
         if criteria:
             config = replace(config, weight=weight_in(criteria, config))
-        return DueEvaluator(
+        return PreparedEvaluator(
             config,
             make=partial(self.make_evaluator, evaluator),
             timeout_s=config.timeout_s or self.timeout_s,
@@ -86,7 +88,7 @@ class SuiteTools(Struct, frozen=True):
 
 async def run_evaluators(
     context: EvaluationContext,
-    evaluators: Sequence[DueEvaluator],
+    evaluators: Sequence[PreparedEvaluator],
     *,
     concurrency: int = 1,
 ) -> tuple[EvaluatorResult, ...]:
@@ -112,12 +114,12 @@ async def run_evaluators(
     return tuple(result for result in results if result is not None)
 
 
-async def _run_evaluator(context: EvaluationContext, due: DueEvaluator) -> EvaluatorResult:
-    config = due.config
-    if due.is_skipped:
+async def _run_evaluator(context: EvaluationContext, evaluator: PreparedEvaluator) -> EvaluatorResult:
+    config = evaluator.config
+    if evaluator.is_skipped:
         return EvaluatorResult(name=config.name, type=config.type, score=0.0, status="skipped", weight=0.0)
     started = time.perf_counter()
-    score = await isolated_score(due, context)
+    score = await isolated_score(evaluator, context)
     return to_result(score, config, duration_ms=to_ms(time.perf_counter() - started))
 
 

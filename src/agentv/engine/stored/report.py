@@ -6,7 +6,7 @@ from typing import cast, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.running.notes import RecordedReport, load_recorded_report
+from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.stored_plan import stored_options

@@ -135,7 +135,7 @@ class ResumePlan(Struct):
                 yield todo
             elif row is not None:
                 self.unchanged += 1
-                recorder.carry(row)
+                recorder.count_stored(row)
 
     def finish(self, recorder: RunRecorder) -> None:
         """Report the counts after all tasks of the plan; a resume also removes the results of cases that are gone."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast, get_args
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from agentv.evaluators.isolation import DueEvaluator, config_of, isolated_score
+from agentv.evaluators.isolation import PreparedEvaluator, config_of, isolated_score
 from agentv.evaluators.judges.code_judge import run_script, working_folder
 from agentv.evaluators.judges.contracts import CONTRACT_HELP, Contract, allows_assertions, read_answer
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
@@ -75,7 +75,7 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> Ev
             raise EvaluatorError(f"{config.name!r} is not an evaluator object; only a run can make one from a config")
         return evaluator
 
-    score = await isolated_score(DueEvaluator(config, make), context)
+    score = await isolated_score(PreparedEvaluator(config, make), context)
     return to_result(score, config)
 
 

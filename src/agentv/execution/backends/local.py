@@ -17,7 +17,7 @@ class LocalBackend:
 
     def __init__(self, workers: int) -> None:
         self.workers = 0
-        self._begin_more: Callable[[], None] = lambda: None
+        self._start_missing_workers: Callable[[], None] = lambda: None
         self.resize(workers)
 
     def resize(self, workers: int) -> None:
@@ -25,7 +25,7 @@ class LocalBackend:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self.workers = workers
-        self._begin_more()
+        self._start_missing_workers()
 
     async def run(
         self,
@@ -45,7 +45,7 @@ class LocalBackend:
 
         async def pull() -> None:
             nonlocal yielded_at, running, is_over
-            is_one_too_many = False
+            is_surplus = False
             try:
                 for item in source:
                     if item is None:
@@ -59,29 +59,29 @@ class LocalBackend:
                     if now() - yielded_at > YIELD_INTERVAL_S:
                         await asyncio.sleep(0)
                         yielded_at = now()
-                    is_one_too_many = running > self.workers
-                    if is_one_too_many:
+                    is_surplus = running > self.workers
+                    if is_surplus:
                         return
             finally:
                 running -= 1
-                is_over = is_over or not is_one_too_many  # no item is left, or something failed
+                is_over = is_over or not is_surplus  # no item is left, or something failed
 
-        def begin_one() -> None:
+        def start_worker() -> None:
             nonlocal running
             running += 1
             tasks.create_task(pull())
 
-        def begin_more() -> None:
+        def start_missing_workers() -> None:
             while running < self.workers and not is_over:
-                begin_one()
+                start_worker()
 
         try:
             async with asyncio.TaskGroup() as tasks:
                 while running < self.workers and not is_over:
-                    begin_one()
+                    start_worker()
                     await asyncio.sleep(0)  # the first calls are in flight before the last workers start
-                self._begin_more = begin_more
+                self._start_missing_workers = start_missing_workers
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__
         finally:
-            self._begin_more = lambda: None
+            self._start_missing_workers = lambda: None

@@ -24,7 +24,9 @@ _VALID_MARK = re.compile(r"[0-9a-f]{16}")
 """The form of a mark. Marks are read from files that may be edited; another form could match foreign processes."""
 
 _GRACE_S = 1.0
+"""Seconds between SIGTERM and SIGKILL."""
 _PATIENCE_S = 4.0
+"""Seconds after which processes that still run are given up."""
 _PAUSE_S = 0.05
 
 
@@ -36,8 +38,9 @@ class Cleared(Struct, frozen=True):
 
 
 def temporary_folder(kind: str = "") -> Path:
-    """Make a temporary folder, which the watcher removes if this process is killed."""
-    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{PROCESS_MARK}-{kind and f'{kind}-'}"))
+    """Make a temporary folder, which the watcher removes if this process is killed. Its name contains `kind`."""
+    suffix = f"{kind}-" if kind else ""
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{PROCESS_MARK}-{suffix}"))
 
 
 def temporary_folders(mark: str) -> list[Path]:

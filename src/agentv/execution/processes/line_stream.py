@@ -30,7 +30,7 @@ _GZIP_WINDOW = zlib.MAX_WBITS | 16
 class Line(Struct, frozen=True):
     """One line without its newline. `number` counts from 1 in its file; the file `-` is standard input.
 
-    `part` counts, from 1, the records of one line: those of a document, or the spans of an export.
+    `part` counts, from 1, the records that come from one line: those of a document, or the spans of an export.
     """
 
     file: str
@@ -80,12 +80,12 @@ class LineStream:
             lines = kind(file, self._max_bytes)
             try:
                 async for block in self._blocks(file):
-                    yield lines.of(block)
+                    yield lines.add(block)
             except OSError as error:
-                yield [*lines.end(), LostLine(file, lines.number + 1, f"cannot be read: {error.strerror or error}")]
+                yield [*lines.rest(), LostLine(file, lines.number + 1, f"cannot be read: {error.strerror or error}")]
             else:
                 # A stopped stream may have received only a part of its last line.
-                yield [] if self._is_stopped else lines.end()
+                yield [] if self._is_stopped else lines.rest()
 
     async def _blocks(self, file: str) -> AsyncGenerator[bytes, None]:
         descriptor = _STDIN_DESCRIPTOR if file == STDIN else os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -96,7 +96,7 @@ class LineStream:
             gzip = _Gunzip() if start.startswith(_GZIP) else None
             block = start
             while block:
-                for piece in (block,) if gzip is None else gzip.of(block):
+                for piece in (block,) if gzip is None else gzip.decompress(block):
                     yield piece
                     if self._is_stopped:
                         return
@@ -142,8 +142,8 @@ class _Lines:
         self._parts: list[bytes] = []
         self._size = 0
 
-    def of(self, block: bytes) -> list[ReadLine]:
-        """Return the lines that end in a block."""
+    def add(self, block: bytes) -> list[ReadLine]:
+        """Add a block and return the lines that end in it."""
         *ended, rest = block.split(b"\n")
         lines = []
         for part in ended:
@@ -152,7 +152,7 @@ class _Lines:
         self._take(rest)
         return lines
 
-    def end(self) -> list[ReadLine]:
+    def rest(self) -> list[ReadLine]:
         """Return the last line if it has no newline."""
         return [self._line()] if self._size else []
 
@@ -184,14 +184,14 @@ class _Document:
         self._size = 0
         self._parts: list[bytes] = []
 
-    def of(self, block: bytes) -> list[ReadLine]:
+    def add(self, block: bytes) -> list[ReadLine]:
         """Collect a block."""
         self._size += len(block)
         if self._size <= self._max_bytes:
             self._parts.append(block)
         return []
 
-    def end(self) -> list[ReadLine]:
+    def rest(self) -> list[ReadLine]:
         """Return the records."""
         if self._size > self._max_bytes:
             message = f"the file has more than {self._max_bytes // 2**20} MiB; write it as JSON Lines: jq -c '.[]' FILE"
@@ -200,7 +200,7 @@ class _Document:
         first, *rest = [line for line in data.split(b"\n", 2) if line.strip()] or [b""]
         if rest and _is_json(first):
             lines = _Lines(self.file, self._max_bytes)
-            return [*lines.of(data), *lines.end()]
+            return [*lines.add(data), *lines.rest()]
         try:
             return [Line(self.file, number, record.encode()) for number, record in split_document(data.decode())]
         except UnicodeDecodeError as error:
@@ -224,7 +224,7 @@ class _Gunzip:
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(_GZIP_WINDOW)
 
-    def of(self, block: bytes) -> Iterator[bytes]:
+    def decompress(self, block: bytes) -> Iterator[bytes]:
         """Yield the decompressed pieces of a block."""
         piece = b""
         # After a full piece more output may be pending, even if the block is consumed.
@@ -245,7 +245,7 @@ class _Gunzip:
             raise OSError("the gzip file is truncated")
 
 
-PAGES = ("data", "runs")
+PAGE_KEYS = ("data", "runs")
 """The keys under which APIs return a page of records."""
 
 _JSON = json.JSONDecoder()
@@ -259,9 +259,10 @@ def is_json_file(name: str) -> bool:
 
 
 def split_document(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each record of a list, of the list under `data` or `runs`, or of objects one after another, with its line.
+    """Yield each record of a JSON text with the line it starts on.
 
-    An object without such a list is a record itself. Raises ValueError (JSONDecodeError) for text that is not JSON.
+    A value is a list of records, an object with a list under `data` or `runs`, or a record itself; several values may
+    follow one another. Raises ValueError (JSONDecodeError) for text that is not JSON.
     """
     at, line, last = _next(text, 0), 1, 0
     while at < len(text):
@@ -288,10 +289,10 @@ def _records(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _list_place(text: str, at: int, value: JsonValue) -> int | None:
-    """Return the start of the list of records in a value, None if it has no such list."""
+    """Return the index of the list of records in the value at `at`, None if it has no such list."""
     if isinstance(value, list):
         return at
-    key = next((key for key in PAGES if isinstance(value, dict) and isinstance(value.get(key), list)), None)
+    key = next((key for key in PAGE_KEYS if isinstance(value, dict) and isinstance(value.get(key), list)), None)
     if key is None or not all(isinstance(item, dict) for item in value[key]):  # type: ignore[index,call-overload,union-attr] # an object, or there were no key
         return None
     at = _next(text, at + 1)

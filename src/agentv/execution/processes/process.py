@@ -55,7 +55,7 @@ class CommandPipes:
         self.has_exited = False
         self.error: OSError | None = None
         self._limit = max_output_bytes
-        self._take = listener or self._store
+        self._accept_output = listener or self._store
         self._unsent = memoryview(unsent)
         self._null_device = null_device
         self._open: set[int] = set()
@@ -72,7 +72,7 @@ class CommandPipes:
         """
         self._from_stdout, stdout = self._pipe()
         self._from_stderr, stderr = self._pipe()
-        return self._sender() if self._unsent else self._null_device, stdout, stderr
+        return self._input_pipe() if self._unsent else self._null_device, stdout, stderr
 
     def _pipe(self) -> tuple[int, int]:
         """Return our end, which is non-blocking, and the command's end."""
@@ -82,7 +82,7 @@ class CommandPipes:
         os.set_blocking(ours, False)
         return ours, theirs
 
-    def _sender(self) -> int:
+    def _input_pipe(self) -> int:
         theirs, self._to_stdin = os.pipe()
         self._open.add(self._to_stdin)
         self._child_ends.add(theirs)
@@ -98,9 +98,9 @@ class CommandPipes:
         if self._to_stdin in self._open:
             self._write()
         if self._to_stdin in self._open:
-            self._loop.call_soon_threadsafe(self._send)
+            self._loop.call_soon_threadsafe(self._send_rest)
 
-    def _send(self) -> None:
+    def _send_rest(self) -> None:
         """Send the rest whenever the pipe is writable."""
         self._is_writing = True
         self._watch_pipe(self._loop.add_writer, self._to_stdin, self._write)
@@ -116,15 +116,15 @@ class CommandPipes:
             self.error = error
             self.stop_waiting()
 
-    def start_timer(self, timeout_s: float | None, is_started: Callable[[], bool]) -> None:
+    def start_timer(self, timeout_s: float | None, is_start_over: Callable[[], bool]) -> None:
         """Start the timer that sets `timed_out` after `timeout_s`."""
         ends_at = None if timeout_s is None else self._loop.time() + timeout_s
-        self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_started)
+        self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_start_over)
 
-    def _watch(self, ends_at: float | None, is_started: Callable[[], bool]) -> None:
+    def _watch(self, ends_at: float | None, is_start_over: Callable[[], bool]) -> None:
         """Read the command's output while it runs, until its timeout."""
-        if not is_started():
-            self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_started)
+        if not is_start_over():
+            self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_start_over)
             return
         self._is_watching = True
         self._watch_pipe(self._loop.add_reader, self._from_stdout, self._read_output)
@@ -140,7 +140,7 @@ class CommandPipes:
         if not self.done.done():
             self.done.set_result(None)
 
-    def exited(self) -> None:
+    def on_exit(self) -> None:
         """Read what is left in the pipes and close them: a grandchild may hold them open for ever."""
         self.has_exited = True
         for _ in range(_DRAIN_CHUNKS):
@@ -166,7 +166,7 @@ class CommandPipes:
     def _read_output(self) -> bool:
         """Read one chunk; return True if there may be more."""
         chunk = self._read(self._from_stdout)
-        if chunk and not self._take(chunk):
+        if chunk and not self._accept_output(chunk):
             self.too_large = True
             self.stop_waiting()
             self._close(self._from_stdout)
@@ -256,7 +256,7 @@ class Watched(Struct, frozen=True):
     """A command whose exit is awaited. Compared by identity, since the number of a closed pidfd may be reused."""
 
     pidfd: int
-    exited: Callable[[], None]
+    on_exit: Callable[[], None]
 
 
 class ExitWatcher:
@@ -298,15 +298,15 @@ class ExitWatcher:
             self._loop.remove_reader(self._epoll.fileno())
             self._epoll.close()
 
-    def watch(self, process: "subprocess.Popen[bytes]", exited: Callable[[], None]) -> Watched | None:
-        """Call `exited` in the loop when a process ends; return the argument for `forget`. Thread-safe.
+    def watch(self, process: "subprocess.Popen[bytes]", on_exit: Callable[[], None]) -> Watched | None:
+        """Call `on_exit` in the loop when a process ends; return the argument for `forget`. Thread-safe.
 
         Without pidfd support a thread waits for the process.
         """
         if self._epoll is not None:
             with contextlib.suppress(AttributeError, OSError):  # no pidfd support, or no descriptor left
-                return self._add(self._epoll, Watched(os.pidfd_open(process.pid), exited))
-        threading.Thread(target=self._wait, args=(process, exited), daemon=True, name="agentv-wait").start()
+                return self._add(self._epoll, Watched(os.pidfd_open(process.pid), on_exit))
+        threading.Thread(target=self._wait, args=(process, on_exit), daemon=True, name="agentv-wait").start()
         return None
 
     def _add(self, epoll: "select.epoll", watched: Watched) -> Watched:
@@ -335,12 +335,12 @@ class ExitWatcher:
                         self._epoll.unregister(pidfd)
                 else:
                     self.forget(watched)
-                    watched.exited()
+                    watched.on_exit()
 
-    def _wait(self, process: "subprocess.Popen[bytes]", exited: Callable[[], None]) -> None:
+    def _wait(self, process: "subprocess.Popen[bytes]", on_exit: Callable[[], None]) -> None:
         process.wait()
         with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
-            self._loop.call_soon_threadsafe(exited)
+            self._loop.call_soon_threadsafe(on_exit)
 
 
 if hasattr(os, "register_at_fork"):
@@ -353,7 +353,7 @@ _lock = threading.Lock()
 
 
 class Start:
-    """The start of one command. `tree` is set once it runs, `error` if it could not be started."""
+    """The start of one command. `tree` is set once the command runs, `error` if it could not be started."""
 
     def __init__(self, command: "Command", *, pipes: CommandPipes, exits: ExitWatcher) -> None:
         self.tree: ProcessTree | None = None
@@ -363,13 +363,13 @@ class Start:
         self._exits = exits
         self._watched: Watched | None = None
         self._turn = threading.Lock()
-        self._is_done = False
+        self._is_start_over = False
         self._loop = asyncio.get_running_loop()
-        self._done: asyncio.Future[None] | None = None
+        self._start_ended: asyncio.Future[None] | None = None
 
-    def is_done(self) -> bool:
+    def is_start_over(self) -> bool:
         """Return True unless the command is still waiting to be started."""
-        return self._is_done
+        return self._is_start_over
 
     def begin(self) -> None:
         """Queue the command for the starter thread."""
@@ -387,7 +387,7 @@ class Start:
             stdin, stdout, stderr = pipes.open()
             command = self._command
             self.tree = start_tree(
-                command.words,
+                command.arguments,
                 cwd=command.cwd,
                 env=command.env,
                 inherit=command.inherit,
@@ -396,14 +396,14 @@ class Start:
                 stderr=stderr,
             )
             pipes.send_input()
-            self._watched = self._exits.watch(self.tree.process, pipes.exited)
+            self._watched = self._exits.watch(self.tree.process, pipes.on_exit)
         except Exception as error:  # noqa: BLE001 - the caller of the command handles every exception
             self.error = error
-        self._is_done = True
+        self._is_start_over = True
         STARTING.discard(self)
         if self.error is not None:
             self._call_in_loop(pipes.stop_waiting)
-        if self._done is not None:
+        if self._start_ended is not None:
             self._call_in_loop(self._settle)
 
     def _take_turn(self) -> bool:
@@ -413,17 +413,17 @@ class Start:
     def _cancel_start(self) -> bool:
         """Cancel the start unless it has begun; return True if no process was started and none will be."""
         if self._take_turn():
-            self._is_done = True
+            self._is_start_over = True
             STARTING.discard(self)
-        return self._is_done and self.tree is None
+        return self._is_start_over and self.tree is None
 
     def _call_in_loop(self, callback: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
             self._loop.call_soon_threadsafe(callback)
 
     def _settle(self) -> None:
-        if self._done is not None and not self._done.done():
-            self._done.set_result(None)
+        if self._start_ended is not None and not self._start_ended.done():
+            self._start_ended.set_result(None)
 
     @property
     def exit_code(self) -> int | None:
@@ -434,14 +434,14 @@ class Start:
         """Release the command if it has exited without descendants; return False if processes must be ended."""
         if self.tree is None:
             return self._cancel_start()
-        return self._is_done and self._pipes.has_exited and self.tree.release()
+        return self._is_start_over and self._pipes.has_exited and self.tree.release()
 
     async def end(self) -> None:
         """End all processes, as `ProcessTree.end` does; a start in progress is always awaited."""
-        self._done = self._loop.create_future()
+        self._start_ended = self._loop.create_future()
         try:
-            if not self._is_done:  # once it is done, the future is no longer resolved
-                await finish(self._done)
+            if not self._is_start_over:  # afterwards the thread no longer resolves the future
+                await finish(self._start_ended)
         except asyncio.CancelledError:
             self.kill()
             raise
@@ -507,7 +507,7 @@ class Command(Struct, frozen=True):
             raise ValueError("a Command needs exactly one of argv and shell")
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def arguments(self) -> tuple[str, ...]:
         """The argument list that is executed."""
         return self.argv or ("/bin/sh", "-c", self.shell or "")
 
@@ -547,7 +547,7 @@ async def run_process(
         pipes = CommandPipes(command.stdin, exits.null_device, max_output_bytes, listener)
         start = Start(command, pipes=pipes, exits=exits)
         try:
-            pipes.start_timer(timeout_s, start.is_done)
+            pipes.start_timer(timeout_s, start.is_start_over)
             start.begin()
             await pipes.done
         finally:

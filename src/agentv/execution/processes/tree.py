@@ -192,7 +192,7 @@ REAP_INTERVAL_S = 1.0
 """The minimum time between two searches for zombies: many short commands need no search after each."""
 
 _reaped_at = -math.inf
-_running: set[str] = set()
+_running_marks: set[str] = set()
 """The marks of running and starting commands; while there are any, this process adopts orphans."""
 
 _lock = threading.Lock()
@@ -306,7 +306,7 @@ def start_tree(
     """
     mark = secrets.token_hex(8)
     added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{PROCESS_MARK}/{mark}"}
-    _enter(mark)
+    _add_running(mark)
     WATCHER.start()
     try:
         process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
@@ -323,7 +323,7 @@ def start_tree(
             start_new_session=True,
         )
     except BaseException:
-        _leave(mark)
+        _remove_running(mark)
         raise
     tree = ProcessTree(process, mark)
     LIVE[process.pid] = tree
@@ -331,18 +331,18 @@ def start_tree(
     return tree
 
 
-def _enter(mark: str) -> None:
+def _add_running(mark: str) -> None:
     with _lock:
-        if not _running:
+        if not _running_marks:
             adopt_orphans(True)
-        _running.add(mark)
+        _running_marks.add(mark)
 
 
-def _leave(mark: str) -> None:
+def _remove_running(mark: str) -> None:
     with _lock:
-        if mark in _running:
-            _running.remove(mark)
-            if not _running:
+        if mark in _running_marks:
+            _running_marks.remove(mark)
+            if not _running_marks:
                 adopt_orphans(False)
 
 
@@ -351,11 +351,11 @@ def inherited_environment(inherit: Collection[str] | None) -> Mapping[bytes, byt
 
     The bytes that Python stores are returned, because a copy item by item takes as long as starting a process.
     """
-    known: Mapping[bytes, bytes] = getattr(os.environ, "_data", os.environb)
+    environment: Mapping[bytes, bytes] = getattr(os.environ, "_data", os.environb)
     if inherit is None:
-        return known
+        return environment
     names = {os.fsencode(name) for name in ("PATH", *inherit)}  # without PATH no program would be found
-    return {name: value for name, value in known.items() if name in names}
+    return {name: value for name, value in environment.items() if name in names}
 
 
 async def finish(work: Awaitable[None]) -> None:
@@ -390,7 +390,7 @@ def _forget(tree: ProcessTree) -> None:
         del LIVE[tree.process.pid]
         WATCHER.remove(tree.process.pid)
     tree.process.poll()
-    _leave(tree.mark)
+    _remove_running(tree.mark)
 
 
 def _send(process: psutil.Process, number: signal.Signals) -> None:
@@ -401,7 +401,7 @@ def _send(process: psutil.Process, number: signal.Signals) -> None:
 def _reset_after_fork() -> None:
     global _lock  # noqa: PLW0603 - a thread of the parent may hold it
     _lock = threading.Lock()
-    _running.clear()
+    _running_marks.clear()
 
 
 if hasattr(os, "register_at_fork"):

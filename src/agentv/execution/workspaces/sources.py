@@ -28,7 +28,7 @@ from agentv.types.workspaces import WorkspaceConfig, is_url, written_path
 TIMEOUT_S = 600.0
 
 # Inside a git hook these variables name the user's repository, which git would use instead of ours.
-_VARIABLES = (
+_GIT_VARIABLES = (
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -36,7 +36,7 @@ _VARIABLES = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_PREFIX",
 )
-WITHOUT_GIT_VARIABLES = ("env", *(word for name in _VARIABLES for word in ("-u", name)))
+WITHOUT_GIT_VARIABLES = ("env", *(word for name in _GIT_VARIABLES for word in ("-u", name)))
 """The prefix of a command that must ignore a repository named by our own environment."""
 
 _NO_PROMPTS = {"GIT_TERMINAL_PROMPT": "0"}

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.execution.processes.process import Command, run_process
-from agentv.execution.processes.tree import finish as to_the_end
+from agentv.execution.processes.tree import finish
 from agentv.execution.workspaces.folder_trees import (
     Entries,
     Entry,
@@ -96,7 +96,7 @@ def _matches(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget) -
     (index in old - index in new) from -n to n, of which only every other is reachable.
     """
     rows: list[array[int]] = []
-    least = budget.steps - min(budget.steps, MAX_STEPS)
+    min_steps_left = budget.steps - min(budget.steps, MAX_STEPS)
     for count in range(len(old) + len(new) + 1):
         row = array("i")
         for diagonal in range(-count, count + 1, 2):
@@ -109,7 +109,7 @@ def _matches(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget) -
             if at >= len(old) and at - diagonal >= len(new):
                 return _walked_back(rows, count, len(old), len(new))
         rows.append(row)
-        if budget.steps <= least:
+        if budget.steps <= min_steps_left:
             break
     return []
 
@@ -405,7 +405,7 @@ async def open_workspace(
         await workspace.set_up()
         yield workspace
     finally:
-        await to_the_end(workspace.close())
+        await finish(workspace.close())
 
 
 def _saved_name(name: str, place: Path) -> str:
@@ -414,7 +414,10 @@ def _saved_name(name: str, place: Path) -> str:
 
 
 class Workspace:
-    """The workspace of one result. The agent works in `path`; `saved_path` is where it would be saved, or None."""
+    """The workspace of one result. The agent works in `path`; `saved_path` is where it would be saved, or None.
+
+    `place` is the temporary folder that holds `path` and copies of the files that `setup` made.
+    """
 
     def __init__(self, config: WorkspaceConfig, source: Source, place: Path, saved_path: Path, machine: str) -> None:
         self.path = place / "work"
@@ -428,7 +431,7 @@ class Workspace:
         self._is_finished = False
 
     @property
-    def saved_at(self) -> str:
+    def saved_location(self) -> str:
         """Where messages say that the workspace is saved: its path, or `node:path` on a cluster node."""
         return f"{self._machine}:{self.saved_path}" if self._machine else str(self.saved_path)
 
@@ -529,23 +532,21 @@ class Workspace:
         except OSError as error:
             return [f"workspace: could not be saved to {self.saved_path}: {error}"]
         # With `keep: always` the answer already has the path; with `failed` it is known only after the evaluation.
-        return [f"workspace: saved to {self.saved_at}"] if self._config.keep == "failed" else []
+        return [f"workspace: saved to {self.saved_location}"] if self._config.keep == "failed" else []
 
-    async def _run(self, script: str, called: str) -> Failure | None:
-        """Run a shell command in the workspace; return its failure, or None on success."""
+    async def _run(self, script: str, key: str) -> Failure | None:
+        """Run the shell command under `setup` or `teardown`; return its failure, or None on success."""
         command = Command(argv=(*WITHOUT_GIT_VARIABLES, "/bin/sh", "-c", script), cwd=str(self.path))
         try:
             outcome = await run_process(command, timeout_s=COMMAND_TIMEOUT_S)
         except (OSError, ValueError) as error:
-            return Failure("config_error", f"workspace {called} could not be started: {error}")
+            return Failure("config_error", f"workspace {key} could not be started: {error}")
         output = outcome.stderr.strip() or outcome.stdout[-_OUTPUT_TAIL:].decode(errors="replace").strip()
         output = f"; output:\n{output}" if output else ""
         if outcome.timed_out:
-            message = f"workspace {called} took longer than {COMMAND_TIMEOUT_S:g} s and was ended{output}"
+            message = f"workspace {key} took longer than {COMMAND_TIMEOUT_S:g} s and was ended{output}"
             return Failure("target_timeout", message)
         if outcome.too_large or outcome.exit_code != 0:
             what = "printed too much" if outcome.too_large else f"failed with exit code {outcome.exit_code}"
-            return Failure(
-                "target_exit", f"workspace {called} {what}{output}", details={"exit_code": outcome.exit_code}
-            )
+            return Failure("target_exit", f"workspace {key} {what}{output}", details={"exit_code": outcome.exit_code})
         return None

@@ -13,7 +13,7 @@ from typing import cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.execution.processes.line_stream import PAGES, split_document
+from agentv.execution.processes.line_stream import PAGE_KEYS, split_document
 from agentv.loading.datasets.rows import PARQUET, TABLES, Row, SpanFile, is_span_file, open_rows
 from agentv.loading.files.text import read_lines, read_text, shown
 from agentv.loading.models.reader import kind_of
@@ -102,7 +102,7 @@ def records_of(values: JsonObject, *, is_whole: bool = False) -> Iterator[JsonOb
     if is_otlp(values):
         yield from spans_of(values)
         return
-    page = next((values[key] for key in PAGES if _is_page(values.get(key), is_whole=is_whole)), None)
+    page = next((values[key] for key in PAGE_KEYS if _is_page(values.get(key), is_whole=is_whole)), None)
     if isinstance(page, list) and not _OWN & values.keys():
         yield from (cast(JsonObject, each) for each in page)
     else:

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from agentv.execution.cancelled_calls import keep_call
+from agentv.execution.cancelled_calls import attach_call
 from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.process import Command, Outcome, run_process
 from agentv.execution.workspaces.folder_trees import remove_tree
@@ -437,7 +437,7 @@ class AgentProvider:
         except asyncio.CancelledError as error:
             stream.end()
             partial = response_so_far(None)
-            keep_call(error, None if stream.transcript.is_empty else partial)
+            attach_call(error, None if stream.transcript.is_empty else partial)
             raise
         return response_so_far(0)
 

@@ -9,7 +9,7 @@ from typing import cast
 from msgspec import structs
 from msgspec.structs import replace
 
-from agentv.execution.cancelled_calls import keep_call, kept_call
+from agentv.execution.cancelled_calls import attach_call, attached_call
 from agentv.execution.user_code import DeadlineError, call_user_code, described, load_callable
 from agentv.providers.apis.credentials import Credentials
 from agentv.providers.apis.dialogue import (
@@ -109,7 +109,7 @@ class ModelProvider:
         """Return the model's answer, with all turns as output messages if tools were called.
 
         A ProviderError has the model's text so far in `partial`, including that of an interrupted stream. After the
-        first turn, `details.usage` has the usage of the earlier turns. `keep_call` attaches the same partial response
+        first turn, `details.usage` has the usage of the earlier turns. `attach_call` attaches the same partial response
         to a CancelledError.
         """
         now = asyncio.get_running_loop().time
@@ -132,9 +132,9 @@ class ModelProvider:
                     raise
                 raise _after_turns(error, turns, usage, first_token_ms) from error
             except asyncio.CancelledError as error:
-                failed = kept_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
+                failed = attached_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
                 if turns:
-                    keep_call(error, _after_turns(failed, turns, usage, first_token_ms).partial)
+                    attach_call(error, _after_turns(failed, turns, usage, first_token_ms).partial)
                 raise
             if not calls:
                 return to_response(turn, turns, usage, first_token_ms=first_token_ms)
@@ -168,7 +168,7 @@ class ModelProvider:
         except asyncio.CancelledError as error:
             cut = self._interrupted_turn(stream, started_at)
             if cut is not None:
-                keep_call(error, _interrupted_response(cut))
+                attach_call(error, _interrupted_response(cut))
             raise
         return turn if stream is None else replace(turn, first_token_ms=stream.first_token_ms(started_at))
 

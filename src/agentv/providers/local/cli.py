@@ -14,7 +14,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.execution.cancelled_calls import keep_call
+from agentv.execution.cancelled_calls import attach_call
 from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
 from agentv.providers.agents.commands import decode, read_output_file, run_command, run_healthcheck
@@ -193,7 +193,7 @@ class CliProvider:
                     raise ProviderError(error.failure, partials=partials) from None
                 raise ProviderError(error.failure, partial=self._partial_answer(folder, printed, max_bytes)) from None
             except asyncio.CancelledError as error:
-                keep_call(error, None if len(requests) > 1 else self._partial_answer(folder, printed, max_bytes))
+                attach_call(error, None if len(requests) > 1 else self._partial_answer(folder, printed, max_bytes))
                 raise
             text, notes = self._answer(folder, printed, max_bytes)
         if self._settings.verbose:

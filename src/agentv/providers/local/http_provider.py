@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from agentv.execution.cancelled_calls import keep_call
+from agentv.execution.cancelled_calls import attach_call
 from agentv.providers.agents.commands import run_healthcheck
 from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse, is_event_stream
 from agentv.providers.apis.model_provider import to_message, to_response
@@ -263,7 +263,7 @@ class HttpProvider:
             raise ProviderError(error.failure, partial=partial) from error
         except asyncio.CancelledError as error:
             if stream.so_far() is not None and (partial := self._partial(events)) is not None:
-                keep_call(error, replace(partial, first_token_ms=stream.first_token_ms(started_at)))
+                attach_call(error, replace(partial, first_token_ms=stream.first_token_ms(started_at)))
             raise
         return replace(answer, request_id=response.request_id, first_token_ms=stream.first_token_ms(started_at))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
-from agentv.execution.cancelled_calls import keep_call
+from agentv.execution.cancelled_calls import attach_call
 from agentv.execution.processes.tree import finish
 from agentv.providers.apis.dialogue import build_prompt
 from agentv.providers.protocols.a2a_responses import A2aResponse
@@ -81,7 +81,7 @@ class A2aProvider:
         except asyncio.CancelledError as error:
             if exchange.responses:
                 await finish(_ignored(agent, exchange.responses[-1]))
-            keep_call(error, exchange.response())
+            attach_call(error, exchange.response())
             raise
         except Exception as error:  # noqa: BLE001 - whatever the SDK or the agent raised is a failure of the call
             failure = failure_of(error)

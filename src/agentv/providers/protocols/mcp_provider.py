@@ -15,7 +15,7 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.validators import Draft202012Validator, validator_for
 from msgspec import Struct
 
-from agentv.execution.cancelled_calls import keep_call
+from agentv.execution.cancelled_calls import attach_call
 from agentv.providers.local.http_template import value_of
 from agentv.providers.protocols.mcp_settings import McpSettings
 from agentv.types.errors import MissingExtraError, ProviderError, nearest
@@ -292,7 +292,7 @@ class McpProvider:
         except ProviderError as error:
             raise ProviderError(error.failure, partial=made) from None
         except asyncio.CancelledError as error:
-            keep_call(error, made)
+            attach_call(error, made)
             raise
         response = read_result(call, result, structured=self._settings.answer == "structured")
         if result.get("isError") and not self._settings.judge_errors:
