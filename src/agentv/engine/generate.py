@@ -170,7 +170,7 @@ T = TypeVar("T")
 ATTEMPTS = 2
 """Attempts for one task: after an unusable reply the request is repeated once, with the reason."""
 
-REPLY_SHOWN = 100
+MAX_QUOTED_CHARACTERS = 100
 """Characters of an unusable reply that its failure quotes."""
 
 
@@ -237,9 +237,9 @@ async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -
         if isinstance(provider.provider, CheckedProvider):
             await provider.provider.healthcheck()
 
-        def waiting() -> Iterator[int]:
+        def indexes() -> Iterator[int]:
             for index in range(len(tasks)):
-                if setup.stops_on_failure and any(each.failure for each in made.values()):
+                if setup.stops_on_failure and any(generated.failure for generated in made.values()):
                     return
                 yield index
 
@@ -251,7 +251,7 @@ async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -
             setup.on_done(len(made))
 
         setup.on_done(0)
-        await LocalBackend(setup.concurrency).run(work, waiting(), emit)
+        await LocalBackend(setup.concurrency).run(work, indexes(), emit)
     setup.on_done(len(tasks))
     return [made.get(index, Generated(task.id)) for index, task in enumerate(tasks)]
 
@@ -267,8 +267,8 @@ async def _generate(
             response = await provider.invoke_within(make_request(task, setup, nonce, reason), total_s=setup.timeout_s)
         except ProviderError as error:
             failure = Failure(error.failure.kind, cleaner.text(error.failure.message))
-            lost = total_usage(call.usage for call in error.calls)
-            return _generated(task, responses, failure=failure, lost=lost)
+            failed_usage = total_usage(call.usage for call in error.calls)
+            return _generated(task, responses, failure=failure, failed_usage=failed_usage)
         except Exception as error:  # noqa: BLE001 - plug-in code: its error is this task's failure
             failure = Failure("plugin_error", cleaner.text(f"{described(error)}"))
             return _generated(task, responses, failure=failure)
@@ -284,8 +284,12 @@ async def _generate(
 
 def _unusable(name: str, reason: str | None, reply: str) -> Failure:
     """Return the failure of a target whose replies were all unusable, with the start of the last one."""
-    start = " ".join(reply[: 2 * REPLY_SHOWN].split())
-    shown = "it was empty" if not start else f"it says: {start[:REPLY_SHOWN]}{'…' if len(start) > REPLY_SHOWN else ''}"
+    start = " ".join(reply[: 2 * MAX_QUOTED_CHARACTERS].split())
+    shown = (
+        "it was empty"
+        if not start
+        else f"it says: {start[:MAX_QUOTED_CHARACTERS]}{'…' if len(start) > MAX_QUOTED_CHARACTERS else ''}"
+    )
     return Failure("malformed_reply", f"the reply of {name!r} {reason} ({ATTEMPTS} attempts); {shown}")
 
 
@@ -311,13 +315,13 @@ def _generated(
     *,
     value: T | None = None,
     failure: Failure | None = None,
-    lost: Usage | None = None,
+    failed_usage: Usage | None = None,
 ) -> Generated[T]:
-    """Return the result of a task; `lost` is the usage of calls without a response, whose cost is not known."""
+    """Return the result of a task. `failed_usage` is the usage of calls without a response; their cost is not known."""
     costs = [response.cost_usd for response in responses]
     known_costs = [cost for cost in costs if cost is not None]
-    usage = total_usage([*(response.usage for response in responses), lost])
-    is_known = bool(known_costs) and len(known_costs) == len(costs) and lost is None
+    usage = total_usage([*(response.usage for response in responses), failed_usage])
+    is_known = bool(known_costs) and len(known_costs) == len(costs) and failed_usage is None
     cost_usd = sum(known_costs) if is_known else None
     return Generated(id=task.id, value=value, failure=failure, usage=usage, cost_usd=cost_usd)
 

@@ -21,7 +21,7 @@ from agentv.cli.terminal import broken_pipe_error, own_stdout, unexpected_write_
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring, LogReading
-from agentv.engine.criteria.log_stream import lines_of
+from agentv.engine.criteria.log_stream import sampled_lines
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file, target_of_file
 from agentv.engine.planning.options import RunOptions
@@ -98,7 +98,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output.save(line, scoring.stop)
             screen.progress(scoring)
 
-        lines = lines_of(files, options.sample)
+        lines = sampled_lines(files, options.sample)
         clock = make_clock()
         scoring = LineScoring(
             lines,

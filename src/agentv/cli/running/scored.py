@@ -28,8 +28,8 @@ from agentv.cli.running.score import (
 from agentv.cli.terminal import own_stdout
 from agentv.engine.calling.budget import Budget
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.line_scoring import Lines, LineScoring, LogReading, StoredLines
-from agentv.engine.criteria.log_stream import ScoredLines, lines_of
+from agentv.engine.criteria.line_scoring import LineScoring, LineSource, LogReading, StoredLines
+from agentv.engine.criteria.log_stream import ScoredLines, sampled_lines
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
@@ -69,9 +69,9 @@ def score_rest(stored: StoredRun, output: OutputOptions, continuing: ContinueOpt
         check_sources(files)
         _refuse_changed_log(stored, [file for file in files if file != STDIN])
 
-    def lines(_scoring: LineScoring) -> Lines:
+    def lines(_scoring: LineScoring) -> LineSource:
         sample = make_sample(_text(scored, "sample"), by=_text(scored, "sample_by"), seed=_number(scored, "seed", 0))
-        return lines_of(files, sample)
+        return sampled_lines(files, sample)
 
     return _continue(stored, output, continuing, lines, is_rest=True)
 
@@ -84,7 +84,7 @@ def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
             scored.add(answer.origin.file, answer.origin.line, answer.origin.part, answer.origin.digest)
     for row in stored.results():
         scored.add(row.file, row.line, row.part, row.line_digest)
-    if not scored.are_known:
+    if not scored.has_digests:
         click.echo(
             f"note: run {stored.run_id} does not record the contents of its lines; "
             "changes to its log cannot be detected",
@@ -107,7 +107,7 @@ def score_again(
     `is_chosen` selects results; None selects those whose evaluators have changed. `configuration` replaces the run's.
     """
 
-    def lines(scoring: LineScoring) -> Lines:
+    def lines(scoring: LineScoring) -> LineSource:
         return StoredAnswers(stored, scoring.count_stored, is_chosen)
 
     return _continue(stored, output, continuing, lines, generation=generation, configuration=configuration)
@@ -117,7 +117,7 @@ def _continue(
     stored: StoredRun,
     output: OutputOptions,
     continuing: ContinueOptions,
-    make_lines: Callable[[LineScoring], Lines],
+    make_lines: Callable[[LineScoring], LineSource],
     *,
     is_rest: bool = False,
     generation: RequestedGeneration | None = None,
@@ -218,16 +218,16 @@ def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRun
 def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_rest: bool) -> None:
     """Restore the state of a run: its results, the trials of its cases, and answers without a result."""
     run.store  # noqa: B018 - opened now, so that no other process can write the run
-    judged, done = set[int](), DigestSet()
+    judged, finished = set[int](), DigestSet()
     streamed = StoredLines() if is_rest and STDIN in _files(stored) else None
     for row in stored.results():
         run.targets[row.slot.target] = None
         if streamed is not None and row.file == STDIN:
             streamed.add(row)
-            run.trials.repeats = run.trials.repeats or row.slot.trial > 0
+            run.trials.has_repeats = run.trials.has_repeats or row.slot.trial > 0
         else:
             run.trials.add(row.slot)
-            done.add(source_of(row.file, row.line, row.part))
+            finished.add(source_of(row.file, row.line, row.part))
         if is_rest:
             scoring.count_stored(row)
         if row.answer_seq is not None:
@@ -235,7 +235,7 @@ def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_rest
     for case in stored.cases():
         run.cases.add(f"{case.suite}\0{case.eval_id}")
     if is_rest:
-        scoring.done, scoring.stored = done, streamed
+        scoring.finished_sources, scoring.stored_lines = finished, streamed
         for answer in stored.all_answers():
             if answer.seq in judged or answer.origin is None or answer.generation:
                 continue

@@ -35,10 +35,10 @@ def make_stores(
     """Return the stores, and add their problems to `problems`."""
     if given is None:
         return ()
-    made: list[EvaluationStorageProvider] = []
-    for each in given if isinstance(given, list | tuple) else (given,):
+    stores: list[EvaluationStorageProvider] = []
+    for entry in given if isinstance(given, list | tuple) else (given,):
         try:
-            store = _make_store(each, specs, str(base_dir)) if isinstance(each, Mapping) else each
+            store = _make_store(entry, specs, str(base_dir)) if isinstance(entry, Mapping) else entry
         except EvalFileError as error:
             for problem in error.problems:
                 at = f"{STORAGE_PATH}{problem.json_path[1:]}"
@@ -48,11 +48,11 @@ def make_stores(
             problems.add(STORAGE_PATH, str(error))
             continue
         if isinstance(store, EvaluationStorageProvider):
-            made.append(store)
+            stores.append(store)
         else:
-            wanted = 'an object with save_result(result), or {"type": "json_file", "path": "judged.jsonl"}'
-            problems.add(STORAGE_PATH, f"{type(store).__name__} is not a store", allowed=wanted)
-    return tuple(made)
+            allowed = 'an object with save_result(result), or {"type": "json_file", "path": "judged.jsonl"}'
+            problems.add(STORAGE_PATH, f"{type(store).__name__} is not a store", allowed=allowed)
+    return tuple(stores)
 
 
 def _make_store(config: Mapping[str, Any], specs: Specs, base_dir: str) -> object:
@@ -66,7 +66,7 @@ def _make_store(config: Mapping[str, Any], specs: Specs, base_dir: str) -> objec
 
 
 class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=CamelKeywords):
-    """The evaluators that judge an answer, and the storage of the judgement. Reuse an object: it is read only once.
+    """The evaluators that judge an answer, and the storage of the judgement. Reuse one object: it is read only once.
 
     `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or with the
     settings in a `config` dict), names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or
@@ -124,17 +124,18 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
         for name, spellings in _SPELLINGS.items():
             if len(twice := [spelled for spelled in spellings if spelled in raw]) > 1:
                 raise ConfigError(f"{where}: {' and '.join(f'`{each}`' for each in twice)} both set `{name}`; keep one")
-        live = {name: _find_spelling(raw, name) for name in _SPELLINGS}
-        rest = {key: value for key, value in raw.items() if key not in {key for key, _ in live.values()}}
+        keys = {name: _spelling_in(raw, name) for name in _SPELLINGS}
+        live = {name: raw.get(key) for name, key in keys.items()}
+        rest = {key: value for key, value in raw.items() if key not in keys.values()}
         for name in ("judge", "storage"):
-            if isinstance(live[name][1], str | Mapping):
-                rest[live[name][0]] = live[name][1]
+            if isinstance(live[name], str | Mapping):
+                rest[keys[name]] = live[name]
         plain = dict(read_other_keys(rest, where=where))
         return cls(
-            evaluators=live["evaluators"][1] or (),
-            criteria=live["criteria"][1] or (),
-            targets=live["targets"][1] or (),
-            **_options({**{name: live[name][1] for name in ("judge", "storage")}, **plain}),
+            evaluators=live["evaluators"] or (),
+            criteria=live["criteria"] or (),
+            targets=live["targets"] or (),
+            **_options({"judge": live["judge"], "storage": live["storage"], **plain}),
             base_dir=base_dir,
         )
 
@@ -147,16 +148,16 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
         file = Path(path)
         folder = file.resolve().parent
         read = load_run_config(file, specs or load_project_parts([folder])[0], allow_paths=allow_paths)
-        made = cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
-        vars(made)[_PATH] = str(file.resolve())
-        return made
+        config = cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
+        vars(config)[_PATH] = str(file.resolve())
+        return config
 
     def with_values(self, **values: Any) -> Self:
         """Return a copy with these values of fields; its `path` stays the same."""
-        made = replace(self, **values)
+        config = replace(self, **values)
         if self.path is not None:
-            vars(made)[_PATH] = self.path
-        return made
+            vars(config)[_PATH] = self.path
+        return config
 
     @property
     def path(self) -> str | None:
@@ -171,6 +172,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
 
 
 _PATH = "_path"
+"""The attribute with the path, which is not a field: it is not part of a configuration's values."""
 
 
 def _faults(config: EvaluationRunConfig) -> Iterator[str]:
@@ -218,10 +220,9 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _find_spelling(raw: Mapping[str, Any], name: str) -> tuple[str, Any]:
-    """Return the key by which a dict spells a name, and the key's value."""
-    key = next((spelled for spelled in _SPELLINGS[name] if spelled in raw), name)
-    return key, raw.get(key)
+def _spelling_in(raw: Mapping[str, Any], name: str) -> str:
+    """Return the key by which a dict spells `name`; `name` itself if the dict has no such key."""
+    return next((key for key in _SPELLINGS[name] if key in raw), name)
 
 
 def _options(plain: Mapping[str, Any]) -> dict[str, Any]:

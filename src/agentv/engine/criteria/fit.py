@@ -31,7 +31,7 @@ class FittedEvaluator(Struct, frozen=True):
 
 
 class FittedPlan(Struct, frozen=True):
-    """The selected evaluators, fitted to the criteria of an input. `names` is empty if there are no criteria.
+    """The selected evaluators, fitted to the criteria of an input. `names` are the criteria's names.
 
     `unclaimed` are the criteria left to evaluators whose criteria are not known in advance.
     """
@@ -49,32 +49,28 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     evaluator whose criterion does not exist or that names none of several, a criterion that no evaluator scores.
     """
     criteria = criteria or plan.criteria
-    problems, unfit = Problems("EvaluationInput"), Problems(plan.where, list(plan.problems))
+    problems, config_problems = Problems("EvaluationInput"), Problems(plan.where, list(plan.problems))
     counts = Counter(str(criterion.name) for criterion in criteria)  # a name that is not text is reported below
     for index, criterion in enumerate(criteria):
         for fault in criterion.faults():
-            problems.add(f"$.criteria[{index}].{fault.split('`')[1]}", fault)
+            key = fault.split("`")[1]  # each fault quotes its key first
+            problems.add(f"$.criteria[{index}].{key}", fault)
     for name in (name for name, count in counts.items() if count > 1):
         problems.add("$.criteria", f"two criteria are named {name!r}")
     names = tuple(counts)
-    fitted = {each.at: _fitted(each, names, unfit) for each in plan.evaluators}
-    scored = {name for each in fitted.values() for name in each.scores or ()}
-    if not plan.problems and all(each.scores is not None for each in fitted.values()):
+    fitted = {planned.at: _fit_evaluator(planned, names, config_problems) for planned in plan.evaluators}
+    scored = {name for evaluator in fitted.values() for name in evaluator.scores or ()}
+    if not plan.problems and all(evaluator.scores is not None for evaluator in fitted.values()):
         for name in (name for name in names if name not in scored):
             problems.add("$.criteria", f"no evaluator scores the criterion {name!r}", allowed="name it in an evaluator")
-    unfit.found += problems.found
-    unfit.raise_any()
-    chosen = tuple(fitted[each.at] for each in plan.selected)
-    left_out = fitted.keys() - {each.at for each in plan.selected}
+    config_problems.found += problems.found
+    config_problems.raise_any()
+    selected = tuple(fitted[planned.at] for planned in plan.selected)
+    unselected = fitted.keys() - {planned.at for planned in plan.selected}
     # A criterion that an unselected evaluator might have scored is not missing.
-    is_whole = all(fitted[at].scores is not None for at in left_out)
-    unclaimed = tuple(name for name in names if name not in scored) if is_whole else ()
-    return FittedPlan(
-        evaluators=chosen,
-        criteria=criteria,
-        names=frozenset(names),
-        unclaimed=unclaimed,
-    )
+    are_others_known = all(fitted[at].scores is not None for at in unselected)
+    unclaimed = tuple(name for name in names if name not in scored) if are_others_known else ()
+    return FittedPlan(evaluators=selected, criteria=criteria, names=frozenset(names), unclaimed=unclaimed)
 
 
 def settled_criteria(plan: CriteriaPlan) -> frozenset[str] | None:
@@ -89,28 +85,34 @@ def settled_criteria(plan: CriteriaPlan) -> frozenset[str] | None:
         own = planned.config.criterion
         if own is None and (not named or None in named):
             return None
-        names.update(_present((*(named or ()), own)))
+        names.update(_without_none((*(named or ()), own)))
     return frozenset(names)
 
 
-def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems) -> FittedEvaluator:
+def _fit_evaluator(planned: PlannedEvaluator, names: Sequence[str], problems: Problems) -> FittedEvaluator:
     config = planned.config
     named = criteria_named_by(planned.settings)
     if named is None and config.criterion is None and not _is_named(planned, names):
         return FittedEvaluator(config, planned.given, None)
     for name in (*(named or ()), config.criterion) if names else ():
         if name is not None and name not in names:
-            _add_unknown(planned, name, names, problems)
+            _add_unknown_criterion(planned, name, names, problems)
     if named and None not in named:
-        return _scoring(planned, _present(named))
+        return _with_scored_criteria(planned, _without_none(named))
     if config.criterion is not None:
-        return _scoring(planned, _present((*(named or ()), config.criterion)))
+        return _with_scored_criteria(planned, _without_none((*(named or ()), config.criterion)))
     if scores_several(planned.settings):
         named = tuple(names)
-        return _scoring(planned, named, fill="criteria") if named else FittedEvaluator(config, planned.given, None)
-    own = config.name if not names or config.name in names else names[0] if len(names) == 1 else None
+        return (
+            _with_scored_criteria(planned, named, fill="criteria")
+            if named
+            else FittedEvaluator(config, planned.given, None)
+        )
+    own = config.name if not names or config.name in names else None
+    if own is None and len(names) == 1:
+        own = names[0]
     if own is not None:
-        return _scoring(planned, _present((*(named or ()), own)), fill="criterion")
+        return _with_scored_criteria(planned, _without_none((*(named or ()), own)), fill="criterion")
     if planned.settings is not None:
         message = f"evaluator {config.name!r} does not name the criterion it scores"
         problems.add(planned.at, message, allowed=f"write `criterion:`; known: {', '.join(names)}")
@@ -118,20 +120,20 @@ def _fitted(planned: PlannedEvaluator, names: Sequence[str], problems: Problems)
 
 
 def _is_named(planned: PlannedEvaluator, names: Sequence[str]) -> bool:
-    """Return True if an object without a `criterion` scores the one with its name, or the only one."""
+    """Return True if an object without a `criterion` scores the criterion of its own name, or the only criterion."""
     if planned.settings is not None or getattr(planned.given, "names_its_criteria", False):
         return False
     return planned.config.name in names or len(names) == 1
 
 
-def _present(names: Sequence[str | None]) -> tuple[str, ...]:
+def _without_none(names: Sequence[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
-def _scoring(
+def _with_scored_criteria(
     planned: PlannedEvaluator, names: tuple[str, ...], *, fill: Literal["criterion", "criteria"] | None = None
 ) -> FittedEvaluator:
-    """Return an evaluator with the criteria it scores; `fill` is the key of its config to write them to."""
+    """Return an evaluator with the criteria it scores; they are also written to the key `fill` of its config."""
     config = planned.config
     if fill == "criteria":
         config = replace(config, settings={**config.settings, "criteria": names})
@@ -140,7 +142,7 @@ def _scoring(
     return FittedEvaluator(config, config if planned.given is planned.config else planned.given, names)
 
 
-def _add_unknown(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
+def _add_unknown_criterion(planned: PlannedEvaluator, name: str, names: Sequence[str], problems: Problems) -> None:
     message = f"evaluator {planned.config.name!r} scores {name!r}, which is not a criterion of the input"
     problems.add(planned.at, message, allowed=f"known: {', '.join(names)}", suggestion=nearest(name, names))
 
@@ -181,7 +183,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     for fitted, result in zip(plan.evaluators, results, strict=True):
         placed = _results_of(plan, fitted, result)
         broken = [
-            EvaluationRunError(result.name, each.error, _kind(result), each.criterion_name)
+            EvaluationRunError(result.name, each.error, _error_kind(result), each.criterion_name)
             for each in placed
             if each.error
         ]
@@ -196,7 +198,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         errors.append(error)
         evaluators[place] = replace(evaluators[place], results=(*evaluators[place].results, each.result))
     if not unscored:
-        errors += [EvaluationRunError(each.name, _message(each), _kind(each)) for each in unassigned]
+        errors += [EvaluationRunError(each.name, _error_message(each), _error_kind(each)) for each in unassigned]
     # Rules, which call no judge, have no usage, no cost and no verdict of a judge.
     judged = [each for each in results if each.judge_calls or each.evaluator_results or each.status == "unverified"]
     usages = [result.usage for result in judged if result.usage is not None]
@@ -213,17 +215,17 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     )
 
 
-def _message(result: EvaluatorResult) -> str:
+def _error_message(result: EvaluatorResult) -> str:
     return "" if result.error is None else result.error.message
 
 
 def _failed_whole(result: EvaluatorResult, plan: FittedPlan) -> WeighedResult:
     """Return the failure of an evaluator as one result, under the evaluator's own name."""
-    failed = failed_result(_message(result), criterion_named(result.name, plan.criteria), kind=result.type)
+    failed = failed_result(_error_message(result), criterion_named(result.name, plan.criteria), kind=result.type)
     return WeighedResult(failed, result.weight)
 
 
-def _kind(result: EvaluatorResult) -> FailureKind:
+def _error_kind(result: EvaluatorResult) -> FailureKind:
     return "evaluator_error" if result.error is None else result.error.kind
 
 
@@ -254,19 +256,23 @@ def _unscored_criteria(
     for name in plan.unclaimed:
         if name not in scored:
             failed = failed_result(reason, criterion_named(name, plan.criteria), kind=to_blame[0].type)
-            yield blamed[0], WeighedResult(failed, weight), EvaluationRunError(names, reason, _kind(to_blame[0]), name)
+            yield (
+                blamed[0],
+                WeighedResult(failed, weight),
+                EvaluationRunError(names, reason, _error_kind(to_blame[0]), name),
+            )
 
 
 def _results_of(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> tuple[EvaluationResult, ...]:
     """Return an evaluator's results, one per criterion."""
     if result.status == "skipped":
-        return tuple(_skipped(plan, fitted, result))
+        return tuple(_skipped_results(plan, fitted, result))
     if result.error is None and fitted.scores == tuple([each.criterion_name for each in result.results]):
-        return tuple([_explained(each, result) for each in result.results])
-    return tuple(_matched(plan, fitted, result))
+        return tuple([_with_reasoning(each, result) for each in result.results])
+    return tuple(_match_criteria(plan, fitted, result))
 
 
-def _skipped(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
+def _skipped_results(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
     """Yield an unscored result for each criterion of a skipped evaluator."""
     yield from result.results
     for name in () if result.results else fitted.scores or ():
@@ -274,7 +280,7 @@ def _skipped(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult)
         yield EvaluationResult(name, None, scale=scale, reasoning=_reason(result), evaluator_type=result.type)
 
 
-def _matched(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
+def _match_criteria(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> Iterator[EvaluationResult]:
     """Yield an evaluator's results for the criteria it should score, and an error for each that it left out.
 
     A rubric returns one result per item, a composite one per member. If such an evaluator scores a single criterion,
@@ -297,7 +303,7 @@ def _matched(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult)
     if not named and len(scores) == 1 and result.error is None:
         yield _result_from_own_score(plan, scores[0], result)
         return
-    yield from (_explained(each, result) for each in named)
+    yield from (_with_reasoning(each, result) for each in named)
     for missing in (name for name in scores if name not in {each.criterion_name for each in named}):
         reason = f"evaluator {result.name!r} gave no result for it" if result.error is None else result.error.message
         yield failed_result(reason, criterion_named(missing, plan.criteria), kind=result.type)
@@ -307,7 +313,7 @@ def _matched(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult)
             yield _with_unknown_criterion_error(plan, stray, result)
 
 
-def _explained(each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
+def _with_reasoning(each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
     """Return a result with the evaluator's reasoning, if the result has none and is the only one."""
     if each.reasoning is not None or each.error is not None or len(result.results) > 1:
         return each

@@ -19,7 +19,7 @@ from agentv.types.records.result import CaseResult, Spent, UsageBy
 
 
 class RowPlace(Struct, frozen=True):
-    """The place of a judgement in a run: result key, label of the suite, answer, and keys of answer and scores."""
+    """The fields of a row that identify a judgement: result key, label of the suite, answer, keys of its scores."""
 
     slot: ResultKey
     dataset: str
@@ -70,15 +70,15 @@ class JudgedLine(Struct, frozen=True):
 
         Outside of a run (`place` None) its case is named by its file and line.
         """
-        at = place or RowPlace(ResultKey(self.file, self.source, self.target), self.file)
+        place = place or RowPlace(ResultKey(self.file, self.source, self.target), self.file)
         judged = self.judged
         if judged is None:
             return CaseResult(
                 run_id=run_id,
                 timestamp=self.timestamp,
-                slot=at.slot,
-                dataset=at.dataset,
-                generation=at.generation,
+                slot=place.slot,
+                dataset=place.dataset,
+                generation=place.generation,
                 status="error",
                 score=None,
                 verdict=None,
@@ -93,12 +93,12 @@ class JudgedLine(Struct, frozen=True):
         return CaseResult(
             run_id=run_id,
             timestamp=given.timestamp or self.timestamp,
-            slot=at.slot,
-            answer_key=at.answer_key,
-            score_keys=at.score_keys,
-            answer_ref=at.answer_ref,
-            generation=at.generation,
-            dataset=at.dataset,
+            slot=place.slot,
+            answer_key=place.answer_key,
+            score_keys=place.score_keys,
+            answer_ref=place.answer_ref,
+            generation=place.generation,
+            dataset=place.dataset,
             status="error" if judged.verdict is None else row_status(judged.overall_score or 0.0),
             score=judged.overall_score,
             verdict=judged.verdict,
@@ -128,15 +128,16 @@ class JudgedLine(Struct, frozen=True):
         )
 
     def _cost_usd(self, judged: AggregatedEvaluationResult) -> float | None:
-        """Return the cost of answer and judges in dollars, None if one is not known; judges without a call cost 0."""
-        is_free = judged.judge_usage is None and not any(map(has_unpriced_call, self.evaluators))
-        cost_usd = judged.judge_cost_usd or 0.0 if is_free else judged.judge_cost_usd
-        logged_usd = judged.input_snapshot.cost_usd
-        return None if cost_usd is None or logged_usd is None else cost_usd + logged_usd
+        """Return the dollars of answer and judges, None if either is not known; judges without a call cost 0."""
+        has_no_call = judged.judge_usage is None and not any(map(has_unpriced_call, self.evaluators))
+        judge_usd, answer_usd = judged.judge_cost_usd, judged.input_snapshot.cost_usd
+        if judge_usd is None and has_no_call:
+            judge_usd = 0.0
+        return None if judge_usd is None or answer_usd is None else judge_usd + answer_usd
 
 
 def _failure(judged: AggregatedEvaluationResult) -> Failure:
-    """Return the failure of a judgement without a verdict; without a message if there was only nothing to score."""
-    messages = [f"{each.criterion or each.evaluator}: {each.message}" for each in judged.run_errors]
+    """Return the failure of a judgement without a verdict; its message is empty if there was nothing to score."""
+    messages = [f"{error.criterion or error.evaluator}: {error.message}" for error in judged.run_errors]
     kind = judged.run_errors[0].kind if messages else "evaluator_error"
     return Failure(kind, " | ".join(messages), stage="evaluator")

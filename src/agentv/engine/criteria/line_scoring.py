@@ -55,7 +55,7 @@ class LogReading(Struct, frozen=True):
     extra: Extra = "error"
 
 
-class Lines(Protocol):
+class LineSource(Protocol):
     """The lines of a stream or the stored answers of a run, in order."""
 
     @property
@@ -92,7 +92,7 @@ class StoredLines(Struct):
         self.slots.add(name)
         self.answers.add(f"{name}\0{row.candidate_answer}")
 
-    def has(self, slot: ResultKey, answer: str) -> bool:
+    def find_or_add(self, slot: ResultKey, answer: str) -> bool:
         """Return True if a line with this result key is stored, and count a changed answer; else add the key."""
         name = slot_name(slot)
         if self.slots.add(name):
@@ -105,9 +105,15 @@ class LineScoring(Struct):
     """The scoring of one stream, with the counts so far. The judgements are saved in `run`, if there is one.
 
     `target_field` is the field that names the target of a line; else the line's `target` does, or the file's name.
+    `by` are the kinds of groups to count. `finished_sources` and `stored_lines` are the lines that a resume skips:
+    those of files by place, those of standard input by result key.
+
+    Counts: `answers` of lines that are answers, `steps` of other parts of traces by kind, `without_target` of lines
+    without the `target_field`, `unchanged` of stored rows that were not judged again, `lost_judgements` of judgements
+    that a store did not save. `mapped_fields` are the fields of `--map` that some line has.
     """
 
-    lines: Lines | None
+    lines: LineSource | None
     runner: EvaluationRunner
     save: SaveLine
     clock: Clock
@@ -117,10 +123,10 @@ class LineScoring(Struct):
     on_stopping: Callable[[str], None] = lambda _reason: None
     stop: StopSignal = field(default_factory=StopSignal)
     notes: dict[str, None] = field(default_factory=dict)
-    unsaved: int = 0
+    lost_judgements: int = 0
     steps: Counter[str] = field(default_factory=Counter)
     answers: int = 0
-    mapped: set[str] = field(default_factory=set)
+    mapped_fields: set[str] = field(default_factory=set)
     run: ScoredRun | None = None
     target_field: str | None = None
     by: Sequence[str] = ()
@@ -129,8 +135,8 @@ class LineScoring(Struct):
     spill: Spill = field(default_factory=TemporarySpill)
     metadata_keys: set[str] = field(default_factory=set)
     without_target: int = 0
-    done: DigestSet | None = None
-    stored: StoredLines | None = None
+    finished_sources: DigestSet | None = None
+    stored_lines: StoredLines | None = None
     unchanged: int = 0
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor(())))
 
@@ -150,7 +156,7 @@ class LineScoring(Struct):
         try:
             async with self.runner, asyncio.TaskGroup() as tasks:
                 for _ in range(workers):
-                    tasks.create_task(self._work())
+                    tasks.create_task(self._score_lines())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__
         finally:
@@ -168,27 +174,28 @@ class LineScoring(Struct):
         if self.run is not None:
             self.run.store.note("budget_stop", structs.asdict(why))
 
-    async def _work(self) -> None:
+    async def _score_lines(self) -> None:
         loop = asyncio.get_running_loop()
-        gave_way_at = loop.time()
+        yielded_at = loop.time()
         lines = self.lines
         while lines is not None and self.stop.state == "finished" and (line := await lines.next()) is not None:
-            judged = await (self._judged_again(line) if isinstance(line, StoredAnswer) else self._judged(line))
+            judged = await (self._judge_again(line) if isinstance(line, StoredAnswer) else self._judge_line(line))
             if judged is not None:
-                self._take(judged)
-            if loop.time() - gave_way_at > YIELD_INTERVAL_S:
+                self._save_and_count(judged)
+            if loop.time() - yielded_at > YIELD_INTERVAL_S:
                 await asyncio.sleep(0)
-                gave_way_at = loop.time()
+                yielded_at = loop.time()
 
-    async def _judged(self, line: ReadLine) -> JudgedLine | None:
+    async def _judge_line(self, line: ReadLine) -> JudgedLine | None:
         """Return a line's judgement; a failure if the line cannot be read or does not fit the configuration.
 
         None for a part of a longer trace, which is counted, for a stored line, and when the budget is spent.
         """
-        if self.done is not None and not self.done.add(source_of(line.file, line.number, line.part)):
+        source = source_of(line.file, line.number, line.part)
+        if self.finished_sources is not None and not self.finished_sources.add(source):
             return None
         if not isinstance(line, Line):
-            return self._failed(line, line.message)
+            return self._failed_line(line, line.message)
         paths, extra = self.reading.paths, self.reading.extra
         try:
             logged = read_log_line(line.data, line.file, line.number, paths=paths, extra=extra)
@@ -198,28 +205,28 @@ class LineScoring(Struct):
             self._count_answer(logged)
             given: EvaluationInput = self.cleaner.clean(logged.given)
             self.runner.check(given.criteria)
-            slot = None if self.run is None else self._placed(given, line, self.run)
+            slot = None if self.run is None else self.run.place(given, self._target_of(given, line.file), source)
             target = self._target_of(given, line.file) if slot is None else slot.target
             if slot is not None and self._is_stored(line, slot, given.text):
                 return None
-            made = await self.runner.judge(given)
+            judgement = await self.runner.judge(given)
         except EvalFileError as error:
-            return self._failed(line, "; ".join(_render(each, line) for each in error.problems))
+            return self._failed_line(line, "; ".join(_render(problem, line) for problem in error.problems))
         except ProviderError:  # the budget is spent: a resume judges the line
             return None
         return JudgedLine(
             line.file,
             line.number,
-            made.result.timestamp,
-            judged=made.result,
-            evaluators=made.evaluators,
+            judgement.result.timestamp,
+            judged=judgement.result,
+            evaluators=judgement.evaluators,
             slot=slot,
             part=line.part,
             digest=content_digest(line),
             target=target,
         )
 
-    async def _judged_again(self, stored: StoredAnswer) -> JudgedLine | None:
+    async def _judge_again(self, stored: StoredAnswer) -> JudgedLine | None:
         """Return the judgement of a stored answer; None, with its row counted, if unchanged or out of budget."""
         row, given = stored.row, stored.given
         line = JudgedLine(
@@ -235,21 +242,23 @@ class LineScoring(Struct):
         try:
             keys = keys_of_scores(self.runner, given, row.eval_id, stored.answer)
             known = {
-                each.name: each
-                for each in row.evaluator_results
-                if each.status in ("scored", "unverified") and keys.get(each.name) == row.score_keys.get(each.name, "")
+                result.name: result
+                for result in row.evaluator_results
+                if result.status in ("scored", "unverified")
+                and keys.get(result.name) == row.score_keys.get(result.name, "")
             }
             if not stored.must_judge and keys == row.score_keys and row.status != "error":
                 self.count_stored(row)
                 return None
-            made = await self.runner.judge(given, known)
+            judgement = await self.runner.judge(given, known)
         except EvalFileError as error:
             message = "; ".join(problem.render() for problem in error.problems)
             return replace(line, failure=Failure("config_error", message, stage="evaluator"))
         except ProviderError:  # the budget is spent
             self.count_stored(row)
             return None
-        return replace(line, timestamp=made.result.timestamp, judged=made.result, evaluators=made.evaluators)
+        result, evaluators = judgement.result, judgement.evaluators
+        return replace(line, timestamp=result.timestamp, judged=result, evaluators=evaluators)
 
     def count(self, row: CaseResult) -> None:
         """Count a new row that a caller has saved."""
@@ -263,10 +272,7 @@ class LineScoring(Struct):
         self._count(row, has_trials=False)
 
     def _is_stored(self, line: ReadLine, slot: ResultKey, answer: str = "") -> bool:
-        return self.stored is not None and line.file == STDIN and self.stored.has(slot, answer)
-
-    def _placed(self, given: EvaluationInput, line: Line, run: ScoredRun) -> ResultKey:
-        return run.place(given, self._target_of(given, line.file), source_of(line.file, line.number, line.part))
+        return self.stored_lines is not None and line.file == STDIN and self.stored_lines.find_or_add(slot, answer)
 
     def _target_of(self, given: EvaluationInput, file: str) -> str:
         if self.target_field is not None:
@@ -278,14 +284,14 @@ class LineScoring(Struct):
 
     def _count_answer(self, logged: LoggedAnswer) -> None:
         self.answers += 1
-        self.mapped.update(logged.mapped)
+        self.mapped_fields.update(logged.mapped)
         self._note(logged.notes)
 
-    def _failed(self, line: ReadLine, message: str) -> JudgedLine | None:
-        if self.run is not None and self._is_stored(
-            line, self.run.unread_slot(line.file, source_of(line.file, line.number, line.part))
-        ):
-            return None
+    def _failed_line(self, line: ReadLine, message: str) -> JudgedLine | None:
+        if self.run is not None:
+            slot = self.run.unread_slot(line.file, source_of(line.file, line.number, line.part))
+            if self._is_stored(line, slot):
+                return None
         failure = Failure("config_error", message, stage="load")
         return JudgedLine(
             line.file,
@@ -297,7 +303,7 @@ class LineScoring(Struct):
             target=target_of_file(line.file),
         )
 
-    def _take(self, line: JudgedLine) -> None:
+    def _save_and_count(self, line: JudgedLine) -> None:
         """Save a judged line, then count it."""
         try:
             self.save(line)
@@ -311,8 +317,8 @@ class LineScoring(Struct):
         self._count_judge_failures(line)
         if line.judged is not None:
             self._note(line.judged.warnings)
-            lost = [each.message for each in line.judged.run_errors if each.kind == "store_error"]
-            self.unsaved += bool(lost)
+            lost = [error.message for error in line.judged.run_errors if error.kind == "store_error"]
+            self.lost_judgements += bool(lost)
             self._note(lost)
 
     def _count(self, row: CaseResult, *, has_trials: bool) -> None:
@@ -325,7 +331,7 @@ class LineScoring(Struct):
             self.groups.add(kind, case=cluster, metadata=row.metadata, time=row.timestamp)
 
     def recount(self) -> None:
-        """Count the stored rows anew if cases were repeated: their repeats are then one cluster in every interval."""
+        """Count the stored rows again if cases were repeated: the rows of a case are then one cluster in intervals."""
         run = self.run
         if run is None or run.folder is None or not run.repeats_cases:
             return
@@ -383,7 +389,7 @@ class LineScoring(Struct):
             kinds = ", ".join(f"{count:,} {kind}{'s' if count > 1 else ''}" for kind, count in self.steps.items())
             yield f"not scored, because they are parts of a trace: {kinds}; --map response=PATH scores them too"
         if self.answers:
-            for name in (name for name in self.reading.paths if name not in self.mapped):
+            for name in (name for name in self.reading.paths if name not in self.mapped_fields):
                 yield f"no line has the path of --map {name}={self.reading.paths[name]}"
         if self.groups is not None and self.summary.all.rows:
             for kind in (kind for kind in map(kind_named, self.by) if not self.groups.names(kind)):
@@ -393,10 +399,11 @@ class LineScoring(Struct):
             yield f"{lines} no {self.target_field!r}; their target is the file's name"
         if self.unchanged:
             yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
-        if self.stored is not None and self.lines is not None and not self.lines.read:
+        if self.stored_lines is not None and self.lines is not None and not self.lines.read:
             yield "standard input was empty; pipe the stream that agentv score read into agentv resume"
-        if self.stored is not None and self.stored.changed:
-            lines = "1 skipped line has" if self.stored.changed == 1 else f"{self.stored.changed:,} skipped lines have"
+        if self.stored_lines is not None and self.stored_lines.changed:
+            changed = self.stored_lines.changed
+            lines = "1 skipped line has" if changed == 1 else f"{changed:,} skipped lines have"
             yield f"{lines} the id of a stored line, but another answer; pipe the same stream, from its start"
         if self.lines is not None and (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
@@ -412,8 +419,8 @@ class LineScoring(Struct):
     def _ending(self) -> Ending:
         """Return how the stream ended; it failed if the configuration's storage lost a judgement."""
         state, reason = self.stop.state, self.stop.reason
-        if state == "finished" and self.unsaved:
-            state, reason = "failed", f"storage lost {self.unsaved:,} of {self.summary.all.rows:,} judgements"
+        if state == "finished" and self.lost_judgements:
+            state, reason = "failed", f"storage lost {self.lost_judgements:,} of {self.summary.all.rows:,} judgements"
         elif state == "finished" and not self.summary.all.rows:
             reason = self._why_nothing()
         return Ending(

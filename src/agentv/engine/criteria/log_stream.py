@@ -27,7 +27,7 @@ from agentv.types.messages_json import compact_json
 from agentv.types.records.answer import source_of
 
 
-class Lines(Protocol):
+class LineBatches(Protocol):
     """Lines that arrive in batches."""
 
     def batches(self) -> AsyncGenerator[list[ReadLine], None]:
@@ -37,19 +37,19 @@ class Lines(Protocol):
         """End the stream at its current position."""
 
 
-class DrawnLines:
+class SampledLines:
     """Reads a stream no further than needed and yields the sampled lines. Blank lines are skipped.
 
-    A line that could not be read is in every sample. `read` counts the lines so far, `keyed` those of them that have
-    the sampling key.
+    A line that could not be read is in every sample. `read` counts all lines so far, `keyed` those with the sampling
+    key.
     """
 
-    def __init__(self, stream: Lines, sample: Sample) -> None:
+    def __init__(self, stream: LineBatches, sample: Sample) -> None:
         self.read = self.keyed = 0
         self._stream = stream
         self._sample = sample
         self._batches: AsyncGenerator[list[ReadLine], None] = stream.batches()
-        self._drawn: deque[ReadLine] = deque()
+        self._sampled: deque[ReadLine] = deque()
         self._turn = asyncio.Lock()
         self._is_over = False
         self._is_stopped = False
@@ -65,17 +65,17 @@ class DrawnLines:
 
     async def next(self) -> ReadLine | None:
         """Wait for the next sampled line and return it; None at the end."""
-        if not self._drawn and not self._is_over:
+        if not self._sampled and not self._is_over:
             async with self._turn:
                 await self._refill()
-        return self._drawn.popleft() if self._drawn and not self._is_stopped else None
+        return self._sampled.popleft() if self._sampled and not self._is_stopped else None
 
     async def _refill(self) -> None:
-        if self._sample.count is not None and not self._drawn:
+        if self._sample.count is not None and not self._sampled:
             await self._draw_count(self._sample.count)
             return
-        while not self._drawn and not self._is_over:
-            self._drawn.extend(await self._batch())
+        while not self._sampled and not self._is_over:
+            self._sampled.extend(await self._batch())
 
     async def _batch(self) -> list[ReadLine]:
         """Read the next lines and return the sampled ones."""
@@ -100,13 +100,15 @@ class DrawnLines:
                 key = self._sample.key_of(decode_value(line.data))
             except ValueError:  # reported when the line is scored
                 key = None
-        self.keyed += key is not None
-        return line.data.strip() if key is None else key
+        if key is None:
+            return line.data.strip()
+        self.keyed += 1
+        return key
 
     def missing_key(self) -> str | None:
         """Return the path of the sampling key if no line had it; each line was then sampled independently."""
-        is_missing = self._sample.by and not self._sample.is_all and self.read and not self.keyed
-        return ".".join(self._sample.by) if is_missing else None
+        is_sampled_by_key = bool(self._sample.by) and not self._sample.is_all
+        return ".".join(self._sample.by) if is_sampled_by_key and self.read and not self.keyed else None
 
     async def _draw_count(self, count: int) -> None:
         """Read the whole stream and sample the `count` lines with the smallest places, in stream order."""
@@ -120,19 +122,19 @@ class DrawnLines:
                     heapq.heappush(smallest, entry)
                 else:
                     heapq.heappushpop(smallest, entry)
-        self._drawn.extend(line for _, _, line in sorted(smallest, key=lambda entry: -entry[1]))
+        self._sampled.extend(line for _, _, line in sorted(smallest, key=lambda entry: -entry[1]))
 
 
 def _is_blank(line: ReadLine) -> bool:
     return isinstance(line, Line) and not line.data.strip()
 
 
-_ROWS = 64
+_ROWS_PER_BATCH = 64
 
 
-def lines_of(files: Sequence[str], sample: Sample) -> DrawnLines:
+def sampled_lines(files: Sequence[str], sample: Sample) -> SampledLines:
     """Return the sampled lines of some files, for workers to pull."""
-    return DrawnLines(LogStream(files, max_bytes=MAX_LINE_BYTES), sample)
+    return SampledLines(LogStream(files, max_bytes=MAX_LINE_BYTES), sample)
 
 
 class LogStream:
@@ -144,14 +146,14 @@ class LogStream:
     def __init__(self, files: Sequence[str], *, max_bytes: int) -> None:
         self._files = files
         self._max_bytes = max_bytes
-        self._open: LineStream | None = None
+        self._current: LineStream | None = None
         self._is_stopped = False
 
     def stop(self) -> None:
         """End the stream at its current position, even while a line is awaited."""
         self._is_stopped = True
-        if self._open is not None:
-            self._open.stop()
+        if self._current is not None:
+            self._current.stop()
 
     async def batches(self) -> AsyncGenerator[list[ReadLine], None]:
         """Yield the lines that have arrived, or the next rows of a table; the parts of one line are numbered."""
@@ -166,16 +168,16 @@ class LogStream:
     async def _read(self) -> AsyncGenerator[list[ReadLine], None]:
         for file in takewhile(lambda _: not self._is_stopped, self._files):
             if is_table(Path(file)):
-                for batch in takewhile(lambda _: not self._is_stopped, _batched(file)):
+                for batch in takewhile(lambda _: not self._is_stopped, _table_batches(file)):
                     await asyncio.sleep(0)
                     yield batch
                 continue
-            self._open = LineStream([file], max_bytes=self._max_bytes)
-            async for lines in self._open.batches():
-                yield [each for line in lines for each in _spans(line)]
+            self._current = LineStream([file], max_bytes=self._max_bytes)
+            async for lines in self._current.batches():
+                yield [part for line in lines for part in _split_spans(line)]
 
 
-def _spans(line: ReadLine) -> Iterator[ReadLine]:
+def _split_spans(line: ReadLine) -> Iterator[ReadLine]:
     """Yield the spans of an OTLP export as lines of their own, or the export as lost if it has wrong parts.
 
     Any other line is yielded as it is.
@@ -187,29 +189,28 @@ def _spans(line: ReadLine) -> Iterator[ReadLine]:
                 try:
                     yield from (replace(line, data=compact_json(span).encode()) for span in spans_of(export))
                 except EvalFileError as error:
-                    yield LostLine(
-                        line.file, line.number, "; ".join(f"{p.json_path} {p.message}" for p in error.problems)
-                    )
+                    faults = "; ".join(f"{problem.json_path} {problem.message}" for problem in error.problems)
+                    yield LostLine(line.file, line.number, faults)
                 return
     yield line
 
 
-def _batched(file: str) -> Iterator[list[ReadLine]]:
+def _table_batches(file: str) -> Iterator[list[ReadLine]]:
     batch: list[ReadLine] = []
     try:
         for row in log_rows(Path(file)):
             batch.append(_line(file, row))
-            if len(batch) == _ROWS:
+            if len(batch) == _ROWS_PER_BATCH:
                 yield batch
                 batch = []
     except EvalFileError as error:
-        batch += [LostLine(file, each.line or 1, each.message) for each in error.problems]
+        batch += [LostLine(file, problem.line or 1, problem.message) for problem in error.problems]
     yield batch
 
 
 def _line(file: str, row: Row) -> ReadLine:
     if row.problems:
-        return LostLine(file, row.line, "; ".join(each.message for each in row.problems))
+        return LostLine(file, row.line, "; ".join(problem.message for problem in row.problems))
     return Line(file, row.line, compact_json(row.values).encode())
 
 
@@ -237,7 +238,7 @@ class ScoredLines(Struct):
             self._last[file] = max(number, self._last.get(file, 0))
 
     @property
-    def are_known(self) -> bool:
+    def has_digests(self) -> bool:
         """True if the lines have digests, which a run of an older version lacks."""
         return bool(self._last) or not self.lines
 

@@ -43,14 +43,14 @@ from agentv.version import __version__
 
 
 class EvaluatorSelection(Struct, frozen=True):
-    """The evaluators that `only` selects: None all, "free" those without cost, a list those with the name or type."""
+    """The evaluators that `only` selects: None all, "free" those without cost, a list those with these names or types."""
 
     only: str | Sequence[str] | None
     targets: Mapping[str, TargetConfig]
     specs: Specs
 
-    def takes(self, config: EvaluatorConfig, settings: object) -> bool:
-        """Return True if an evaluator is selected; `settings` is None for one given as an object."""
+    def selects(self, config: EvaluatorConfig, settings: object) -> bool:
+        """Return True if an evaluator is selected; `settings` is None for an evaluator object."""
         if self.only is None:
             return True
         if self.only != "free":
@@ -58,17 +58,19 @@ class EvaluatorSelection(Struct, frozen=True):
             return config.name in self.only or config.type in types
         if settings is None:
             return True
-        inside = all_settings(settings, self.specs)
-        calls_judge = any(needs_judge(each) or any(judge_targets(each)) for each in inside)
-        paid = calls_judge or embeds_for_money(settings, KnownTargets(self.targets, {}, self.specs))
-        return self.specs.evaluators.get(config.type).cost == "free" and not paid
+        with_members = all_settings(settings, self.specs)
+        calls_judge = any(needs_judge(member) or any(judge_targets(member)) for member in with_members)
+        is_paid = calls_judge or embeds_for_money(settings, KnownTargets(self.targets, {}, self.specs))
+        return self.specs.evaluators.get(config.type).cost == "free" and not is_paid
 
     def may_judge(self, selected: Iterable[object]) -> bool:
         """Return True if evaluators with these settings may call the judge. If not, the judge need not be available."""
-        if self.only is None or self.only == "free":
-            return self.only is None
-        inside = (inner for settings in selected for inner in all_settings(settings, self.specs))
-        return any(inner is None or needs_judge(inner) for inner in inside)
+        if self.only is None:
+            return True
+        if self.only == "free":
+            return False
+        with_members = (member for settings in selected for member in all_settings(settings, self.specs))
+        return any(member is None or needs_judge(member) for member in with_members)
 
 
 def all_settings(settings: object, specs: Specs) -> Iterator[object]:
@@ -148,22 +150,22 @@ class _Planning(Struct):
         entries = [self._own_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
         read, found = read_given_entries(entries, scope, where=where_of(self.config))
         self.problems.found += [problem for problem in found if problem.severity == "error"]
-        planned = self._planned(entries, read, specs)
+        planned = self._plan_evaluators(entries, read, specs)
         self._check_only([each.config for each in planned], specs)
         selection = EvaluatorSelection(self.config.only, self.targets, specs)
-        selected = tuple(each for each in planned if selection.takes(each.config, each.settings))
+        selected = tuple(each for each in planned if selection.selects(each.config, each.settings))
         given_judge = self._named_judge(specs)
         if given_judge is None and self.config.judge is None and self._need_judge(selected, specs):
             given_judge = self._add_target(default_judge(specs, self.env))
         judge = given_judge if selection.may_judge(each.settings for each in selected) else None
-        known = self._known(selected, judge, base_dir, specs)
+        known = self._known_targets(selected, judge, base_dir, specs)
         for each in planned:
             self._check(each)
         for each in selected:
-            self._check_models(each, known, given_judge is not None)
+            self._check_models(each, known, has_judge=given_judge is not None)
         criteria = self._criteria({**{name: (each,) for name, each in named.criteria.items()}, **named.sets})
         stores = make_stores(self.config.storage, specs, base_dir, self.problems)
-        judge_target = self._resolved(judge, known)
+        judge_target = self._resolved_judge(judge, known)
         return CriteriaPlan(
             specs=specs,
             known=known,
@@ -220,7 +222,7 @@ class _Planning(Struct):
             self.problems.add("$.judge", str(error))
             return None
 
-    def _planned(
+    def _plan_evaluators(
         self, entries: Sequence[object], read: Mapping[int, EvaluatorConfig], specs: Specs
     ) -> tuple[PlannedEvaluator, ...]:
         planned: list[PlannedEvaluator] = []
@@ -239,7 +241,7 @@ class _Planning(Struct):
             elif isinstance(entry, Evaluator):
                 config = config_of(entry)
                 criterion = getattr(entry, "criterion", None)
-                own = replace(config, name=_free(config.name, taken), criterion=criterion)
+                own = replace(config, name=_unused_name(config.name, taken), criterion=criterion)
                 planned.append(PlannedEvaluator(own, entry, at))
                 taken.add(own.name)
             elif not isinstance(entry, Mapping | str):
@@ -263,7 +265,7 @@ class _Planning(Struct):
         else:
             yield PlannedEvaluator(config, config, at, settings)
 
-    def _known(
+    def _known_targets(
         self, planned: Sequence[PlannedEvaluator], judge: str | None, base_dir: Path, specs: Specs
     ) -> KnownTargets:
         """Return the targets that may be named; a targets file is read only if one of its targets is needed."""
@@ -292,11 +294,11 @@ class _Planning(Struct):
             self.problems.add(".".join((at, *setting)), f"evaluator {config.name!r}: {message}")
         self.problems.found += content_problems(planned.settings, config.base_dir)
 
-    def _check_models(self, planned: PlannedEvaluator, known: KnownTargets, has_judge: bool) -> None:  # noqa: FBT001 - one fact
+    def _check_models(self, planned: PlannedEvaluator, known: KnownTargets, *, has_judge: bool) -> None:
         """Add the problems of the models that a selected evaluator calls."""
         config, at = planned.config, planned.at
         for name in dict.fromkeys(judge_targets(planned.settings)):
-            self._target(name, at, known)
+            self._resolve_target(name, at, known)
         try:
             check_embedder(planned.settings, known)
         except AgentvError as error:
@@ -304,14 +306,16 @@ class _Planning(Struct):
         if not has_judge and self._need_judge([planned], known.specs):
             message = f"evaluator {config.name!r} needs a judge"
             variables = " or ".join(key_variables(known.specs.providers))
-            way = "EvaluationRunConfig(judge=…)" if self.config.path is None else "`judge: PROVIDER:MODEL` in this file"
-            advice = f"give one with {way}, or `judge` in its config, or set {variables}"
+            place = (
+                "EvaluationRunConfig(judge=…)" if self.config.path is None else "`judge: PROVIDER:MODEL` in this file"
+            )
+            advice = f"give one with {place}, or `judge` in its config, or set {variables}"
             self.problems.add(at, message, allowed=advice)
 
-    def _resolved(self, judge: str | None, known: KnownTargets) -> ResolvedTarget | None:
-        return None if judge is None else self._target(judge, "$.judge", known)
+    def _resolved_judge(self, judge: str | None, known: KnownTargets) -> ResolvedTarget | None:
+        return None if judge is None else self._resolve_target(judge, "$.judge", known)
 
-    def _target(self, name: str, at: str, known: KnownTargets) -> ResolvedTarget | None:
+    def _resolve_target(self, name: str, at: str, known: KnownTargets) -> ResolvedTarget | None:
         try:
             return known.get(name)
         except AgentvError as error:
@@ -335,13 +339,14 @@ class _Planning(Struct):
 
     def _check_only(self, configs: Sequence[EvaluatorConfig], specs: Specs) -> None:
         only = self.config.only
-        for place in unmatched_entries(only, configs, specs.evaluators):
+        for index in unmatched_entries(only, configs, specs.evaluators):
             names = [config.name for config in configs]
-            message = f"{only[place] if only is not None else None!r} is not the name or type of an evaluator here"
-            self.problems.add(f"$.only[{place}]", message, allowed=f"known: {', '.join(names)}")
+            entry = None if only is None else only[index]
+            message = f"{entry!r} is not the name or type of an evaluator here"
+            self.problems.add(f"$.only[{index}]", message, allowed=f"known: {', '.join(names)}")
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     free, number = name, 2
     while free in taken:
         free, number = f"{name}-{number}", number + 1
@@ -362,35 +367,35 @@ def config_snapshot(
     return {
         "evaluatorTypes": list(dict.fromkeys(each.config.type for each in plan.selected)),
         "criteriaNames": [criterion.name for criterion in criteria],
-        "storageProviderType": ", ".join(_kind(store) for store in plan.stores),
+        "storageProviderType": ", ".join(_store_kind(store) for store in plan.stores),
         "metadataKeys": list(config.metadata),
         "agentvVersion": __version__,
         "config": {
-            "evaluators": [_evaluator(each) for each in plan.evaluators],
+            "evaluators": [_evaluator_to_json(each) for each in plan.evaluators],
             "criteria": [criterion.to_dict() for criterion in criteria],
-            "judge": _judge(config.judge, plan),
-            "targets": [_target(target) for target in plan.targets if _is_data(target)],
-            "only": _plain(config.only),
+            "judge": _judge_name(config.judge, plan),
+            "targets": [_target_to_json(target) for target in plan.targets if _is_data(target)],
+            "only": _value_to_json(config.only),
             "evaluator_concurrency": config.evaluator_concurrency,
             "evaluator_timeout_seconds": config.evaluator_timeout_s,
             "error_policy": config.error_policy,
             "gates": config.gates if isinstance(config.gates, str) else list(config.gates),
-            "metadata": _plain(config.metadata),
+            "metadata": _value_to_json(config.metadata),
         },
     }
 
 
 def _is_data(target: TargetConfig) -> bool:
-    """Return True if a target can be made again from its config; one given as an object cannot."""
+    """Return True if a target can be made again from its config; a target given as an object cannot."""
     return not target.provider.startswith(f"{GIVEN} ")
 
 
-def _target(target: TargetConfig) -> dict[str, JsonValue]:
-    return {"name": target.name, "provider": target.provider, **_object(target.settings)}
+def _target_to_json(target: TargetConfig) -> dict[str, JsonValue]:
+    return {"name": target.name, "provider": target.provider, **_settings_to_json(target.settings)}
 
 
-def _judge(given: JudgeLike | None, plan: CriteriaPlan) -> str | None:
-    """Return the judge's name: as it was given, `judge` for an object, or that of the judge that was chosen."""
+def _judge_name(given: JudgeLike | None, plan: CriteriaPlan) -> str | None:
+    """Return the judge's name: as it was given, that of the judge that was chosen, or `judge` for an object."""
     if isinstance(given, str):
         return given
     if isinstance(given, TargetConfig):
@@ -400,15 +405,15 @@ def _judge(given: JudgeLike | None, plan: CriteriaPlan) -> str | None:
     return None if given is None else "judge"
 
 
-def _kind(given: object) -> str:
+def _store_kind(given: object) -> str:
     kind = getattr(given, "kind", type(given).__name__)
     return kind if isinstance(kind, str) else type(given).__name__
 
 
-def _evaluator(planned: PlannedEvaluator) -> JsonValue:
+def _evaluator_to_json(planned: PlannedEvaluator) -> JsonValue:
     config = planned.config
     if not isinstance(planned.given, EvaluatorConfig):
-        return {"name": config.name, "type": config.type, "object": _named(type(planned.given))}
+        return {"name": config.name, "type": config.type, "object": _object_name(type(planned.given))}
     return _config_to_json(config)
 
 
@@ -421,20 +426,22 @@ def _config_to_json(config: EvaluatorConfig) -> dict[str, JsonValue]:
     }
     if config.timeout_s is not None:
         common["timeout_seconds"] = common.pop("timeout_s")
-    return {"name": config.name, "type": config.type, **_object(common), **_object(config.settings)}
+    return {"name": config.name, "type": config.type, **_settings_to_json(common), **_settings_to_json(config.settings)}
 
 
 _OWN_KEYS = frozenset({"name", "type", "settings", "base_dir"})
 
 
-def _object(value: Mapping[str, Any]) -> dict[str, JsonValue]:
-    return {str(key): _redacted(item) if looks_secret(str(key)) else _plain(item) for key, item in value.items()}
+def _settings_to_json(value: Mapping[str, Any]) -> dict[str, JsonValue]:
+    return {
+        str(key): _redacted(item) if looks_secret(str(key)) else _value_to_json(item) for key, item in value.items()
+    }
 
 
 def _redacted(value: Any, shortest: int = 0) -> JsonValue:
     """Return the value of a secret-looking name with strings redacted, except references to variables.
 
-    Inside lists and objects strings shorter than `shortest` stay: there they are words, such as the type in a schema.
+    Strings shorter than `shortest` stay: inside lists and objects they are words, such as the type in a schema.
     """
     match value:
         case str():
@@ -444,26 +451,26 @@ def _redacted(value: Any, shortest: int = 0) -> JsonValue:
         case list() | tuple():
             return [_redacted(item, SHORTEST_SECRET) for item in value]
         case _:
-            return _plain(value)
+            return _value_to_json(value)
 
 
-def _plain(value: Any) -> JsonValue:
+def _value_to_json(value: Any) -> JsonValue:
     """Return a config value as JSON; a function or an object becomes its name."""
     match value:
         case None | bool() | int() | float() | str():
             return value
         case Mapping():
-            return _object(value)
+            return _settings_to_json(value)
         case EvaluatorConfig():
             return _config_to_json(value)
         case Sequence() | set() | frozenset():
-            return [_plain(item) for item in value]
+            return [_value_to_json(item) for item in value]
         case _ if has_fields(value) and not isinstance(value, type):
-            return _object({name: getattr(value, name) for name in names_of_fields(type(value))})
+            return _settings_to_json({name: getattr(value, name) for name in names_of_fields(type(value))})
         case _:
-            return _named(value)
+            return _object_name(value)
 
 
-def _named(value: object) -> str:
+def _object_name(value: object) -> str:
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", type(value).__qualname__)
     return f"{module}:{name}" if module else name

@@ -1,4 +1,4 @@
-"""Runs that a program's own judgements are stored in: one for each process, or one for each name."""
+"""The runs in which `run_evaluation` of a program stores its judgements: one for each process, or for each name."""
 
 import atexit
 import os
@@ -45,11 +45,11 @@ class ProcessRun:
     def __init__(self, runner: EvaluationRunner, *, name: str | None = None, path: str | None = None) -> None:
         self._lock = threading.Lock()
         self._clock = make_clock()
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
         self._name = name
         cwd = Path.cwd()
         self._home = find_home(cwd)
-        self._judged_by = judged_by(runner.snapshot)
+        self._judging_digest = judging_digest(runner.snapshot)
         gates = runner.config.stream_gates
         suite = "run_evaluation" if path is None else suite_of_file(Path(path))
         plan = ScoredPlan(
@@ -113,7 +113,9 @@ class ProcessRun:
             if self._run.opened is None:
                 return
             with suppress(StorageError):
-                report = self._scoring.report(max_errors=0, duration_s=time.monotonic() - self._began, is_stored=True)
+                report = self._scoring.report(
+                    max_errors=0, duration_s=time.monotonic() - self._started_at, is_stored=True
+                )
                 self._scoring.save_report(report)
 
     def _open(self) -> ResultStore:
@@ -122,7 +124,7 @@ class ProcessRun:
         if found is not None:
             try:
                 store = reopen_store(found, clock=self._clock)
-                self._remember(StoredRun(found))
+                self._count_stored_rows(StoredRun(found))
             except StorageError as error:  # another process writes it, or it cannot be read
                 self._scoring.notes[f"run {found.name} of the same name is not continued: {error}"] = None
             else:
@@ -138,11 +140,11 @@ class ProcessRun:
                 is_same_suite = (
                     stored.run.name == name and stored.has_given_answers and stored.suites == (self._run.suite,)
                 )
-                if is_same_suite and judged_by(_configuration(stored)) == self._judged_by:
+                if is_same_suite and judging_digest(_configuration(stored)) == self._judging_digest:
                     return folder
         return None
 
-    def _remember(self, stored: StoredRun) -> None:
+    def _count_stored_rows(self, stored: StoredRun) -> None:
         for row in stored.results():
             self._run.trials.add(row.slot)
             self._run.targets[row.slot.target] = None
@@ -152,14 +154,14 @@ class ProcessRun:
             self._run.cases.add(f"{case.suite}\0{case.eval_id}")
 
 
-def judged_by(configuration: JsonObject) -> str:
+def judging_digest(configuration: JsonObject) -> str:
     """Return a digest of the values in a configuration's snapshot that affect scores or verdicts."""
     config = configuration.get("config")
     values = config if isinstance(config, Mapping) else {}
-    return digest({name: value for name, value in values.items() if name not in _WITHOUT_EFFECT})
+    return digest({name: value for name, value in values.items() if name not in _KEYS_WITHOUT_EFFECT})
 
 
-_WITHOUT_EFFECT = ("metadata", "evaluator_concurrency", "evaluator_timeout_seconds")
+_KEYS_WITHOUT_EFFECT = ("metadata", "evaluator_concurrency", "evaluator_timeout_seconds")
 
 
 def _configuration(stored: StoredRun) -> JsonObject:
@@ -170,12 +172,12 @@ def _configuration(stored: StoredRun) -> JsonObject:
 
 def named_run(runner: EvaluationRunner, *, name: str, path: str | None) -> ProcessRun:
     """Return the run of a name in this process and project; equal configurations share it."""
-    key = (os.getpid(), str(find_home(Path.cwd())), name, path, judged_by(runner.snapshot))
+    key = (os.getpid(), str(find_home(Path.cwd())), name, path, judging_digest(runner.snapshot))
     with _NAMED_LOCK:
-        if key not in _NAMED:
-            _NAMED[key] = ProcessRun(runner, name=name, path=path)
-        return _NAMED[key]
+        if key not in _NAMED_RUNS:
+            _NAMED_RUNS[key] = ProcessRun(runner, name=name, path=path)
+        return _NAMED_RUNS[key]
 
 
-_NAMED: dict[tuple[int, str, str, str | None, str], ProcessRun] = {}
+_NAMED_RUNS: dict[tuple[int, str, str, str | None, str], ProcessRun] = {}
 _NAMED_LOCK = threading.Lock()

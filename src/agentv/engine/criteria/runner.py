@@ -93,7 +93,7 @@ def judge_workers(judge: ResolvedTarget) -> int:
 
 
 class _Fit(Struct):
-    """A plan fitted to one list of criteria, with its config snapshot and reusable evaluators."""
+    """A plan fitted to one list of criteria, with the configuration's snapshot and reusable evaluators."""
 
     plan: FittedPlan
     snapshot: bytes
@@ -182,7 +182,7 @@ class EvaluationRunner:
         if self._plan.judge is not None:
             runtime.provider(self._plan.judge)
         for position in range(len(fitted.plan.evaluators)):
-            self._made(fitted, position, runtime)
+            self._make_evaluator(fitted, position, runtime)
 
     @property
     def criteria_names(self) -> frozenset[str] | None:
@@ -245,8 +245,8 @@ class EvaluationRunner:
         if refused:
             raise ProviderError(refused[0])
         duration_ms = (time.perf_counter() - started) * 1000
-        judgement = self._aggregated(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
-        return Judgement(await self._stored(judgement.result), judgement.evaluators)
+        judgement = self._aggregate(snapshot, fitted, results, metadata=metadata, duration_ms=duration_ms)
+        return Judgement(await self._save_in_stores(judgement.result), judgement.evaluators)
 
     def setup(self, criteria: Sequence[EvaluationCriteria] = ()) -> JudgingSetup:
         """Return the setup that judges answers by these criteria. Raises EvalFileError as `check` does."""
@@ -261,17 +261,17 @@ class EvaluationRunner:
         given = [each.config if isinstance(each.given, EvaluatorConfig) else each.given for each in plan.evaluators]
         judge = None if self._plan.judge is None else self._plan.judge.name
         judges = _Judges(replace(GIVEN_TARGET, judge_target=judge), self._plan.known)
-        # Without criteria each evaluator scores one of its own name, which is not declared anywhere.
+        # Without criteria each evaluator scores a criterion of its own name, which is not declared anywhere.
         names = {criterion.name for criterion in plan.criteria}
-        written = [evaluator_to_json(each) for each in given]
         entries = [
-            {key: value for key, value in entry.items() if key != "criterion" or value in names} for entry in written
+            {key: value for key, value in entry.items() if key != "criterion" or value in names}
+            for entry in map(evaluator_to_json, given)
         ]
         digests = {
-            each.config.name: self._fingerprints.setup_digest(evaluator, judges)
-            for each, evaluator in zip(plan.evaluators, given, strict=True)
+            fitted.config.name: self._fingerprints.setup_digest(evaluator, judges)
+            for fitted, evaluator in zip(plan.evaluators, given, strict=True)
         }
-        short = [_short(entry) for entry in entries]
+        short = [_shortened(entry) for entry in entries]
         return JudgingSetup(plan.criteria, short, canonical_json(entries), digests)
 
     @property
@@ -288,22 +288,22 @@ class EvaluationRunner:
         )
 
     def _fit_to(self, criteria: tuple[EvaluationCriteria, ...]) -> _Fit:
-        known = self._fits.get(criteria)
-        if known is None:
+        fitted = self._fits.get(criteria)
+        if fitted is None:
             plan = fit(self._plan, criteria)
             live = {
-                position: each.given
-                for position, each in enumerate(plan.evaluators)
-                if not isinstance(each.given, EvaluatorConfig) and isinstance(each.given, Evaluator)
+                position: evaluator.given
+                for position, evaluator in enumerate(plan.evaluators)
+                if not isinstance(evaluator.given, EvaluatorConfig) and isinstance(evaluator.given, Evaluator)
             }
             may_call_judge = bool(live) and self._plan.judge is not None
             snapshot = msgspec.json.encode(config_snapshot(self.config, self._plan, plan.criteria))
-            known = _Fit(plan, snapshot, live, may_call_judge)
+            fitted = _Fit(plan, snapshot, live, may_call_judge)
             if len(self._fits) >= MAX_FITS:
                 # Threads may share a configuration, and remove the same entry.
                 self._fits.pop(next(iter(tuple(self._fits)), criteria), None)
-            self._fits[criteria] = known
-        return known
+            self._fits[criteria] = fitted
+        return fitted
 
     async def _run_evaluators(
         self,
@@ -318,7 +318,7 @@ class EvaluationRunner:
         prepared = [
             PreparedEvaluator(
                 each.config,
-                make=partial(self._made, fitted, position, runtime),
+                make=partial(self._make_evaluator, fitted, position, runtime),
                 timeout_s=each.config.timeout_s or self.config.evaluator_timeout_s,
                 live=fitted.live.get(position),
             )
@@ -328,25 +328,25 @@ class EvaluationRunner:
         concurrency = 1 if fitted.returns_at_once else self.config.evaluator_concurrency
         results = await run_evaluators(context, prepared, concurrency=concurrency)
         if known_results:
-            made = iter(results)
-            results = tuple(known_results.get(each.config.name) or next(made) for each in fitted.plan.evaluators)
+            new_results = iter(results)
+            results = tuple(known_results.get(each.config.name) or next(new_results) for each in fitted.plan.evaluators)
         known = self._plan.known
         if runtime is None or not (known.secrets or any(target.secrets for target in known.resolved.values())):
             return results
         cleaned: tuple[EvaluatorResult, ...] = Cleaner(runtime.redactor(self._plan.known, ())).clean(results)
         return cleaned
 
-    def _made(self, fitted: _Fit, position: int, runtime: Runtime | None) -> object:
-        each = fitted.plan.evaluators[position]
-        if not isinstance(each.given, EvaluatorConfig) or runtime is None:
-            return each.given
+    def _make_evaluator(self, fitted: _Fit, position: int, runtime: Runtime | None) -> object:
+        planned = fitted.plan.evaluators[position]
+        if not isinstance(planned.given, EvaluatorConfig) or runtime is None:
+            return planned.given
         tools = SuiteTools(runtime, self._plan.known, self.config.evaluator_timeout_s, self.config.only == "free")
-        made = runtime.evaluator(each.config, tools)
-        if getattr(made, "reusable", False):
-            fitted.add(position, made)
-        return made
+        evaluator = runtime.evaluator(planned.config, tools)
+        if getattr(evaluator, "reusable", False):
+            fitted.add(position, evaluator)
+        return evaluator
 
-    def _aggregated(
+    def _aggregate(
         self,
         snapshot: EvaluationInput,
         fitted: _Fit,
@@ -381,14 +381,14 @@ class EvaluationRunner:
         )
         return Judgement(result, judged.evaluators)
 
-    async def _stored(self, result: AggregatedEvaluationResult) -> AggregatedEvaluationResult:
+    async def _save_in_stores(self, result: AggregatedEvaluationResult) -> AggregatedEvaluationResult:
         """Save a judgement in every store; a store that fails adds a run error and affects nothing else."""
         errors = [error for store in self._plan.stores if (error := await _save(store, result)) is not None]
         return replace(result, run_errors=(*result.run_errors, *errors)) if errors else result
 
 
-def _short(entry: dict[str, JsonValue]) -> JsonObject:
-    """Return an evaluator as JSON; of a long one only name, type and the hash of the whole."""
+def _shortened(entry: dict[str, JsonValue]) -> JsonObject:
+    """Return an evaluator as JSON; if it is long, only its name, its type and a hash of the whole."""
     if len(canonical_json(entry)) <= _LONG_SETTINGS:
         return entry
     return {"name": entry["name"], "type": entry["type"], "sha256": digest(entry)}

@@ -93,45 +93,45 @@ class Sampler:
         extra: Extra = "error",
         on_result: Callable[[AggregatedEvaluationResult], object] | None = None,
     ) -> None:
-        for name, least in (("queue", queue), ("workers", workers)):
-            if least < 1:
-                raise ConfigError(f"{name} must be at least 1, not {least}")
+        for name, number in (("queue", queue), ("workers", workers)):
+            if number < 1:
+                raise ConfigError(f"{name} must be at least 1, not {number}")
         self._sample = _sample_of(sample, by, seed)
         share = sample if isinstance(sample, str) else f"{sample:.4%}".rstrip("0%").rstrip(".") + "%"
-        self._share = share if by is None else f"{share} by {by}"
+        self._share_text = share if by is None else f"{share} by {by}"
         self._key = self._sample.by[0] if len(self._sample.by) == 1 else None
         self._config = config if isinstance(config, EvaluationRunConfig) else EvaluationRunConfig.from_dict(config)
-        self._limit, self._workers, self._flush_s, self._extra = queue, workers, flush_s, extra
+        self._max_queued, self._workers, self._flush_s, self._extra = queue, workers, flush_s, extra
         self._on_result = on_result
         self._set_up()
         self._runner.check()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=partial(_call_if_alive, weakref.WeakMethod(self._renew)))
+            os.register_at_fork(after_in_child=partial(_call_if_alive, weakref.WeakMethod(self._reset_after_fork)))
 
     def _set_up(self) -> None:
         """Set up the queue and the counts, in a new process as well: locks and connections are not shared."""
         self._runner = EvaluationRunner(self._config)
-        self._lines: deque[_Taken] = deque()
-        self._counting = threading.Lock()
+        self._lines: deque[_QueuedLine] = deque()
+        self._lock = threading.Lock()
         self._offered = self._sampled = self._dropped = 0
-        self._judged = self._unreadable = self._failed = self._lost = self._in_work = 0
+        self._judged = self._unreadable = self._failed = self._lost = self._in_progress = 0
         self._drops_logged = 0
         self._thread: threading.Thread | None = None
         self._is_closing = False
         self._is_late = False
-        self._warm: Future[None] = Future()
+        self._ready: Future[None] = Future()
 
-    def _renew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """Start anew in a forked process, unless the sampler is closed."""
         was_closed = self._is_closed
         self._set_up()
         if was_closed:
             self._is_closing = True
-            self._warm.set_result(None)
+            self._ready.set_result(None)
 
     @property
     def _is_closed(self) -> bool:
-        return self._is_closing and self._thread is None and self._warm.done()
+        return self._is_closing and self._thread is None and self._ready.done()
 
     def __repr__(self) -> str:
         """Return the share and the counts so far, as in `Sampler(5% by session_id: 3 of 60 sampled, 3 judged)`."""
@@ -139,29 +139,29 @@ class Sampler:
         others = ("dropped", "unreadable", "failed", "lost", "pending")
         counts = [f"{now.sampled:,} of {now.offered:,} sampled", f"{now.judged:,} judged"]
         counts += [f"{getattr(now, name):,} {name}" for name in others if getattr(now, name)]
-        return f"Sampler({self._share}: {', '.join(counts)})"
+        return f"Sampler({self._share_text}: {', '.join(counts)})"
 
     def offer(self, line: OfferedLine) -> bool:
         """Hand over an answer; return False if it is not in the sample, cannot be read, or was dropped.
 
         Never waits and never raises for the content of a line. The line is copied: it may be changed afterwards.
         """
-        place = self._usual_place(line)
+        place = self._place_of_plain_dict(line)
         if place is not None and not self._sample.keeps(place):
-            with self._counting:
+            with self._lock:
                 self._offered += 1
             return False
-        taken = self._taken(line, place)
-        return taken is not None and self._add(taken, drops=True)
+        queued = self._queued_line(line, place)
+        return queued is not None and self._add(queued, counts_drop=True)
 
     async def put(self, line: OfferedLine) -> bool:
         """Do the same as `offer`, but wait for a place in the queue; only a sampler that closes drops a line."""
-        taken = self._taken(line)
-        if taken is None:
+        queued = self._queued_line(line)
+        if queued is None:
             return False
-        while not self._add(taken, drops=False):
+        while not self._add(queued, counts_drop=False):
             if self._is_closing:
-                with self._counting:
+                with self._lock:
                     self._dropped += 1
                 return False
             await asyncio.sleep(POLL_S)
@@ -178,20 +178,20 @@ class Sampler:
             unreadable=self._unreadable,
             failed=self._failed,
             lost=self._lost,
-            pending=len(self._lines) + self._in_work,
+            pending=len(self._lines) + self._in_progress,
         )
 
     def start(self) -> None:
-        """Start the thread, and wait until it has imported and opened what judging needs."""
-        self._begin()
-        self._warm.result()
+        """Start the thread, and wait until it has imported all modules and opened all connections for judging."""
+        self._start_thread()
+        self._ready.result()
 
     def close(self) -> None:
         """Judge the lines that wait, `flush_s` seconds at most, and end the thread. Lost lines are logged and counted.
 
         Do not call it in an event loop: it waits. Leave the sampler's `async with` instead.
         """
-        with self._counting:
+        with self._lock:
             thread, self._thread = self._thread, None
             self._is_closing = True
         if thread is None:
@@ -202,7 +202,7 @@ class Sampler:
         self._lost += len(self._lines)
         self._lines.clear()
         self._log_drops()
-        lost = self._lost + self._in_work
+        lost = self._lost + self._in_progress
         if lost:
             log.error("sampler: %d lines were not judged within %g s of closing", lost, self._flush_s)
 
@@ -228,62 +228,64 @@ class Sampler:
         """Judge the lines that wait, and close, while the event loop goes on."""
         await asyncio.to_thread(self.close)
 
-    def _usual_place(self, line: OfferedLine) -> int | None:
-        """Return the sampling place of a dict whose key is an ASCII text, as most lines are; None for any other line.
+    def _place_of_plain_dict(self, line: OfferedLine) -> int | None:
+        """Return the sampling place of a dict whose sampling key is an ASCII text, as usual; None for any other line.
 
-        This takes a third of the time of `_taken` (bench/).
+        This takes a third of the time of `_queued_line` (bench/).
         """
         value = line.get(self._key) if type(line) is dict else None
         if type(value) is not str or not value.isascii():
             return None
         return self._sample.place(msgspec.json.encode(value))
 
-    def _taken(self, line: OfferedLine, place: int | None = None) -> "_Taken | None":
+    def _queued_line(self, line: OfferedLine, place: int | None = None) -> "_QueuedLine | None":
         """Return a copy of a line with its number in the sample; None if it is not in the sample or cannot be read."""
         try:
             encoded = None
             if place is None:
-                # A line is encoded for its sample only if it has no key; the others are encoded when they are taken.
-                key = self._sample.key_of(_view(line, self._sample.by)) if self._sample.by else None
-                encoded = None if key is not None else _encoded(line)
-                place = self._sample.place(encoded.strip() if key is None and encoded is not None else key or b"")
-            is_taken = self._sample.keeps(place)
+                # A line is encoded for its sample only if it has no key; the others are encoded when they are queued.
+                key = self._sample.key_of(_part_with_key(line, self._sample.by)) if self._sample.by else None
+                if key is None:
+                    encoded = _encoded(line)
+                    key = encoded.strip()
+                place = self._sample.place(key)
+            is_sampled = self._sample.keeps(place)
             copy = None
-            if is_taken:
+            if is_sampled:
                 copy = snapshot_of(line) if isinstance(line, EvaluationInput) else encoded or _encoded(line)
         except Exception as error:  # noqa: BLE001 - also of objects inside the line: the service must go on
-            with self._counting:
+            with self._lock:
                 self._offered += 1
                 self._sampled += 1
                 self._unreadable += 1
             log.warning("sampler: a line cannot be read: %s", error)
             return None
-        with self._counting:
+        with self._lock:
             self._offered += 1
-            self._sampled += is_taken
+            self._sampled += is_sampled
             return None if copy is None else (self._sampled, copy)
 
-    def _add(self, line: "_Taken", *, drops: bool) -> bool:
-        with self._counting:
+    def _add(self, line: "_QueuedLine", *, counts_drop: bool) -> bool:
+        with self._lock:
             if self._is_closed:
-                self._dropped += drops
+                self._dropped += counts_drop
                 return False
-            is_free = len(self._lines) < self._limit
+            is_free = len(self._lines) < self._max_queued
             if is_free:
                 self._lines.append(line)
             else:
-                self._dropped += drops
+                self._dropped += counts_drop
         if is_free and self._thread is None:
-            self._begin()
+            self._start_thread()
         return is_free
 
-    def _begin(self) -> None:
-        with self._counting:
+    def _start_thread(self) -> None:
+        with self._lock:
             if self._thread is not None:
                 return
             self._is_closing = self._is_late = False
-            self._warm = Future()
-            thread = threading.Thread(target=self._run, args=(self._warm,), name="agentv-sampler", daemon=True)
+            self._ready = Future()
+            thread = threading.Thread(target=self._run, args=(self._ready,), name="agentv-sampler", daemon=True)
             self._thread = thread
             thread.start()
         # Not a daemon: the program waits for this thread, which waits for the lines that are left.
@@ -312,7 +314,7 @@ class Sampler:
 
     def _forget_thread(self) -> int:
         """Count the lines that wait as lost, and return their number. The next line starts another thread."""
-        with self._counting:
+        with self._lock:
             if self._thread is threading.current_thread():
                 self._thread = None
             lost = len(self._lines)
@@ -332,8 +334,8 @@ class Sampler:
             warm.set_result(None)
             while (not self._is_closing or self._lines or tasks) and not self._is_late:
                 freed.clear()
-                while self._lines and self._in_work < self._workers:
-                    self._in_work += 1
+                while self._lines and self._in_progress < self._workers:
+                    self._in_progress += 1
                     task = loop.create_task(self._judge(self._lines.popleft()))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
@@ -348,9 +350,9 @@ class Sampler:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _judge(self, taken: "_Taken") -> None:
+    async def _judge(self, queued: "_QueuedLine") -> None:
         try:
-            given = self._read(taken)
+            given = self._read(queued)
             if given is None:
                 self._unreadable += 1
                 return
@@ -368,7 +370,7 @@ class Sampler:
             self._failed += 1
             log.error("sampler: a line was not judged: %s", described(error))  # noqa: TRY400 - as above
         finally:
-            self._in_work -= 1
+            self._in_progress -= 1
 
     def _hand_over(self, result: AggregatedEvaluationResult) -> None:
         if self._on_result is None:
@@ -378,9 +380,9 @@ class Sampler:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a function of the service must not end the sampler
             log.error("sampler: on_result failed: %s", described(error))  # noqa: TRY400 - as above
 
-    def _read(self, taken: "_Taken") -> EvaluationInput | None:
+    def _read(self, queued: "_QueuedLine") -> EvaluationInput | None:
         """Return a line as an input; None for a part of a longer trace. Raises EvalFileError."""
-        number, line = taken
+        number, line = queued
         if isinstance(line, EvaluationInput):
             return line
         logged = read_log_line(line, _SOURCE, number, extra=self._extra)
@@ -396,11 +398,11 @@ class Sampler:
             log.warning(
                 "sampler: %d lines dropped because %d wait already; raise `queue` or `workers`, or lower `sample`",
                 dropped,
-                self._limit,
+                self._max_queued,
             )
 
 
-_Taken: TypeAlias = tuple[int, bytes | EvaluationInput]
+_QueuedLine: TypeAlias = tuple[int, bytes | EvaluationInput]
 """A line in the queue, with its number in the sample, from 1."""
 
 
@@ -465,7 +467,7 @@ def _encoded(line: OfferedLine) -> bytes:
     raise TypeError(f"a line must be a dict, JSON or an EvaluationInput, not {type(line).__name__}")
 
 
-def _view(line: OfferedLine, by: tuple[str, ...]) -> JsonValue:
+def _part_with_key(line: OfferedLine, by: tuple[str, ...]) -> JsonValue:
     """Return a line, or the part of it that contains the sampling key."""
     if isinstance(line, EvaluationInput):
         names = (by[0], camel_case(by[0]), snake_case(by[0]))

@@ -71,25 +71,28 @@ def case_of_input(given: EvaluationInput, eval_id: str) -> EvalCase:
 
 
 class Trials:
-    """The next trial of each case and target, from 0. An entry takes 12 bytes."""
+    """The next trial of each case and target, from 0. An entry takes 12 bytes.
+
+    `has_repeats` is True if a case has more than one answer of the same target.
+    """
 
     def __init__(self) -> None:
         self._next = DigestMap("I")
-        self.repeats = False
+        self.has_repeats = False
 
     def take(self, suite: str, eval_id: str, target: str) -> int:
         """Return the trial of one more answer."""
         name = slot_name(ResultKey(suite, eval_id, target))
         trial = self._next.get(name) or 0
         self._next.put(name, trial + 1)
-        self.repeats = self.repeats or trial > 0
+        self.has_repeats = self.has_repeats or trial > 0
         return trial
 
     def add(self, slot: ResultKey) -> None:
         """Count an answer that is stored already."""
         name = slot_name(ResultKey(slot.suite, slot.eval_id, slot.target))
         self._next.put(name, max(self._next.get(name) or 0, slot.trial + 1))
-        self.repeats = self.repeats or slot.trial > 0
+        self.has_repeats = self.has_repeats or slot.trial > 0
 
 
 class ScoredRun(Struct):
@@ -138,10 +141,10 @@ class ScoredRun(Struct):
     @property
     def repeats_cases(self) -> bool:
         """True if a case has several rows: repeats, or answers of several targets."""
-        return self.trials.repeats or len(self.targets) > 1
+        return self.trials.has_repeats or len(self.targets) > 1
 
     def place(self, given: EvaluationInput, target: str, source: str) -> ResultKey:
-        """Return the result key of an answer of `target`: of its unjudged stored answer, else of the case's next trial.
+        """Return the result key of an answer of `target`: that of its unjudged stored answer, else the next trial.
 
         `source` is the place of its line, such as `log.jsonl:2`.
         """
@@ -163,7 +166,7 @@ class ScoredRun(Struct):
 
     def _add(self, line: JudgedLine, *, repaired: bool) -> CaseResult:
         if line.judged is None or line.slot is None:
-            place = self._unread(line) if line.slot is None else self._unjudged(line.slot, line)
+            place = self._unread_place(line) if line.slot is None else self._unjudged_place(line.slot, line)
             return self.store.append(line.to_row(self.store.run_id, place))
         given, slot = line.judged.input_snapshot, line.slot
         case, setup = case_of_input(given, slot.eval_id), self.runner.setup(given.criteria)
@@ -182,14 +185,14 @@ class ScoredRun(Struct):
         place = RowPlace(slot, self.plan.dataset, key, score_keys=scores, answer_ref=ref, generation=line.generation)
         return self.store.append(line.to_row(self.store.run_id, place))
 
-    def _unjudged(self, slot: ResultKey, line: JudgedLine) -> RowPlace:
+    def _unjudged_place(self, slot: ResultKey, line: JudgedLine) -> RowPlace:
         """Return the place of a stored answer that could not be judged again."""
         answer = line.answer
         ref = None if answer is None or answer.seq is None else AnswerRef(answer.seq)
         key = "" if answer is None else answer.answer_key
         return RowPlace(slot, self.plan.dataset, key, answer_ref=ref, generation=line.generation)
 
-    def _unread(self, line: JudgedLine) -> RowPlace:
+    def _unread_place(self, line: JudgedLine) -> RowPlace:
         slot = self.unread_slot(line.file, line.source)
         trial = self.trials.take(slot.suite, slot.eval_id, slot.target)
         return RowPlace(replace(slot, trial=trial), self.plan.dataset)
@@ -202,8 +205,8 @@ class ScoredRun(Struct):
 def score_keys(answer: str, expectation: str, setup: JudgingSetup) -> dict[str, str]:
     """Return the key of each evaluator's score of an answer."""
     return {
-        name: score_key(answer=answer, expectation=expectation, setup_digest=each)
-        for name, each in setup.digests.items()
+        name: score_key(answer=answer, expectation=expectation, setup_digest=setup_digest)
+        for name, setup_digest in setup.digests.items()
     }
 
 
@@ -237,7 +240,10 @@ def _case_record(
 
 
 def _answer(given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str, case: CaseRecord | None) -> Answer:
-    """Return the answer of an input. `case` is None if the stored case was made of another input."""
+    """Return the answer of an input. `case` is None if the stored case was made from another input.
+
+    Its `given` holds the keys of the input that neither case nor answer stores.
+    """
     ended_at = given.timestamp or line.timestamp
     answer = Answer(
         slot=slot,
@@ -252,11 +258,11 @@ def _answer(given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str,
         duration_ms=given.duration_ms,
         origin=Origin(line.file, line.number, line.part, line.digest),
     )
-    fields, known = _fields_of(given), _stored_fields(case, answer)
-    rest = {name: fields.get(name) for name in {**fields, **known} if fields.get(name) != known.get(name)}
+    fields, stored = _fields_of(given), _stored_fields(case, answer)
+    unstored = {name: fields.get(name) for name in {**fields, **stored} if fields.get(name) != stored.get(name)}
     if case is None:
-        rest |= {name: fields.get(name) for name in _OF_CASE}
-    return replace(answer, given=rest) if rest else answer
+        unstored |= {name: fields.get(name) for name in _CASE_KEYS}
+    return replace(answer, given=unstored) if unstored else answer
 
 
 def _started_at(ended_at: datetime, duration_ms: float) -> datetime:
@@ -266,20 +272,20 @@ def _started_at(ended_at: datetime, duration_ms: float) -> datetime:
         return ended_at
 
 
-_OF_CASE = ("prompt", "messageHistory", "criteria", "groundTruth", "sessionId", "metadata", "tags")
+_CASE_KEYS = ("prompt", "messageHistory", "criteria", "groundTruth", "sessionId", "metadata", "tags")
 """Keys of an input that a stored case holds."""
-_IMPLIED = ("id", "target", "timestamp")
+_IMPLIED_KEYS = ("id", "target", "timestamp")
 """Keys of an input that follow from the result key and the time of its answer."""
 
 
 def _fields_of(given: EvaluationInput) -> dict[str, JsonValue]:
-    """Return an input as JSON, without `_IMPLIED`."""
-    fields = {name: value for name, value in given.to_dict().items() if name not in _IMPLIED}
+    """Return an input as JSON, without `_IMPLIED_KEYS`."""
+    fields = {name: value for name, value in given.to_dict().items() if name not in _IMPLIED_KEYS}
     return {**fields, "metadata": metadata_of(given)}
 
 
 def _stored_fields(case: CaseRecord | None, answer: Answer) -> dict[str, JsonValue]:
-    """Return the keys of an input that a stored case and answer hold, without `_IMPLIED`; unknown ones are left out."""
+    """Return the known keys of an input that a stored case and answer hold, without `_IMPLIED_KEYS`."""
     output = answer.output_messages
     known: dict[str, JsonValue] = {
         "response": answer.text if output is None else message_to_json(output[-1]),
@@ -353,7 +359,7 @@ class ScoredPlan(Struct, frozen=True):
         if self.store is not None:
             plan["store"] = self.store
         if self.gates is not None:
-            plan["gates"] = [{"expression": each, "suite": None} for each in gates]
+            plan["gates"] = [{"expression": gate, "suite": None} for gate in gates]
         return RunRecord(
             run_id=run_id,
             created_at=clock(),

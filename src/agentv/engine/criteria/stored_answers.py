@@ -49,7 +49,7 @@ class StoredInputs:
 
 
 def keys_of_scores(runner: EvaluationRunner, given: EvaluationInput, eval_id: str, answer: Answer) -> dict[str, str]:
-    """Return, for each evaluator of this configuration, the key that its score of a stored answer has."""
+    """Return the key of each evaluator's score of a stored answer, by the current configuration."""
     setup = runner.setup(given.criteria)
     expectation = keys_of(case_of_input(given, eval_id), setup.criteria).expectation
     return score_keys(answer.answer_key, expectation, setup)
@@ -61,9 +61,13 @@ def find_given_setups(runner: EvaluationRunner, run: StoredRun, rows: Iterable[C
     try:
         for row in rows:
             found = inputs.find(row)
-            key = None if found is None else keys_of_scores(runner, found[0], row.eval_id, found[1]).get(name)
-            if found is not None and key is not None and row.score_keys.get(name) == key:
-                setups.add(runner.setup(found[0].criteria).digests[name])
+            if found is None:
+                other += 1
+                continue
+            given, answer = found
+            key = keys_of_scores(runner, given, row.eval_id, answer).get(name)
+            if key is not None and row.score_keys.get(name) == key:
+                setups.add(runner.setup(given.criteria).digests[name])
             else:
                 other += 1
     finally:
@@ -86,24 +90,26 @@ async def judge_repeatedly(
     A row has `trial * repeats + repeat` as its trial. No answer is judged after `budget_usd` is spent, or after `stop`.
     """
     inputs, rows, keys = StoredInputs(run), list[CaseResult](), set[ResultKey]()
-    spent = 0.0
+    spent_usd = 0.0
     try:
         async with runner:
             for row in run.results():
                 found = inputs.find(row) if row.slot in chosen else None
-                for repeat in range(0 if found is None else repeats):
-                    if budget_usd is not None and spent >= budget_usd:
+                if found is None:
+                    continue
+                given, _ = found
+                for repeat in range(repeats):
+                    if budget_usd is not None and spent_usd >= budget_usd:
                         stop.drain(f"the budget of ${budget_usd:g} is spent", needs="--budget-usd X")
-                    if found is None or stop.reason is not None:
+                    if stop.reason is not None:
                         return rows, keys
-                    made = await runner.judge(found[0])
-                    line = JudgedLine(
-                        row.file, row.line, made.result.timestamp, judged=made.result, evaluators=made.evaluators
-                    )
+                    judgement = await runner.judge(given)
+                    judged, evaluators = judgement.result, judgement.evaluators
+                    line = JudgedLine(row.file, row.line, judged.timestamp, judged=judged, evaluators=evaluators)
                     slot = replace(row.slot, trial=row.slot.trial * repeats + repeat)
                     rows.append(line.to_row(run.run_id, RowPlace(slot, row.dataset)))
                     keys.add(row.slot)
-                    spent += made.result.judge_cost_usd or 0.0
+                    spent_usd += judged.judge_cost_usd or 0.0
                     on_row(rows[-1])
     finally:
         inputs.close()
@@ -111,17 +117,17 @@ async def judge_repeatedly(
 
 
 class StoredAnswers:
-    """The answers of a run to judge again, in the order of their rows. The other rows are passed to `carry`.
+    """The answers of a run to judge again, in the order of their rows. The other rows are passed to `on_unchanged`.
 
     `is_chosen` selects the rows. With None a row is judged only if something that its scores depend on has changed.
     """
 
     def __init__(
-        self, run: StoredRun, carry: Callable[[CaseResult], None], is_chosen: Callable[[CaseResult], bool] | None
+        self, run: StoredRun, on_unchanged: Callable[[CaseResult], None], is_chosen: Callable[[CaseResult], bool] | None
     ) -> None:
         self.read = 0
         self._inputs = StoredInputs(run)
-        self._carry = carry
+        self._on_unchanged = on_unchanged
         self._is_chosen = is_chosen
         self._answers = self._find(run)
         self._is_stopped = False
@@ -131,7 +137,7 @@ class StoredAnswers:
             self.read += 1
             found = None if self._is_chosen is not None and not self._is_chosen(row) else self._inputs.find(row)
             if found is None:
-                self._carry(row)
+                self._on_unchanged(row)
                 continue
             given, answer = found
             generation = self._inputs.rows.next_generation(row.slot, row)
@@ -142,14 +148,14 @@ class StoredAnswers:
         return None if self._is_stopped else next(self._answers, None)
 
     def stop(self) -> None:
-        """Return no more answers. `close` passes the remaining rows to `carry`."""
+        """Return no more answers. `close` passes the remaining rows to `on_unchanged`."""
         self._is_stopped = True
 
     async def close(self) -> None:
-        """Pass the remaining rows to `carry`, and close the files."""
+        """Pass the remaining rows to `on_unchanged`, and close the files."""
         try:
-            for each in self._answers:
-                self._carry(each.row)
+            for stored in self._answers:
+                self._on_unchanged(stored.row)
         finally:
             self._inputs.close()
 

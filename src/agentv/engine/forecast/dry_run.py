@@ -24,14 +24,15 @@ RUNS_USED = 3
 ROWS_USED = 500
 """Rows after which no further run is used for a suite and target."""
 
-Pair = tuple[str, str]
+SuiteAndTarget = tuple[str, str]
+"""The path of a suite and the name of a target."""
 
 
 def load_forecast(plan: RunPlan) -> Forecast:
     """Return the estimated usage of a run, from the latest stored runs of its suites and targets."""
     wanted = {(item.suite.path, target.name) for item in plan.suites for target in item.targets}
     keys = {target.name: target_key(target) for target in plan.targets}
-    measured: dict[Pair, PastUsage] = {}
+    measured: dict[SuiteAndTarget, PastUsage] = {}
     for run in _runs(Path(plan.home)):
         remaining = {pair for pair in wanted if not _has_enough(measured.get(pair))}
         if not remaining:
@@ -57,14 +58,16 @@ def _has_enough(measured: PastUsage | None) -> bool:
 
 def _runs(home: Path) -> Iterator[StoredRun]:
     """Yield stored runs, latest first, without those that cannot be read."""
-    for folder in list_run_folders(home)[: -RUNS_SEARCHED - 1 : -1]:
+    for folder in reversed(list_run_folders(home)[-RUNS_SEARCHED:]):
         try:
             yield StoredRun(folder)
         except OSError:
             continue
 
 
-def _measure(run: StoredRun, remaining: set[Pair], keys: Mapping[str, str], measured: dict[Pair, PastUsage]) -> None:
+def _measure(
+    run: StoredRun, remaining: set[SuiteAndTarget], keys: Mapping[str, str], measured: dict[SuiteAndTarget, PastUsage]
+) -> None:
     """Count the answered rows of one run that belong to the suites and targets in `remaining`."""
     suites, targets = _objects(run, "suites"), _objects(run, "targets")
     paths = {suite.get("path") for suite in suites}
@@ -99,7 +102,7 @@ def forecast_lines(forecast: Forecast, *, budget_usd: float | None = None) -> li
         basis = f"{count_text(forecast.measured_rows, 'result')} of {count_text(len(forecast.runs), 'stored run')}"
         lines.append(f"  based on {basis}, the latest {forecast.runs[-1]}")
         lines += [f"  the settings of target {name!r} have changed since" for name in forecast.changed]
-    lines += [f"  unknown: {_named(part)} (no stored run has answers)" for part in forecast.unknown]
+    lines += [f"  unknown: {_part_text(part)} (no stored run has answers)" for part in forecast.unknown]
     if not forecast.measured_rows:
         lines = ["Cost estimate: none (no earlier run of these eval files); run with --sample 5 to get one"]
     if budget_usd is not None and forecast.cost_usd is not None and forecast.cost_usd > budget_usd:
@@ -147,7 +150,7 @@ def _time_text(seconds: float) -> str:
     return seconds_text(seconds) if seconds < _SHORT_S else clock_text(seconds)
 
 
-def _named(part: Part) -> str:
+def _part_text(part: Part) -> str:
     return f"{part.suite} against {part.target}"
 
 
@@ -159,11 +162,11 @@ def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
     """Return the plan as text: suites, targets, results, estimate, evaluators, gates."""
     lines: list[str] = []
     for item in plan.suites:
-        cases = "a stream of cases" if item.selection.count is None else _count(item.selection.count, "case")
+        cases = "a stream of cases" if item.selection.count is None else count_text(item.selection.count, "case")
         names = ", ".join(target.name for target in item.targets)
         trials = plan.options.trials or item.suite.trials
         repeated = f", {trials} trials each" if trials > 1 else ""
-        prompts = f", each with {_count(len(item.suite.prompts), 'prompt')}" if item.suite.prompts else ""
+        prompts = f", each with {count_text(len(item.suite.prompts), 'prompt')}" if item.suite.prompts else ""
         lines.append(f"{item.suite.path}: {cases}{prompts}{repeated} against {names}")
     planned = "unknown (a stream)" if plan.planned is None else f"{plan.planned:,}"
     calls = planned if plan.planned is None else f"{_calls(plan):,}"
@@ -203,17 +206,15 @@ def plan_to_json(plan: RunPlan, forecast: Forecast, prompts: int | None = None) 
 def _gates(plan: RunPlan) -> list[str]:
     if plan.gates is None:
         return ["every judged result passes"]
-    return [f"{f'{each.suite}: ' if each.suite else ''}{each.gate.expression}" for each in plan.gates]
+    return [
+        f"{scoped.suite}: {scoped.gate.expression}" if scoped.suite else scoped.gate.expression for scoped in plan.gates
+    ]
 
 
 def _calls(plan: RunPlan) -> int:
-    """Return the most calls of targets: one for each result, or for each turn of a conversation."""
+    """Return the maximum number of target calls: one for each result, or for each turn of a conversation."""
     tasks = (task for target in plan.targets for task in plan.tasks(target))
     return sum(max(1, len(task.case.turns)) if isinstance(task.case, EvalCase) else 0 for task in tasks)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _evaluators(plan: RunPlan) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from agentv.types.provider import CheckedProvider, PlacedCheckProvider, Provider
 from agentv.types.targets import ResolvedTarget
 
 QUESTION = "Reply with the single word OK."
-MOST_REPLY_TOKENS = 16
+MAX_REPLY_TOKENS = 16
 TIMEOUT_S = 60.0
 
 REMEDIES: Mapping[str, str] = {
@@ -70,9 +70,9 @@ async def probe_targets(
             if specs.providers.get(target.provider).is_canned:
                 probes.append(Probe(target.name, target.provider, 0.0, is_canned=True))
                 continue
-            once = replace(target, retry=replace(target.retry, max_retries=0))
+            without_retries = replace(target, retry=replace(target.retry, max_retries=0))
             started = clock()
-            error = await _probe(runtime, once, first_task(target))
+            error = await _probe(runtime, without_retries, first_task(target))
             took_s = (clock() - started).total_seconds()
             message = None if error is None else Redactor(target.secrets).text(str(error))
             remedy = REMEDIES.get(error.failure.kind, "") if isinstance(error, ProviderError) else ""
@@ -99,7 +99,7 @@ async def _probe(runtime: Runtime, target: ResolvedTarget, task: CaseTask | None
 
 async def _call(runtime: Runtime, provider: ResilientProvider, task: CaseTask | None) -> None:
     """Call a target as for the case of `task`: with its id and metadata, and in a workspace if it has one."""
-    request = ProviderRequest(question=QUESTION, eval_case_id="probe", max_output_tokens=MOST_REPLY_TOKENS)
+    request = ProviderRequest(question=QUESTION, eval_case_id="probe", max_output_tokens=MAX_REPLY_TOKENS)
     wanted = target_workspace(provider.target)
     if task is not None and isinstance(task.case, EvalCase):
         case, suite = task.case, task.suite

@@ -124,9 +124,8 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
     """Return the spec of a store. Raises PluginError for a wrong signature."""
     run_store = None
     if isinstance(plugin, type):
-        stores_judgements, shares_runs = (
-            callable(getattr(plugin, each, None)) for each in ("save_result", "share_run")
-        )
+        stores_judgements = callable(getattr(plugin, "save_result", None))
+        shares_runs = callable(getattr(plugin, "share_run", None))
         if not stores_judgements and not shares_runs:
             message = f"class {plugin.__name__} has neither save_result(result) nor share_run(open_folder)"
             raise PluginError(f"store {name!r}: {message}")
@@ -152,7 +151,7 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
 
 
 def _run_store(name: str, plugin: type) -> Callable[[StoreUrl], object]:
-    """Return a function that makes a class's store of runs. Raises PluginError unless the class takes only `url`."""
+    """Return a function that makes a store of runs. Raises PluginError unless the class takes only `url`."""
     try:
         inspect.signature(plugin).bind(url="")
     except TypeError:
@@ -163,7 +162,7 @@ def _run_store(name: str, plugin: type) -> Callable[[StoreUrl], object]:
 
 
 def _class_parts(plugin: type) -> tuple[type, Callable[..., Any]]:
-    """Return settings and factory of a class; a class with fields is its own settings class."""
+    """Return the settings class and the factory of a class; a class with fields is its own settings class."""
     if has_fields(plugin):
         return plugin, lambda _config, settings, _tools: settings
     return defstruct("NoSettings", [], frozen=True), lambda _config, _settings, _tools: plugin()
@@ -197,9 +196,9 @@ def _default_of(parameter: inspect.Parameter) -> tuple[Any, ...]:
     default = parameter.default
     if default is parameter.empty:
         return ()
-    return (
-        (field(default_factory=partial(copy.copy, default)),) if isinstance(default, list | dict | set) else (default,)
-    )
+    if isinstance(default, list | dict | set):
+        return (field(default_factory=partial(copy.copy, default)),)
+    return (default,)
 
 
 def _as_keywords(settings: Any) -> dict[str, object]:

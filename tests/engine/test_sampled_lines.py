@@ -6,14 +6,14 @@ import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from agentv.engine.criteria.log_stream import DrawnLines
+from agentv.engine.criteria.log_stream import SampledLines
 from agentv.execution.processes.line_stream import Line, LineStream, ReadLine
 from agentv.scoring.counting.sampling import Sample, make_sample
 
 
 def drawn(path: Path, sample: Sample) -> list[int]:
     async def work() -> list[int]:
-        lines = DrawnLines(LineStream([str(path)], max_bytes=10**6), sample)
+        lines = SampledLines(LineStream([str(path)], max_bytes=10**6), sample)
         found = []
         while (line := await lines.next()) is not None:
             found.append(line.number)
@@ -41,7 +41,7 @@ class Endless(LineStream):
 def test_no_more_lines_are_read_than_needed() -> None:
     async def work() -> list[tuple[int, int]]:
         stream = Endless([], max_bytes=1000)
-        lines = DrawnLines(stream, Sample())
+        lines = SampledLines(stream, Sample())
         seen = []
         for wanted in range(1, 32):
             await lines.next()
@@ -81,7 +81,7 @@ def test_stop_releases_workers_that_wait_for_a_line(tmp_path: Path) -> None:
     async def work() -> list[object]:
         os.mkfifo(tmp_path / "pipe")
         pipe = os.open(tmp_path / "pipe", os.O_RDWR)
-        lines = DrawnLines(LineStream([str(tmp_path / "pipe")], max_bytes=1000), Sample())
+        lines = SampledLines(LineStream([str(tmp_path / "pipe")], max_bytes=1000), Sample())
         os.write(pipe, b"one\n")
         first = await lines.next()
         assert isinstance(first, Line)
