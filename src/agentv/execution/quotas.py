@@ -49,7 +49,7 @@ class _Account(Struct):
     """One account. `requests` and `tokens` are the sums over its leases.
 
     `ends` is a heap of the times at which leases no longer count. Requests become free at an even pace since
-    `filled_from`; a grant moves this time forward by one interval per request.
+    `filled_from`; a grant moves this time forward by one interval per request. Nothing is granted before `held_until`.
     """
 
     leases: dict[str, _Lease] = field(default_factory=dict)
@@ -130,9 +130,9 @@ class LeaseBook:
         limits, least = request.limits, request.least
         waits = [account.held_until - now]
         if limits.requests is not None and least.requests > 0:
-            share = min(request.wanted.requests, block_of(limits.requests)) / SHARE_OF_BLOCK if self._lease_s else 0.0
-            ready_at = account.filled_from + max(least.requests, share) * _spacing_s(limits.requests)
-            waits.append(ready_at - now)
+            block = min(request.wanted.requests, block_of(limits.requests)) if self._lease_s else 0
+            awaited = max(least.requests, block / SHARE_OF_BLOCK)
+            waits.append(account.filled_from + awaited * _spacing_s(limits.requests) - now)
         is_full = limits.requests is not None and limits.requests - account.requests < least.requests
         if (is_full or least.tokens > free.tokens + ROUNDING) and account.ends:
             waits.append(account.ends[0][0] - now)
@@ -152,33 +152,35 @@ class LeaseBook:
         return QuotaGrant(granted, expires_in_s, wait_s, _spent_usd(account) if is_money else 0.0)
 
     def _record(self, account: _Account, use: LeaseUse, now: float, limits: QuotaLimits) -> None:
-        known = account.leases.get(use.lease)
-        if known is None:
-            if use.used != Amounts():
-                self._add(account, use.lease, use.used, now if use.is_over else self._expiry(limits, now))
+        """Replace what a lease was granted by what was used."""
+        lease, used = account.leases.get(use.lease), use.used
+        if lease is None:
+            if used != Amounts():
+                self._add(account, use.lease, used, now if use.is_over else self._expiry(limits, now))
             return
         if limits.requests is not None:
-            account.filled_from += (use.used.requests - known.requests) * _spacing_s(limits.requests)
-        account.requests += use.used.requests - known.requests
-        account.tokens += use.used.tokens - known.tokens
-        known.requests, known.tokens, known.usd = use.used.requests, use.used.tokens, use.used.usd
-        known.expires_at = min(known.expires_at, now) if use.is_over else self._expiry(limits, now)
-        _schedule_deletion(account, known.expires_at, use.lease)
+            account.filled_from += (used.requests - lease.requests) * _spacing_s(limits.requests)
+        account.requests += used.requests - lease.requests
+        account.tokens += used.tokens - lease.tokens
+        lease.requests, lease.tokens, lease.usd = used.requests, used.tokens, used.usd
+        lease.expires_at = min(lease.expires_at, now) if use.is_over else self._expiry(limits, now)
+        _schedule_deletion(account, lease.expires_at, use.lease)
 
-    def _add(self, account: _Account, lease: str, granted: Amounts, expires_at: float) -> None:
-        known = account.leases.setdefault(lease, _Lease(0, 0.0, 0.0, expires_at))
-        known.requests += granted.requests
-        known.tokens += granted.tokens
-        known.usd += granted.usd
-        known.expires_at = expires_at
+    def _add(self, account: _Account, lease_id: str, granted: Amounts, expires_at: float) -> None:
+        """Add to a lease, which may be new."""
+        lease = account.leases.setdefault(lease_id, _Lease(0, 0.0, 0.0, expires_at))
+        lease.requests += granted.requests
+        lease.tokens += granted.tokens
+        lease.usd += granted.usd
+        lease.expires_at = expires_at
         account.requests += granted.requests
         account.tokens += granted.tokens
-        _schedule_deletion(account, expires_at, lease)
+        _schedule_deletion(account, expires_at, lease_id)
 
 
-def _schedule_deletion(account: _Account, expires_at: float, lease: str) -> None:
+def _schedule_deletion(account: _Account, expires_at: float, lease_id: str) -> None:
     if math.isfinite(expires_at):
-        heapq.heappush(account.ends, (expires_at + WINDOW_S, lease))
+        heapq.heappush(account.ends, (expires_at + WINDOW_S, lease_id))
 
 
 def _without_blocks(wanted: Amounts, least: Amounts) -> Amounts:
@@ -189,16 +191,16 @@ def _without_blocks(wanted: Amounts, least: Amounts) -> Amounts:
 def _delete_old_leases(account: _Account, now: float) -> None:
     """Delete the leases whose window is over, except those with spent money."""
     while account.ends and account.ends[0][0] <= now:
-        until, lease = heapq.heappop(account.ends)
-        known = account.leases.get(lease)
-        if known is None or known.expires_at + WINDOW_S != until:
+        end, lease_id = heapq.heappop(account.ends)
+        lease = account.leases.get(lease_id)
+        if lease is None or lease.expires_at + WINDOW_S != end:
             continue  # renewed or ended after this entry was added
-        account.requests -= known.requests
-        account.tokens -= known.tokens
-        if known.usd:
-            known.requests, known.tokens = 0, 0.0
+        account.requests -= lease.requests
+        account.tokens -= lease.tokens
+        if lease.usd:
+            lease.requests, lease.tokens = 0, 0.0
         else:
-            del account.leases[lease]
+            del account.leases[lease_id]
     if not account.leases:
         account.tokens = 0.0  # drop accumulated rounding errors
 

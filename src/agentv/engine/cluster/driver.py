@@ -162,9 +162,9 @@ class NodeSession:
         self.in_flight: Counter[int] = Counter()  # by the id of the target: names may repeat between folders
         self.used_resources: Counter[str] = Counter()
         self.unsent: list[TaskData] = []
-        self.work: asyncio.Task[None] | None = None
-        self._ahead: dict[int, int] = {}
-        self._ended: Counter[int] = Counter()
+        self.serve_task: asyncio.Task[None] | None = None
+        self._ahead_by_target: dict[int, int] = {}
+        self._ended_counts: Counter[int] = Counter()
         self._measured_at = 0.0
 
     def can_run(self, target: ResolvedTarget) -> bool:
@@ -172,14 +172,16 @@ class NodeSession:
         if not target.node_label and not target.resources:
             return True
         has_labels = all(self.node.labels.get(name) == value for name, value in target.node_label.items())
-        return has_labels and all(self._amount(name) >= amount for name, amount in target.resources.items())
+        return has_labels and all(self._resource_amount(name) >= amount for name, amount in target.resources.items())
 
     def capacity(self, target: ResolvedTarget, *, workers: int) -> int:
         """Return how many rows of a target an idle node takes; it runs at most `workers` concurrently."""
         if not self.can_run(target):
             return 0
-        of_resources = (int(self._amount(name) / amount + ROUNDING) for name, amount in target.resources.items())
-        return min((workers + self._rows_ahead(target, workers), *of_resources))
+        by_resource = (
+            int(self._resource_amount(name) / amount + ROUNDING) for name, amount in target.resources.items()
+        )
+        return min((workers + self._rows_ahead(target, workers), *by_resource))
 
     def room(self, target: ResolvedTarget, *, workers: int) -> int:
         """Return how many more rows of a target the node takes now; it runs at most `workers` concurrently."""
@@ -189,14 +191,14 @@ class NodeSession:
         if self.unlisted:
             room = min(room, MAX_UNLISTED - len(self.unlisted) - len(self.rows))
         for name, amount in target.resources.items():
-            free = self._amount(name) - self.used_resources[name.lower()]
+            free = self._resource_amount(name) - self.used_resources[name.lower()]
             room = min(room, int(free / amount + ROUNDING))
         return room
 
     def _rows_ahead(self, target: ResolvedTarget, workers: int) -> int:
-        return min(self._ahead.get(id(target), 0), workers)
+        return min(self._ahead_by_target.get(id(target), 0), workers)
 
-    def _amount(self, name: str) -> float:
+    def _resource_amount(self, name: str) -> float:
         return next((amount for own, amount in self.node.resources.items() if own.lower() == name.lower()), 0.0)
 
     def add(self, key: ResultKey, row: LeasedRow) -> None:
@@ -213,7 +215,7 @@ class NodeSession:
         target = row.task.target
         self.in_flight[id(target)] -= 1
         if not target.resources:
-            self._ended[id(target)] += 1
+            self._ended_counts[id(target)] += 1
         for name, amount in target.resources.items():
             self.used_resources[name.lower()] -= amount  # type: ignore[assignment]  # as above
         return row
@@ -223,10 +225,10 @@ class NodeSession:
         passed_s = now - self._measured_at
         if passed_s < MEASURED_S:
             return False
-        ahead = {target: int(AHEAD_S * rows / passed_s) for target, rows in self._ended.items()}
-        has_changed = ahead != self._ahead
-        self._ahead, self._measured_at = ahead, now
-        self._ended.clear()
+        ahead = {target: int(AHEAD_S * rows / passed_s) for target, rows in self._ended_counts.items()}
+        has_changed = ahead != self._ahead_by_target
+        self._ahead_by_target, self._measured_at = ahead, now
+        self._ended_counts.clear()
         return has_changed
 
 
@@ -264,7 +266,7 @@ class Cluster:
         )
         self._workers_by_target: dict[int, int] = {}
         self._sessions: list[NodeSession] = []
-        self._changed = asyncio.Event()
+        self._changed = asyncio.Event()  # a node has room, or the run failed
         self._has_waiting_rows = False
         self._segments = segments
         self._unlisted_pass = self._unlisted_row(None)
@@ -357,11 +359,11 @@ class Cluster:
         row = LeasedRow(task, asyncio.get_running_loop().create_future())
         session.add(key, row)
         if not session.unsent:  # one call sends all rows that are leased until then
-            asyncio.get_running_loop().call_soon(self._give_soon, session)
+            asyncio.get_running_loop().call_soon(self._start_giving, session)
         session.unsent.append(to_data(task))
         return row
 
-    def _give_soon(self, session: NodeSession) -> None:
+    def _start_giving(self, session: NodeSession) -> None:
         self._start_call(self._give(session))
 
     def _start_call(self, call: Coroutine[None, None, None]) -> None:
@@ -401,13 +403,13 @@ class Cluster:
             if self._failure is not None:
                 raise self._failure
             workers = self._workers_per_node(target)
-            roomiest, most_room = None, 0
+            best, best_room = None, 0
             for session in self._sessions:
                 room = session.room(target, workers=workers)
-                if room > most_room:
-                    roomiest, most_room = session, room
-            if roomiest is not None:
-                return roomiest
+                if room > best_room:
+                    best, best_room = session, room
+            if best is not None:
+                return best
             self._has_waiting_rows = True
             await self._changed.wait()
 
@@ -445,7 +447,7 @@ class Cluster:
             node.kill()
             return problem
         session = NodeSession(node)
-        session.work = asyncio.create_task(self._serve(session))
+        session.serve_task = asyncio.create_task(self._serve(session))
         self._sessions.append(session)
         self._nodes_changed()
         return None
@@ -505,8 +507,8 @@ class Cluster:
             return
         self._sessions.remove(session)
         session.node.kill()
-        if session.work is not None and session.work is not asyncio.current_task():
-            session.work.cancel()
+        if session.serve_task is not None and session.serve_task is not asyncio.current_task():
+            session.serve_task.cancel()
         reason = str(error) or "it does not answer"
         unlisted = [row.task for row in session.unlisted.values()]
         count = len(session.rows) + len(unlisted)
@@ -688,20 +690,20 @@ class Cluster:
 
     async def _stop(self, session: NodeSession) -> None:
         """Stop a node; store the lines that `take` still returns, then the last ones."""
-        is_served = session.work is not None and not session.work.done()
+        is_served = session.serve_task is not None and not session.serve_task.done()
         store_s = self._timing.store_s if self._segments is not None and is_served else 0.0
         try:
             async with asyncio.timeout(self._timing.stop_s + store_s):
                 lines = decode_lines(await session.node.stop()).lines
-                if session.work is not None:
-                    await asyncio.wait({session.work})
+                if session.serve_task is not None:
+                    await asyncio.wait({session.serve_task})
             for line in lines:
                 self._store(session, line)
         except (NodeLostError, TimeoutError):
             return
         finally:
-            if session.work is not None:
-                session.work.cancel()
+            if session.serve_task is not None:
+                session.serve_task.cancel()
             session.node.kill()
             if session.unlisted:
                 count = len(session.unlisted)

@@ -33,7 +33,7 @@ from agentv.engine.cluster.lines import (
     SegmentLine,
     StoredLine,
 )
-from agentv.engine.cluster.node_segments import NodeSegments, SpoolRules, check_place, slim_answer
+from agentv.engine.cluster.node_segments import NodeSegments, SpoolRules, check_segment_storage, slim_answer
 from agentv.engine.cluster.packing import discard, placed_workspaces, unpack
 from agentv.engine.cluster.tasks import RunSpec, TaskData, TaskReader, load_plan, moved_path
 from agentv.engine.cluster.workspaces import PlacedWorkspaces
@@ -221,7 +221,7 @@ class NodeWork:
         """
         spec, clock = self._spec, make_clock()
         if spec.segments is not None:
-            await asyncio.to_thread(check_place, spec.segments)
+            await asyncio.to_thread(check_segment_storage, spec.segments)
             self._segments = self._open_segments(spec.segments)
         moved: tuple[str, str] | None = None
         placed: PlacedWorkspaces | None = None

@@ -87,7 +87,10 @@ class SpooledResult(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Spool(Struct, kw_only=True):
-    """Answers and results that are stored together. `first_answer` is the number of the first answer on this node."""
+    """Answers and results that are stored together.
+
+    `first_answer` is the number of the first answer on this node, `begun_at` the time of the first line.
+    """
 
     number: int
     first_answer: int
@@ -164,7 +167,7 @@ def _slim_evaluator(result: EvaluatorResult) -> EvaluatorResult:
     )
 
 
-def check_place(url: str) -> None:
+def check_segment_storage(url: str) -> None:
     """Raise ConfigError unless this machine can read and add segments of the run at `url`.
 
     The driver has written run.json there, so a folder of the same name on another disk is noticed.
@@ -209,7 +212,7 @@ class NodeSegments:
         self._now = now
         self._sends_whole_rows = sends_whole_rows
         self._rules = rules
-        self._epoch = secrets.token_hex(4)
+        self._epoch = secrets.token_hex(4)  # in the names of this process's segments, so that they are unique
         WATCHER.start()  # removes the folder if this process is killed
         self._folder = temporary_folder("segments")
         self._started_at = now()

@@ -88,13 +88,13 @@ def pack(plan: RunPlan, *, run_id: str | None = None) -> Packed:
 
 def unpack(packed: Packed) -> Path:
     """Unpack a project into a new temporary folder, and return the folder."""
-    place = Path(tempfile.mkdtemp(prefix="agentv-project-")).resolve()
+    folder = Path(tempfile.mkdtemp(prefix="agentv-project-")).resolve()
     with tarfile.open(fileobj=io.BytesIO(packed.tar)) as tar:
-        tar.extractall(place, filter="tar")
+        tar.extractall(folder, filter="tar")
     if packed.has_git:  # marks the root: eval files are named by their path in the repository
-        (place / ".git").mkdir()
-    _link_caches(place / packed.home)
-    return place
+        (folder / ".git").mkdir()
+    _link_caches(folder / packed.home)
+    return folder
 
 
 def unsent_files(plan: RunPlan) -> list[str]:
@@ -158,8 +158,8 @@ def _files_to_send(plan: RunPlan, root: Path, run_id: str | None = None) -> list
     found.update(path for path in scripts_of(plan) if path.resolve().is_relative_to(root))
     for template in chain.from_iterable(map(templates_of, plan.suites)):
         found.update(Path(folder, name) for folder, folders, names in os.walk(template) for name in (*names, *folders))
-    real = {path.parent.resolve() / path.name for path in found}
-    return sorted(path for path in real if path.is_symlink() or path.is_file() or _is_empty(path))
+    resolved = {path.parent.resolve() / path.name for path in found}
+    return sorted(path for path in resolved if path.is_symlink() or path.is_file() or _is_empty(path))
 
 
 def _is_empty(path: Path) -> bool:
@@ -174,8 +174,8 @@ def _is_private(parts: tuple[str, ...]) -> bool:
     """Return True for `.env` files, and for results and caches in a `.agentv` folder."""
     if parts[-1] == ".env" or parts[-1].startswith(".env."):
         return True
-    within = (name for folder, name in pairwise(parts) if folder == HOME_FOLDER)
-    return any(name in _UNSENT_HOME_PARTS or name.startswith("index.db") for name in within)
+    in_home = (name for folder, name in pairwise(parts) if folder == HOME_FOLDER)
+    return any(name in _UNSENT_HOME_PARTS or name.startswith("index.db") for name in in_home)
 
 
 def _unignored_files(root: Path) -> Iterable[Path]:

@@ -229,7 +229,7 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces
             state = "is missing" if name not in found else "differs"
             raise ConfigError(f"{name} {state} on the node; {hint}")
     if placed is not None:
-        placed.learn(plan)
+        placed.add_known(plan)
     return plan
 
 

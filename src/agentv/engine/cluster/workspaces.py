@@ -27,11 +27,11 @@ from agentv.types.workspaces import WorkspaceConfig, local_repository, written_p
 def workspaces_of(suite: SuitePlan) -> dict[WantedWorkspace, None]:
     """Return the workspaces of a suite's cases, each once; of a stream those of the first 1,000 cases."""
     found: dict[WantedWorkspace, None] = {}
-    has_inherited = False
+    is_inherited_found = False  # of cases without a workspace of their own
     for case in islice(suite.selection, None if suite.selection.count is not None else STREAM_CHECKED_AHEAD):
-        if not isinstance(case, EvalCase) or (case.workspace is None and has_inherited):
+        if not isinstance(case, EvalCase) or (case.workspace is None and is_inherited_found):
             continue
-        has_inherited = has_inherited or case.workspace is None
+        is_inherited_found = is_inherited_found or case.workspace is None
         wanted = (wanted_workspace(case, suite.suite, target) for target in suite.targets)
         found.update(dict.fromkeys(workspace for workspace in wanted if workspace is not None))
     return found
@@ -39,8 +39,10 @@ def workspaces_of(suite: SuitePlan) -> dict[WantedWorkspace, None]:
 
 def templates_of(suite: SuitePlan) -> list[Path]:
     """Return the folders that the workspaces of a suite are copied from."""
-    named = ((wanted.config.template, wanted.base_dir) for wanted in workspaces_of(suite))
-    return sorted({Path(os.path.normpath(written_path(name, folder))) for name, folder in named if name is not None})
+    templates = ((wanted.config.template, wanted.base_dir) for wanted in workspaces_of(suite))
+    return sorted(
+        {Path(os.path.normpath(written_path(path, base_dir))) for path, base_dir in templates if path is not None}
+    )
 
 
 class Repository(Struct, frozen=True, order=True):
@@ -121,15 +123,20 @@ def _read_clone(folder: Path) -> tuple[str, str]:
     """Return the branch that a clone of a repository has, and a digest of its tags."""
     with _temporary() as place:
         # Only git itself knows which branch it takes if HEAD is a commit.
-        _git(["clone", "--quiet", "--shared", "--no-checkout", "--", str(folder), str(place / "clone")], of=folder)
-        branch = _git(["-C", str(place / "clone"), "branch", "--show-current"], of=folder)
-    tags = _git(["-C", str(folder), "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"], of=folder)
+        _git(
+            ["clone", "--quiet", "--shared", "--no-checkout", "--", str(folder), str(place / "clone")],
+            repository=folder,
+        )
+        branch = _git(["-C", str(place / "clone"), "branch", "--show-current"], repository=folder)
+    tags = _git(
+        ["-C", str(folder), "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"], repository=folder
+    )
     return branch or MAIN_BRANCH, digest(tags)
 
 
 def _commit(folder: Path, ref: str) -> str:
     command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-    return _git(["-C", str(folder), *command], of=folder, otherwise=f"it has no commit called {ref!r}")
+    return _git(["-C", str(folder), *command], repository=folder, reason=f"it has no commit called {ref!r}")
 
 
 class RepositoryCopy(Struct, frozen=True):
@@ -160,28 +167,28 @@ def copied_repositories(plan: RunPlan) -> Iterator[tuple[Path, Mapping[Repositor
 
 def _fetch(source: Path, target: Path, states: Sequence[RepositoryState]) -> None:
     """Copy the history of commits, and the tags, from a repository into a new bare one."""
-    object_format = _git(["-C", str(source), "rev-parse", "--show-object-format"], of=source)
+    object_format = _git(["-C", str(source), "rev-parse", "--show-object-format"], repository=source)
     head = f"refs/heads/{states[0].branch}"
     command = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(target))
-    _git(command, of=source)
-    _git(["-C", str(target), "symbolic-ref", "HEAD", head], of=source)
+    _git(command, repository=source)
+    _git(["-C", str(target), "symbolic-ref", "HEAD", head], repository=source)
     # Protocol 2 fetches any commit; the limit keeps the objects in one pack.
     settings = ("-c", "protocol.version=2", "-c", "fetch.unpackLimit=1", "-c", "gc.auto=0")
     commits = (f"{commit}:refs/agentv/{commit}" for commit in sorted({state.commit for state in states}))
     wanted = (f"{states[0].commit}:{head}", *commits, "refs/tags/*:refs/tags/*")
     fetch = ("fetch", "--quiet", "--no-tags", "--update-shallow", "--", str(source), *wanted)
-    _git([*settings, "-C", str(target), *fetch], of=source)
+    _git([*settings, "-C", str(target), *fetch], repository=source)
 
 
-def _git(arguments: Sequence[str], *, of: Path, otherwise: str = "") -> str:
+def _git(arguments: Sequence[str], *, repository: Path, reason: str = "") -> str:
     """Return what git prints, without the last line break.
 
-    Raises ConfigError that names the repository `of`, with the reason `otherwise` if git prints none.
+    Raises ConfigError that names `repository`, with `reason` if git prints none.
     """
     command = [*WITHOUT_GIT_VARIABLES, "GIT_TERMINAL_PROMPT=0", "git", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603 - git
     if done.returncode != 0:
-        raise ConfigError(f"workspace: the repository {of} cannot be cloned: {done.stderr.strip() or otherwise}")
+        raise ConfigError(f"workspace: the repository {repository} cannot be cloned: {done.stderr.strip() or reason}")
     return done.stdout.rstrip("\n")
 
 
@@ -205,7 +212,7 @@ class PlacedWorkspaces:
         self._repositories = repositories
         self._known: set[WantedWorkspace] = set()
 
-    def learn(self, plan: RunPlan) -> None:
+    def add_known(self, plan: RunPlan) -> None:
         """Record the workspaces of a plan; their sources were sent and compared."""
         self._known.update(wanted for suite in plan.suites for wanted in workspaces_of(suite))
 

@@ -90,6 +90,11 @@ def settled_criteria(plan: CriteriaPlan) -> frozenset[str] | None:
 
 
 def _fit_evaluator(planned: PlannedEvaluator, names: Sequence[str], problems: Problems) -> FittedEvaluator:
+    """Return an evaluator with the criteria that it scores among those of an input, `names`.
+
+    They are the criteria that its settings or its `criterion` name, else all for an evaluator that accepts several,
+    else the criterion with its own name, else the only one.
+    """
     config = planned.config
     named = criteria_named_by(planned.settings)
     if named is None and config.criterion is None and not _is_named(planned, names):
@@ -102,12 +107,9 @@ def _fit_evaluator(planned: PlannedEvaluator, names: Sequence[str], problems: Pr
     if config.criterion is not None:
         return _with_scored_criteria(planned, _without_none((*(named or ()), config.criterion)))
     if scores_several(planned.settings):
-        named = tuple(names)
-        return (
-            _with_scored_criteria(planned, named, fill="criteria")
-            if named
-            else FittedEvaluator(config, planned.given, None)
-        )
+        if names:
+            return _with_scored_criteria(planned, tuple(names), fill="criteria")
+        return FittedEvaluator(config, planned.given, None)
     own = config.name if not names or config.name in names else None
     if own is None and len(names) == 1:
         own = names[0]
@@ -120,7 +122,7 @@ def _fit_evaluator(planned: PlannedEvaluator, names: Sequence[str], problems: Pr
 
 
 def _is_named(planned: PlannedEvaluator, names: Sequence[str]) -> bool:
-    """Return True if an object without a `criterion` scores the criterion of its own name, or the only criterion."""
+    """Return True if an evaluator object scores the criterion with its own name, or the only criterion."""
     if planned.settings is not None or getattr(planned.given, "names_its_criteria", False):
         return False
     return planned.config.name in names or len(names) == 1
@@ -157,11 +159,11 @@ def scores_several(settings: object) -> bool:
 
 
 class JudgedCriteria(Struct, frozen=True):
-    """Every result with its evaluator's weight, the errors, and the usage of judges.
+    """The results per criterion with the weights of their evaluators, the errors, and the usage of judges.
 
     `evaluators` has the results of the evaluators, each with its `results` per criterion. `unassigned` are failures of
-    evaluators whose criteria are not known. `unverified` is the number of evaluators whose judge's verdict could not
-    be verified.
+    evaluators whose criteria are not known. `unverified` counts the evaluators whose judge gave a verdict that could
+    not be verified.
     """
 
     weighed: tuple[WeighedResult, ...]
@@ -181,26 +183,30 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     unassigned: list[EvaluatorResult] = []
     evaluators: list[EvaluatorResult] = []
     for fitted, result in zip(plan.evaluators, results, strict=True):
-        placed = _results_of(plan, fitted, result)
+        by_criterion = _results_by_criterion(plan, fitted, result)
         broken = [
-            EvaluationRunError(result.name, each.error, _error_kind(result), each.criterion_name)
-            for each in placed
-            if each.error
+            EvaluationRunError(result.name, scored.error, _error_kind(result), scored.criterion_name)
+            for scored in by_criterion
+            if scored.error
         ]
-        weighed += [WeighedResult(each, result.weight) for each in placed]
+        weighed += [WeighedResult(scored, result.weight) for scored in by_criterion]
         errors += broken
-        evaluators.append(replace(result, results=placed))
+        evaluators.append(replace(result, results=by_criterion))
         if result.error is not None and not broken:
             unassigned.append(result)
     unscored = tuple(_unscored_criteria(plan, results, weighed)) if plan.unclaimed else ()
-    for place, each, error in unscored:
-        weighed.append(each)
+    for position, failed, error in unscored:
+        weighed.append(failed)
         errors.append(error)
-        evaluators[place] = replace(evaluators[place], results=(*evaluators[place].results, each.result))
+        evaluators[position] = replace(evaluators[position], results=(*evaluators[position].results, failed.result))
     if not unscored:
-        errors += [EvaluationRunError(each.name, _error_message(each), _error_kind(each)) for each in unassigned]
+        errors += [
+            EvaluationRunError(failed.name, _error_message(failed), _error_kind(failed)) for failed in unassigned
+        ]
     # Rules, which call no judge, have no usage, no cost and no verdict of a judge.
-    judged = [each for each in results if each.judge_calls or each.evaluator_results or each.status == "unverified"]
+    judged = [
+        result for result in results if result.judge_calls or result.evaluator_results or result.status == "unverified"
+    ]
     usages = [result.usage for result in judged if result.usage is not None]
     unverified = [result.name for result in judged if is_unverified(result)]
     return JudgedCriteria(
@@ -210,7 +216,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         warnings=tuple(f"evaluator {name!r}: the judge's verdict could not be verified" for name in unverified),
         usage=total_usage(usages) if usages else None,
         cost_usd=_cost_usd(judged),
-        unassigned=() if unscored else tuple(_failed_whole(each, plan) for each in unassigned),
+        unassigned=() if unscored else tuple(_failure_of_evaluator(failed, plan) for failed in unassigned),
         unverified=len(unverified),
     )
 
@@ -219,7 +225,7 @@ def _error_message(result: EvaluatorResult) -> str:
     return "" if result.error is None else result.error.message
 
 
-def _failed_whole(result: EvaluatorResult, plan: FittedPlan) -> WeighedResult:
+def _failure_of_evaluator(result: EvaluatorResult, plan: FittedPlan) -> WeighedResult:
     """Return the failure of an evaluator as one result, under the evaluator's own name."""
     failed = failed_result(_error_message(result), criterion_named(result.name, plan.criteria), kind=result.type)
     return WeighedResult(failed, result.weight)
@@ -232,43 +238,43 @@ def _error_kind(result: EvaluatorResult) -> FailureKind:
 def _cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
     """Return the cost of judges in dollars; None if there is none, or a price is not known."""
     costs = [result.cost_usd for result in results if result.cost_usd is not None]
-    unknown = any(result.usage is not None and result.cost_usd is None for result in results)
-    unknown = unknown or any(map(has_unpriced_call, results))
-    return sum(costs) if costs and not unknown else None
+    is_incomplete = any(result.usage is not None and result.cost_usd is None for result in results)
+    is_incomplete = is_incomplete or any(map(has_unpriced_call, results))
+    return sum(costs) if costs and not is_incomplete else None
 
 
 def _unscored_criteria(
     plan: FittedPlan, results: Sequence[EvaluatorResult], weighed: Sequence[WeighedResult]
 ) -> Iterator[tuple[int, WeighedResult, EvaluationRunError]]:
-    """Yield an error for each unscored criterion that belongs to no evaluator in particular.
+    """Yield an error for each unclaimed criterion that no evaluator scored.
 
-    Such a criterion was left to the evaluators whose criteria are not known in advance, but none scored it. An error
-    comes with the position of the first evaluator to blame.
+    The evaluators to blame are those whose criteria are not known in advance and that failed, or all of them if none
+    failed. An error comes with the position of the first one.
     """
-    candidates = [place for place, fitted in enumerate(plan.evaluators) if fitted.scores is None]
-    if any(results[place].status == "skipped" for place in candidates):
+    candidates = [position for position, fitted in enumerate(plan.evaluators) if fitted.scores is None]
+    if any(results[position].status == "skipped" for position in candidates):
         return
-    blamed = [place for place in candidates if results[place].error is not None] or candidates
-    to_blame = [results[place] for place in blamed]
-    weight, names = max(result.weight for result in to_blame), ", ".join(result.name for result in to_blame)
-    reason = "; ".join(each.error.message for each in to_blame if each.error is not None) or "no evaluator scored it"
-    scored = {each.result.criterion_name for each in weighed}
+    positions = [position for position in candidates if results[position].error is not None] or candidates
+    blamed = [results[position] for position in positions]
+    weight, names = max(result.weight for result in blamed), ", ".join(result.name for result in blamed)
+    reasons = [result.error.message for result in blamed if result.error is not None]
+    reason = "; ".join(reasons) or "no evaluator scored it"
+    scored = {result.result.criterion_name for result in weighed}
     for name in plan.unclaimed:
         if name not in scored:
-            failed = failed_result(reason, criterion_named(name, plan.criteria), kind=to_blame[0].type)
-            yield (
-                blamed[0],
-                WeighedResult(failed, weight),
-                EvaluationRunError(names, reason, _error_kind(to_blame[0]), name),
-            )
+            failed = failed_result(reason, criterion_named(name, plan.criteria), kind=blamed[0].type)
+            error = EvaluationRunError(names, reason, _error_kind(blamed[0]), name)
+            yield positions[0], WeighedResult(failed, weight), error
 
 
-def _results_of(plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult) -> tuple[EvaluationResult, ...]:
+def _results_by_criterion(
+    plan: FittedPlan, fitted: FittedEvaluator, result: EvaluatorResult
+) -> tuple[EvaluationResult, ...]:
     """Return an evaluator's results, one per criterion."""
     if result.status == "skipped":
         return tuple(_skipped_results(plan, fitted, result))
-    if result.error is None and fitted.scores == tuple([each.criterion_name for each in result.results]):
-        return tuple([_with_reasoning(each, result) for each in result.results])
+    if result.error is None and fitted.scores == tuple([scored.criterion_name for scored in result.results]):
+        return tuple([_with_reasoning(scored, result) for scored in result.results])
     return tuple(_match_criteria(plan, fitted, result))
 
 
@@ -290,34 +296,34 @@ def _match_criteria(plan: FittedPlan, fitted: FittedEvaluator, result: Evaluator
     if scores is None:
         # An evaluator that fails as a whole returns one result under its own name; drop it, as that is not a criterion.
         own_error = None if result.error is None or not plan.names else result.error.message
-        placed = (
-            each
-            for each in result.results
-            if each.criterion_name in plan.names or own_error is None or each.error != own_error
-        )
-        yield from (_with_unknown_criterion_error(plan, each, result) for each in placed)
+        for scored in result.results:
+            if scored.criterion_name in plan.names or own_error is None or scored.error != own_error:
+                yield _with_unknown_criterion_error(plan, scored, result)
         return
-    named = [each for each in result.results if each.criterion_name in scores]
-    if result.error is not None and not any(each.value is not None or each.error for each in named):
+    named = [scored for scored in result.results if scored.criterion_name in scores]
+    if result.error is not None and not any(scored.value is not None or scored.error for scored in named):
         named = []
     if not named and len(scores) == 1 and result.error is None:
         yield _result_from_own_score(plan, scores[0], result)
         return
-    yield from (_with_reasoning(each, result) for each in named)
-    for missing in (name for name in scores if name not in {each.criterion_name for each in named}):
+    yield from (_with_reasoning(scored, result) for scored in named)
+    found = {scored.criterion_name for scored in named}
+    for missing in (name for name in scores if name not in found):
         reason = f"evaluator {result.name!r} gave no result for it" if result.error is None else result.error.message
         yield failed_result(reason, criterion_named(missing, plan.criteria), kind=result.type)
     # Members of a composite may have the names of criteria that the composite does not score.
-    for stray in result.results if (named or len(scores) > 1) and not result.evaluator_results else ():
-        if stray.criterion_name not in scores:
-            yield _with_unknown_criterion_error(plan, stray, result)
+    if result.evaluator_results or not (named or len(scores) > 1):
+        return
+    for scored in result.results:
+        if scored.criterion_name not in scores:
+            yield _with_unknown_criterion_error(plan, scored, result)
 
 
-def _with_reasoning(each: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
-    """Return a result with the evaluator's reasoning, if the result has none and is the only one."""
-    if each.reasoning is not None or each.error is not None or len(result.results) > 1:
-        return each
-    return replace(each, reasoning=_reason(result))
+def _with_reasoning(scored: EvaluationResult, result: EvaluatorResult) -> EvaluationResult:
+    """Return a criterion's result with the evaluator's reasoning, if it has none and is the evaluator's only result."""
+    if scored.reasoning is not None or scored.error is not None or len(result.results) > 1:
+        return scored
+    return replace(scored, reasoning=_reason(result))
 
 
 def _reason(result: EvaluatorResult) -> str | None:
@@ -325,7 +331,7 @@ def _reason(result: EvaluatorResult) -> str | None:
 
 
 def _result_from_own_score(plan: FittedPlan, name: str, result: EvaluatorResult) -> EvaluationResult:
-    parts = [each.to_dict() for each in result.results]
+    parts = [part.to_dict() for part in result.results]
     return result_of(
         result.score,
         criterion_named(name, plan.criteria, scale="numeric"),
@@ -336,10 +342,10 @@ def _result_from_own_score(plan: FittedPlan, name: str, result: EvaluatorResult)
 
 
 def _with_unknown_criterion_error(
-    plan: FittedPlan, each: EvaluationResult, result: EvaluatorResult
+    plan: FittedPlan, scored: EvaluationResult, result: EvaluatorResult
 ) -> EvaluationResult:
-    """Return a result, with an error if its criterion is not one of the input's."""
-    if not plan.names or each.criterion_name in plan.names:
-        return each
-    reason = f"evaluator {result.name!r} scored {each.criterion_name!r}, which is not a criterion of the input"
-    return replace(each, value=None, error=each.error or reason)
+    """Return a criterion's result, with an error if the input does not have this criterion."""
+    if not plan.names or scored.criterion_name in plan.names:
+        return scored
+    reason = f"evaluator {result.name!r} scored {scored.criterion_name!r}, which is not a criterion of the input"
+    return replace(scored, value=None, error=scored.error or reason)

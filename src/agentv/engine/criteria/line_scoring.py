@@ -142,9 +142,9 @@ class LineScoring(Struct):
 
     def __post_init__(self) -> None:
         """Set up the counts for gates and groups."""
-        self._count_anew()
+        self._reset_counts()
 
-    def _count_anew(self) -> None:
+    def _reset_counts(self) -> None:
         self.summary = stream_summary_for(self.gates, self.spill)
         self.groups = Groups(tuple(map(kind_named, self.by)), spill=self.spill) if self.by else None
 
@@ -168,11 +168,11 @@ class LineScoring(Struct):
             self.lines.stop()
         self.on_stopping(self.stop.reason or "")
 
-    def _stop_for_budget(self, why: BudgetStop) -> None:
-        self.stop.drain(why.reason, needs="--budget-usd X")
+    def _stop_for_budget(self, budget_stop: BudgetStop) -> None:
+        self.stop.drain(budget_stop.reason, needs="--budget-usd X")
         self._stop_reading()
         if self.run is not None:
-            self.run.store.note("budget_stop", structs.asdict(why))
+            self.run.store.note("budget_stop", structs.asdict(budget_stop))
 
     async def _score_lines(self) -> None:
         loop = asyncio.get_running_loop()
@@ -272,6 +272,7 @@ class LineScoring(Struct):
         self._count(row, has_trials=False)
 
     def _is_stored(self, line: ReadLine, slot: ResultKey, answer: str = "") -> bool:
+        """Return True for a line of standard input that the run has stored; remember any other line."""
         return self.stored_lines is not None and line.file == STDIN and self.stored_lines.find_or_add(slot, answer)
 
     def _target_of(self, given: EvaluationInput, file: str) -> str:
@@ -335,7 +336,7 @@ class LineScoring(Struct):
         run = self.run
         if run is None or run.folder is None or not run.repeats_cases:
             return
-        self._count_anew()
+        self._reset_counts()
         for row in open_run(run.folder).results():
             self._count(row, has_trials=True)
 

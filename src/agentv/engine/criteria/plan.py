@@ -43,7 +43,7 @@ from agentv.version import __version__
 
 
 class EvaluatorSelection(Struct, frozen=True):
-    """The evaluators that `only` selects: None all, "free" those without cost, a list those with these names or types."""
+    """The evaluators that `only` selects: all for None, those without cost for "free", else those it names."""
 
     only: str | Sequence[str] | None
     targets: Mapping[str, TargetConfig]
@@ -142,28 +142,29 @@ class _Planning(Struct):
         base_dir = Path(self.config.base_dir).resolve()
         self.env = load_env(base_dir, os.environ)
         specs, _ = load_project_parts([base_dir])
-        named, scope, found = find_named_definitions(base_dir, specs)
-        self.problems.found += [problem for problem in found if problem.severity == "error"]
+        named, scope, problems = find_named_definitions(base_dir, specs)
+        self.problems.found += [problem for problem in problems if problem.severity == "error"]
         if not self.config.evaluators:
             self.problems.add("$.evaluators", "there are no evaluators", allowed="name at least one")
         self.targets = {target.name: target for target in map(self._given_target, self.config.targets)}
-        entries = [self._own_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
-        read, found = read_given_entries(entries, scope, where=where_of(self.config))
-        self.problems.found += [problem for problem in found if problem.severity == "error"]
-        planned = self._plan_evaluators(entries, read, specs)
-        self._check_only([each.config for each in planned], specs)
+        entries = [self._prepared_entry(given, index, specs) for index, given in enumerate(self.config.evaluators)]
+        configs, problems = read_given_entries(entries, scope, where=where_of(self.config))
+        self.problems.found += [problem for problem in problems if problem.severity == "error"]
+        planned = self._plan_evaluators(entries, configs, specs)
+        self._check_only([evaluator.config for evaluator in planned], specs)
         selection = EvaluatorSelection(self.config.only, self.targets, specs)
-        selected = tuple(each for each in planned if selection.selects(each.config, each.settings))
-        given_judge = self._named_judge(specs)
+        selected = tuple(evaluator for evaluator in planned if selection.selects(evaluator.config, evaluator.settings))
+        given_judge = self._given_judge(specs)
         if given_judge is None and self.config.judge is None and self._need_judge(selected, specs):
             given_judge = self._add_target(default_judge(specs, self.env))
-        judge = given_judge if selection.may_judge(each.settings for each in selected) else None
+        judge = given_judge if selection.may_judge(evaluator.settings for evaluator in selected) else None
         known = self._known_targets(selected, judge, base_dir, specs)
-        for each in planned:
-            self._check(each)
-        for each in selected:
-            self._check_models(each, known, has_judge=given_judge is not None)
-        criteria = self._criteria({**{name: (each,) for name, each in named.criteria.items()}, **named.sets})
+        for evaluator in planned:
+            self._check_settings(evaluator)
+        for evaluator in selected:
+            self._check_models(evaluator, known, has_judge=given_judge is not None)
+        single = {name: (criterion,) for name, criterion in named.criteria.items()}
+        criteria = self._criteria({**single, **named.sets})
         stores = make_stores(self.config.storage, specs, base_dir, self.problems)
         judge_target = self._resolved_judge(judge, known)
         return CriteriaPlan(
@@ -186,7 +187,7 @@ class _Planning(Struct):
         settings = {key: value for key, value in given.items() if key not in ("name", "provider")}
         return TargetConfig(given["name"], given["provider"], settings, base_dir=str(self.config.base_dir))
 
-    def _own_entry(self, given: GivenEvaluator, index: int, specs: Specs) -> object:
+    def _prepared_entry(self, given: GivenEvaluator, index: int, specs: Specs) -> object:
         """Return an entry as a name, an evaluator, or a copied dict in which a judge object is replaced by its name."""
         if isinstance(given, Mapping):
             return self._with_named_judge(_copied(given), index, specs)
@@ -207,7 +208,7 @@ class _Planning(Struct):
         return entry
 
     def _need_judge(self, selected: Iterable[PlannedEvaluator], specs: Specs) -> bool:
-        return any(needs_judge(each) for planned in selected for each in all_settings(planned.settings, specs))
+        return any(needs_judge(member) for planned in selected for member in all_settings(planned.settings, specs))
 
     def _add_target(self, target: TargetConfig | str | None) -> str | None:
         if isinstance(target, TargetConfig):
@@ -215,7 +216,7 @@ class _Planning(Struct):
             return target.name
         return target
 
-    def _named_judge(self, specs: Specs) -> str | None:
+    def _given_judge(self, specs: Specs) -> str | None:
         try:
             return self._add_target(named_judge(self.config.judge, "judge", specs, self.env))
         except ConfigError as error:
@@ -223,14 +224,15 @@ class _Planning(Struct):
             return None
 
     def _plan_evaluators(
-        self, entries: Sequence[object], read: Mapping[int, EvaluatorConfig], specs: Specs
+        self, entries: Sequence[object], configs: Mapping[int, EvaluatorConfig], specs: Specs
     ) -> tuple[PlannedEvaluator, ...]:
+        """Return the planned evaluators; `configs` are those of dicts and names, by position in `entries`."""
         planned: list[PlannedEvaluator] = []
-        taken = {config.name for config in read.values()}
+        taken = {config.name for config in configs.values()}
         for index, entry in enumerate(entries):
             at = f"$.evaluators[{index}]"
-            if index in read:
-                planned += self._read_one(read[index], at, specs, is_reported=True)
+            if index in configs:
+                planned += self._read_one(configs[index], at, specs, is_reported=True)
             elif isinstance(entry, EvaluatorConfig):
                 if entry.name in taken:
                     self.problems.add(at, f"a second evaluator named {entry.name!r}")
@@ -269,12 +271,13 @@ class _Planning(Struct):
         self, planned: Sequence[PlannedEvaluator], judge: str | None, base_dir: Path, specs: Specs
     ) -> KnownTargets:
         """Return the targets that may be named; a targets file is read only if one of its targets is needed."""
-        names = {name for each in planned for name in judge_targets(each.settings)}
-        names |= {judge} if judge is not None else set()
-        paid = any(specs.evaluators.get(each.config.type).cost == "paid" for each in planned if each.settings)
-        embeds = any(embedding_model(each.settings) not in (None, LOCAL) for each in planned)
+        names = {name for evaluator in planned for name in judge_targets(evaluator.settings)}
+        if judge is not None:
+            names.add(judge)
+        has_paid = any(specs.evaluators.get(each.config.type).cost == "has_paid" for each in planned if each.settings)
+        has_embedder = any(embedding_model(each.settings) not in (None, LOCAL) for each in planned)
         known = KnownTargets({}, {}, specs)
-        if paid or embeds or names - self.targets.keys():
+        if has_paid or has_embedder or names - self.targets.keys():
             targets_loader = TargetsLoader(RunOptions(), specs, base_dir, os.environ, needs_targets=False)
             try:
                 known = targets_loader.load_targets(base_dir)
@@ -282,7 +285,7 @@ class _Planning(Struct):
                 self.problems.add("$", str(error))
         return replace(known, configs={**known.configs, **self.targets}, resolved={})
 
-    def _check(self, planned: PlannedEvaluator) -> None:
+    def _check_settings(self, planned: PlannedEvaluator) -> None:
         config, at = planned.config, planned.at
         if not (math.isfinite(config.weight) and config.weight >= 0):
             self.problems.add(f"{at}.weight", f"weights must be finite and at least 0, not {config.weight:g}")
@@ -365,13 +368,13 @@ def config_snapshot(
 ) -> JsonObject:
     """Return the PRD's four keys, the version, and under `config` a dict for `EvaluationRunConfig.from_dict`."""
     return {
-        "evaluatorTypes": list(dict.fromkeys(each.config.type for each in plan.selected)),
+        "evaluatorTypes": list(dict.fromkeys(evaluator.config.type for evaluator in plan.selected)),
         "criteriaNames": [criterion.name for criterion in criteria],
         "storageProviderType": ", ".join(_store_kind(store) for store in plan.stores),
         "metadataKeys": list(config.metadata),
         "agentvVersion": __version__,
         "config": {
-            "evaluators": [_evaluator_to_json(each) for each in plan.evaluators],
+            "evaluators": [_evaluator_to_json(evaluator) for evaluator in plan.evaluators],
             "criteria": [criterion.to_dict() for criterion in criteria],
             "judge": _judge_name(config.judge, plan),
             "targets": [_target_to_json(target) for target in plan.targets if _is_data(target)],

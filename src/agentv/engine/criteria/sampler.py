@@ -99,7 +99,7 @@ class Sampler:
         self._sample = _sample_of(sample, by, seed)
         share = sample if isinstance(sample, str) else f"{sample:.4%}".rstrip("0%").rstrip(".") + "%"
         self._share_text = share if by is None else f"{share} by {by}"
-        self._key = self._sample.by[0] if len(self._sample.by) == 1 else None
+        self._plain_key = self._sample.by[0] if len(self._sample.by) == 1 else None  # None: inside another object
         self._config = config if isinstance(config, EvaluationRunConfig) else EvaluationRunConfig.from_dict(config)
         self._max_queued, self._workers, self._flush_s, self._extra = queue, workers, flush_s, extra
         self._on_result = on_result
@@ -233,7 +233,7 @@ class Sampler:
 
         This takes a third of the time of `_queued_line` (bench/).
         """
-        value = line.get(self._key) if type(line) is dict else None
+        value = line.get(self._plain_key) if type(line) is dict else None
         if type(value) is not str or not value.isascii():
             return None
         return self._sample.place(msgspec.json.encode(value))
@@ -298,10 +298,10 @@ class Sampler:
                 self.close()
                 return
 
-    def _run(self, warm: "Future[None]") -> None:
+    def _run(self, ready: "Future[None]") -> None:
         try:
             with asyncio.Runner(loop_factory=_yielding_loop) as runner:
-                runner.run(self._judge_all(warm))
+                runner.run(self._judge_all(ready))
         except BaseException as error:  # noqa: BLE001 - the service must go on, and a waiting caller must know
             lost = self._forget_thread()
             log.error(  # noqa: TRY400 - described names the place
@@ -309,8 +309,8 @@ class Sampler:
                 lost,
                 described(error),
             )
-            if not warm.done():
-                warm.set_exception(error)
+            if not ready.done():
+                ready.set_exception(error)
 
     def _forget_thread(self) -> int:
         """Count the lines that wait as lost, and return their number. The next line starts another thread."""
@@ -322,27 +322,27 @@ class Sampler:
             self._lines.clear()
         return lost
 
-    async def _judge_all(self, warm: "Future[None]") -> None:
+    async def _judge_all(self, ready: "Future[None]") -> None:
         """Judge lines until the sampler is closed and none is left."""
-        freed = asyncio.Event()
+        task_ended = asyncio.Event()
         tasks: set[asyncio.Task[None]] = set()
         loop = asyncio.get_running_loop()
         logged_at = loop.time()
         async with self._runner:
             with suppress(Exception):  # each judgement reports it
                 self._runner.warm()
-            warm.set_result(None)
+            ready.set_result(None)
             while (not self._is_closing or self._lines or tasks) and not self._is_late:
-                freed.clear()
+                task_ended.clear()
                 while self._lines and self._in_progress < self._workers:
                     self._in_progress += 1
                     task = loop.create_task(self._judge(self._lines.popleft()))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
-                    task.add_done_callback(lambda _task: freed.set())
+                    task.add_done_callback(lambda _task: task_ended.set())
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL_S):
-                        await freed.wait()
+                        await task_ended.wait()
                 if loop.time() - logged_at > DROPS_LOGGED_EVERY_S:
                     logged_at = loop.time()
                     self._log_drops()

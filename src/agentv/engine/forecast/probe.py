@@ -10,7 +10,7 @@ from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.running.case import open_wanted, target_workspace, wanted_workspace
+from agentv.engine.running.case import open_wanted_workspace, target_workspace, wanted_workspace
 from agentv.engine.running.clock import make_clock
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase
@@ -108,6 +108,6 @@ async def _call(runtime: Runtime, provider: ResilientProvider, task: CaseTask | 
     if wanted is None or not runtime.specs.providers.get(provider.target.provider).works_in_folder:
         await provider.invoke_within(request, total_s=TIMEOUT_S)
         return
-    async with open_wanted(wanted, "probe", runtime) as workspace:
+    async with open_wanted_workspace(wanted, "probe", runtime) as workspace:
         await provider.invoke_within(replace(request, workspace=str(workspace.path)), total_s=TIMEOUT_S)
         await workspace.finish(failed=False)

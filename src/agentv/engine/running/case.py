@@ -89,20 +89,22 @@ class WantedWorkspace(Struct, frozen=True):
 
 def wanted_workspace(case: EvalCase, suite: EvalSuite, target: ResolvedTarget) -> WantedWorkspace | None:
     """Return the workspace of a case: its own, else its suite's, else the target's. Raises ValueError for a bad one."""
-    written = case.workspace or suite.workspace
-    return target_workspace(target) if written is None else _wanted(written, suite.base_dir)
+    config = case.workspace or suite.workspace
+    return target_workspace(target) if config is None else _parse_workspace(config, suite.base_dir)
 
 
 def target_workspace(target: ResolvedTarget) -> WantedWorkspace | None:
     """Return the workspace that a target itself configures. Raises ValueError for a bad one."""
-    return None if target.workspace is None else _wanted(target.workspace, target.base_dir)
+    return None if target.workspace is None else _parse_workspace(target.workspace, target.base_dir)
 
 
-def _wanted(written: JsonObject, base_dir: str) -> WantedWorkspace:
-    return WantedWorkspace(workspace_from_json(written), Path(base_dir))
+def _parse_workspace(config: JsonObject, base_dir: str) -> WantedWorkspace:
+    return WantedWorkspace(workspace_from_json(config), Path(base_dir))
 
 
-def open_wanted(wanted: WantedWorkspace, name: str, runtime: Runtime) -> "AbstractAsyncContextManager[Workspace]":
+def open_wanted_workspace(
+    wanted: WantedWorkspace, name: str, runtime: Runtime
+) -> "AbstractAsyncContextManager[Workspace]":
     """Return the workspace as a context manager, which raises ProviderError if the workspace cannot be created."""
     from agentv.execution.workspaces.workspaces import open_workspace  # noqa: PLC0415 - 30 ms that few runs need
 
@@ -590,7 +592,7 @@ class CaseRunner(Struct, frozen=True):
         started_at = runtime.clock()
         try:
             placed = wanted if self.place_workspace is None else self.place_workspace(wanted)
-            async with open_wanted(placed, workspace_name(task), runtime) as workspace:
+            async with open_wanted_workspace(placed, workspace_name(task), runtime) as workspace:
                 request = replace(prepared.request, workspace=str(workspace.path))
                 prepared = replace(prepared, request=request)
                 judged: dict[int, EvaluatorResult] = {}
