@@ -379,7 +379,8 @@ async def request_rubrics(job: RubricsJob, setup: GenerationSetup) -> list[Gener
 
 def with_rubrics(job: RubricsJob, made: Sequence[Generated[tuple[RubricItem, ...]]], specs: Specs) -> bytes:
     """Return the file's bytes with the generated rubrics. Raises EvalFileError if they cannot be added."""
-    keys = {index: _new_key(each.value) for index, each in zip(job.tasks, made, strict=True) if each.value is not None}
+    values = {index: generated.value for index, generated in zip(job.tasks, made, strict=True)}
+    keys = {index: _new_key(items) for index, items in values.items() if items is not None}
     return job.file.with_keys(keys, specs)
 
 
@@ -421,7 +422,7 @@ class NewCases(Struct, frozen=True):
     @property
     def cases(self) -> list[JsonObject]:
         """All cases, in the order of the records."""
-        return [case for each in self.by_record for case in each.value or ()]
+        return [case for generated in self.by_record for case in generated.value or ()]
 
 
 def make_case_tasks(records: Iterable[Record], *, count: int) -> tuple[GenerationTask[tuple[GeneratedCase, ...]], ...]:
@@ -445,9 +446,9 @@ def make_cases(by_record: Sequence[Generated[tuple[GeneratedCase, ...]]], existi
     inputs = {_input_of(case) for case in existing}
     listed: list[Generated[tuple[JsonObject, ...]]] = []
     repeated = 0
-    for each in by_record:
+    for of_record in by_record:
         cases: list[JsonObject] = []
-        for generated in each.value or ():
+        for generated in of_record.value or ():
             text = _normalised(generated.input)
             if text in inputs:
                 repeated += 1
@@ -455,10 +456,16 @@ def make_cases(by_record: Sequence[Generated[tuple[GeneratedCase, ...]]], existi
             inputs.add(text)
             id_ = make_id(generated.id or generated.input, fallback="case", taken=ids)
             ids.add(id_)
-            cases.append(_to_json(generated, id_, each.id))
-        value = None if each.value is None else tuple(cases)
+            cases.append(_to_json(generated, id_, of_record.id))
+        value = None if of_record.value is None else tuple(cases)
         listed.append(
-            Generated(id=each.id, value=value, failure=each.failure, usage=each.usage, cost_usd=each.cost_usd)
+            Generated(
+                id=of_record.id,
+                value=value,
+                failure=of_record.failure,
+                usage=of_record.usage,
+                cost_usd=of_record.cost_usd,
+            )
         )
     return NewCases(tuple(listed), repeated)
 

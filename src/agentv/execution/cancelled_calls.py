@@ -26,14 +26,14 @@ def attached_call(error: BaseException) -> ProviderError | None:
     """Return the call attached to a cancellation, also to one that became a time-out; None without one."""
     found: BaseException | None = error
     while found is not None:
-        kept = getattr(found, _ATTRIBUTE, None)
-        if isinstance(kept, ProviderError):
-            return kept
+        call = getattr(found, _ATTRIBUTE, None)
+        if isinstance(call, ProviderError):
+            return call
         found = found.__cause__ or found.__context__
     return None
 
 
 def attached_partial(error: BaseException) -> ProviderResponse | None:
     """Return the partial answer attached to a cancellation, also to one that became a time-out, or None."""
-    kept = attached_call(error)
-    return None if kept is None else kept.partial
+    call = attached_call(error)
+    return None if call is None else call.partial

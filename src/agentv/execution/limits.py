@@ -152,11 +152,11 @@ class AccountLimiter:
         self._tokens = None if tokens_per_minute is None else Pace(tokens_per_minute, filled_at=now())
         self._configured_requests = requests_per_minute
         self._configured_tokens = tokens_per_minute
-        self._lease_limits()
+        self._update_leased_limits()
         self._learned: Pace | None = None
         self._in_flight = 0
         self._held_until = -math.inf
-        self._adjusted_at = -math.inf
+        self._slowed_at = -math.inf
         self._counted_from = now()
         self._refusals_in_a_row = 0
         self._accepted_count = 0
@@ -181,7 +181,7 @@ class AccountLimiter:
             self._tokens = Pace(tokens_per_minute, filled_at=self._now())
         if tokens_per_minute is not None:
             self._configured_tokens = min(tokens_per_minute, self._configured_tokens or math.inf)
-        self._lease_limits()
+        self._update_leased_limits()
         if math.isinf(self._max_concurrency):
             self._max_concurrency = self._concurrency = 0
         self._max_concurrency += workers
@@ -230,7 +230,7 @@ class AccountLimiter:
     def _is_leased(self) -> bool:
         return self._configured_requests is not None or self._configured_tokens is not None
 
-    def _lease_limits(self) -> None:
+    def _update_leased_limits(self) -> None:
         requests, tokens = self._configured_requests, self._configured_tokens
         self.leased.limits = QuotaLimits(
             None if requests is None else max(1, math.ceil(requests * HEADROOM)),
@@ -300,13 +300,13 @@ class AccountLimiter:
     def _refused(self, sent_at: float, retry_after_s: float | None) -> None:
         """Slow down, once for all calls that were in flight together, and delay the next calls."""
         now = self._now()
-        if sent_at <= self._adjusted_at:
+        if sent_at <= self._slowed_at:
             return
         self._recent.append(True)
         refused = sum(self._recent)
         if refused <= TOLERATED_REFUSALS and (retry_after_s or 0.0) <= PAUSE_S:
             return
-        self._adjusted_at = now
+        self._slowed_at = now
         self._refusals_in_a_row += 1
         if math.isinf(self._concurrency):
             self._concurrency = self._in_flight + 1.0
@@ -319,11 +319,11 @@ class AccountLimiter:
             self.leased.hold(held_s)
         self._learn(now, SLOWEST_PER_MINUTE if retry_after_s is None else SLOWEST_WITH_RETRY_AFTER_PER_MINUTE)
 
-    def _learn(self, now: float, least: float) -> None:
+    def _learn(self, now: float, slowest: float) -> None:
         """Set the pace to the rate accepted since the last refusal or the start, but not below `least` per minute."""
         elapsed_s = max(PAUSE_S, now - self._counted_from)
         # Calls in flight count as accepted: a pace too fast costs one refusal, a pace too slow delays the whole run.
-        measured = max(least, (self._accepted_count + self._in_flight) / elapsed_s * MINUTE_S)
+        measured = max(slowest, (self._accepted_count + self._in_flight) / elapsed_s * MINUTE_S)
         self._counted_from, self._accepted_count = now, 0
         if self._learned is None:
             self._learned = Pace(measured, level=0.0, filled_at=now)
@@ -331,4 +331,4 @@ class AccountLimiter:
             self._learned.wait_s(now, 0)  # fill at the old pace until now
             self._learned.level = min(self._learned.level, 0.0)
             pace = self._learned.per_minute
-            self._learned.per_minute = max(least, min(pace, max(measured * SLOWER, pace * SLOWEST)))
+            self._learned.per_minute = max(slowest, min(pace, max(measured * SLOWER, pace * SLOWEST)))

@@ -355,11 +355,11 @@ class LeasedPermits:
             least = Amounts(1, min(tokens, limits.tokens))
             wanted = Amounts(block, max(least.tokens, limits.tokens / BLOCKS_PER_WINDOW))
         sent_at = self._now()
-        lease = uuid.uuid4().hex
+        lease_id = uuid.uuid4().hex
         try:
-            grant = await self._exchange(lease, least, wanted)
+            grant = await self._exchange(lease_id, least, wanted)
         except BaseException as error:
-            self._unreported.setdefault(lease, LeaseUse(lease, Amounts()))  # the lease may have been granted
+            self._unreported.setdefault(lease_id, LeaseUse(lease_id, Amounts()))  # the lease may have been granted
             if not isinstance(error, QuotaError):
                 raise
             await self._client.wait(error)
@@ -368,7 +368,7 @@ class LeasedPermits:
             await self._client.sleep(grant.wait_s or RETRY_S)
             return None
         expires_at, is_single_use = sent_at + grant.expires_in_s, grant.expires_in_s <= 0
-        held = self._current = HeldLease(lease, grant.granted, expires_at, is_single_use=is_single_use)
+        held = self._current = HeldLease(lease_id, grant.granted, expires_at, is_single_use=is_single_use)
         if is_single_use:
             return _use_permit(held, tokens)
         if self._now() >= held.expires_at:  # this process was suspended meanwhile
@@ -434,14 +434,14 @@ class LeasedPermits:
             while self._hold_s:  # refused during the exchange
                 await self._exchange(uuid.uuid4().hex, Amounts(), Amounts())
 
-    async def _exchange(self, lease: str, least: Amounts, wanted: Amounts) -> QuotaGrant:
+    async def _exchange(self, lease_id: str, least: Amounts, wanted: Amounts) -> QuotaGrant:
         async with self._turn:
             uses, self._unreported = self._unreported, {}
             hold_s, self._hold_s = self._hold_s, 0.0
             request = QuotaRequest(
                 account=self._account,
                 holder=self._client.holder,
-                lease=lease,
+                lease=lease_id,
                 limits=self.limits,
                 least=least,
                 wanted=wanted,

@@ -111,9 +111,9 @@ class Outbox:
         if self._is_closed:
             wait_s = 0
         if not self._lines and wait_s:
-            await _within(self._has_lines, wait_s)
+            await _wait_at_most(self._has_lines, wait_s)
         if self._lines and wait_s and not self._is_full.is_set():
-            await _within(self._is_full, GATHER_S)
+            await _wait_at_most(self._is_full, GATHER_S)
         taken: list[Line] = []
         message = Load()
         while self._lines and not message.is_full:
@@ -128,7 +128,7 @@ class Outbox:
         return taken
 
 
-async def _within(event: asyncio.Event, seconds: float) -> None:
+async def _wait_at_most(event: asyncio.Event, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -52,7 +52,7 @@ def project_root(plan: RunPlan) -> Path:
 def check_packable(plan: RunPlan) -> None:
     """Raise ConfigError if a file of the run is outside of the project, or if the project is too large."""
     root = project_root(plan)
-    for path in _named_files(plan, None):
+    for path in _required_files(plan, None):
         if not path.resolve().is_relative_to(root):
             raise ConfigError(
                 f"{path} is outside of the project {root}, which is sent to the nodes; move it into the project, "
@@ -141,7 +141,7 @@ def discard(place: Path, packed: Packed) -> None:
                 remove_tree(entry)
 
 
-def _named_files(plan: RunPlan, run_id: str | None) -> Iterator[Path]:
+def _required_files(plan: RunPlan, run_id: str | None) -> Iterator[Path]:
     """Yield the folders of eval files, the templates of workspaces, and the files that a run names."""
     yield from (Path(suite.suite.base_dir) for suite in plan.suites)
     yield from chain.from_iterable(map(templates_of, plan.suites))
@@ -154,7 +154,7 @@ def _files_to_send(plan: RunPlan, root: Path, run_id: str | None = None) -> list
     Empty folders are returned too.
     """
     found = {path for path in _unignored_files(root) if _is_sent(path.relative_to(root).parts)}
-    found.update(path for path in _named_files(plan, run_id) if not path.is_dir())
+    found.update(path for path in _required_files(plan, run_id) if not path.is_dir())
     found.update(path for path in scripts_of(plan) if path.resolve().is_relative_to(root))
     for template in chain.from_iterable(map(templates_of, plan.suites)):
         found.update(Path(folder, name) for folder, folders, names in os.walk(template) for name in (*names, *folders))

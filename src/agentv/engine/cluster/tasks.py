@@ -150,7 +150,7 @@ def check_sendable(plan: RunPlan) -> None:
             "evaluators given in Python cannot be sent. Write them into files and name the target, or use "
             "backend='local'"
         )
-    paths = [each.suite.path for each in plan.suites]
+    paths = [suite.suite.path for suite in plan.suites]
     if repeated := sorted({path for path in paths if paths.count(path) > 1}):
         raise ConfigError(
             f"several eval files are stored under the name {repeated[0]!r}, so that their results would be mixed up "
@@ -255,8 +255,8 @@ class TaskReader:
 
     def __init__(self, plan: RunPlan, *, moved: tuple[str, str] | None = None) -> None:
         self._moved = moved
-        self._suites = {each.suite.path: each for each in plan.suites}
-        self._targets = {(each.suite.path, target.name): target for each in plan.suites for target in each.targets}
+        self._suites = {suite.suite.path: suite for suite in plan.suites}
+        self._targets = {(suite.suite.path, target.name): target for suite in plan.suites for target in suite.targets}
         self._evaluators: dict[bytes, tuple[EvaluatorLike, ...]] = {}
 
     def task(self, data: TaskData) -> CaseTask:
@@ -294,7 +294,7 @@ T = TypeVar("T")
 def moved_paths(value: T, root: str, place: str) -> T:
     """Return a case, or a part of a case, in which absolute paths under `root` are moved to `place`."""
     if isinstance(value, tuple):
-        return cast(T, tuple(moved_paths(each, root, place) for each in value))
+        return cast(T, tuple(moved_paths(item, root, place) for item in value))
     if not isinstance(value, Struct):
         return value
     changes: dict[str, object] = {}
@@ -351,7 +351,7 @@ def targets_of(plan: RunPlan) -> list[ResolvedTarget]:
     found = {id(target): target for target in (*plan.targets, *plan.judges)}
     for suite in plan.suites:
         for target in suite.targets:
-            found |= {id(each): each for each in map(suite.known.get, target.fallback_targets)}
+            found |= {id(fallback): fallback for fallback in map(suite.known.get, target.fallback_targets)}
     return list(found.values())
 
 

@@ -122,8 +122,9 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
         if not isinstance(raw, Mapping):
             raise ConfigError(f"{where} must be an object, not a {type(raw).__name__}")
         for name, spellings in _SPELLINGS.items():
-            if len(twice := [spelled for spelled in spellings if spelled in raw]) > 1:
-                raise ConfigError(f"{where}: {' and '.join(f'`{each}`' for each in twice)} both set `{name}`; keep one")
+            used = [f"`{key}`" for key in spellings if key in raw]
+            if len(used) > 1:
+                raise ConfigError(f"{where}: {' and '.join(used)} both set `{name}`; keep one")
         keys = {name: _spelling_in(raw, name) for name in _SPELLINGS}
         live = {name: raw.get(key) for name, key in keys.items()}
         rest = {key: value for key, value in raw.items() if key not in keys.values()}
@@ -183,7 +184,7 @@ def _faults(config: EvaluationRunConfig) -> Iterator[str]:
         yield "`criteria` must be a list of criteria, dicts, or names in .agentv/criteria.yaml"
     if not _is_list(config.gates) and config.gates != "none":
         yield f"`gates` must be a list of gates, or 'none', not {config.gates!r}"
-    if not _is_list(config.targets) or not all(_is_target(each) for each in config.targets):
+    if not _is_list(config.targets) or not all(map(_is_target, config.targets)):
         yield "`targets` must be a list of TargetConfigs, or of dicts with `name` and `provider`"
     metadata: object = config.metadata
     if not isinstance(metadata, Mapping):

@@ -274,8 +274,9 @@ class _Planning(Struct):
         names = {name for evaluator in planned for name in judge_targets(evaluator.settings)}
         if judge is not None:
             names.add(judge)
-        has_paid = any(specs.evaluators.get(each.config.type).cost == "has_paid" for each in planned if each.settings)
-        has_embedder = any(embedding_model(each.settings) not in (None, LOCAL) for each in planned)
+        types = [evaluator.config.type for evaluator in planned if evaluator.settings]
+        has_paid = any(specs.evaluators.get(type_).cost == "paid" for type_ in types)
+        has_embedder = any(embedding_model(evaluator.settings) not in (None, LOCAL) for evaluator in planned)
         known = KnownTargets({}, {}, specs)
         if has_paid or has_embedder or names - self.targets.keys():
             targets_loader = TargetsLoader(RunOptions(), specs, base_dir, os.environ, needs_targets=False)

@@ -82,16 +82,20 @@ class ProcessRun:
         """The id of the run, None before the first judgement."""
         return None if self._run.opened is None else self._run.opened.run_id
 
-    def add(self, made: Judgement) -> CaseResult:
+    def add(self, judgement: Judgement) -> CaseResult:
         """Store a judgement, and return its row. Raises StorageError."""
         with self._lock:
             if self._is_closed:
                 raise StorageError("the run is closed")
             _ = self._run.store  # opened before lines are counted, because it may continue a run
             self._lines += 1
-            given = made.result.input_snapshot
+            given = judgement.result.input_snapshot
             line = JudgedLine(
-                PYTHON, self._lines, made.result.timestamp, judged=made.result, evaluators=made.evaluators
+                PYTHON,
+                self._lines,
+                judgement.result.timestamp,
+                judged=judgement.result,
+                evaluators=judgement.evaluators,
             )
             slot = self._run.place(given, given.target or given.agent_id or GIVEN_ANSWER, line.source)
             row = self._run.add(replace(line, slot=slot))
@@ -120,13 +124,13 @@ class ProcessRun:
 
     def _open(self) -> ResultStore:
         """Open the run of this name, or a new one."""
-        found = None if self._name is None else self._find(self._name)
-        if found is not None:
+        folder = None if self._name is None else self._find(self._name)
+        if folder is not None:
             try:
-                store = reopen_store(found, clock=self._clock)
-                self._count_stored_rows(StoredRun(found))
+                store = reopen_store(folder, clock=self._clock)
+                self._count_stored_rows(StoredRun(folder))
             except StorageError as error:  # another process writes it, or it cannot be read
-                self._scoring.notes[f"run {found.name} of the same name is not continued: {error}"] = None
+                self._scoring.notes[f"run {folder.name} of the same name is not continued: {error}"] = None
             else:
                 return store
         run_id = new_run_id(self._clock, random.SystemRandom())

@@ -116,7 +116,7 @@ class _Fit(Struct):
         self._check_live()
 
     def _check_live(self) -> None:
-        quick = [position for position, each in self.live.items() if getattr(each, "inline", False)]
+        quick = [evaluator for evaluator in self.live.values() if getattr(evaluator, "inline", False)]
         self.returns_at_once = len(quick) == len(self.plan.evaluators)
 
 
@@ -258,7 +258,9 @@ class EvaluationRunner:
     def _make_setup(self, plan: FittedPlan) -> JudgingSetup:
         if self._fingerprints is None:
             self._fingerprints = Fingerprints(self._make_runtime())
-        given = [each.config if isinstance(each.given, EvaluatorConfig) else each.given for each in plan.evaluators]
+        given = [
+            fitted.config if isinstance(fitted.given, EvaluatorConfig) else fitted.given for fitted in plan.evaluators
+        ]
         judge = None if self._plan.judge is None else self._plan.judge.name
         judges = _Judges(replace(GIVEN_TARGET, judge_target=judge), self._plan.known)
         # Without criteria each evaluator scores a criterion of its own name, which is not declared anywhere.
@@ -317,19 +319,20 @@ class EvaluationRunner:
         context = context_of_input(given, fitted.plan.criteria, judge=judge, now=self._clock())
         prepared = [
             PreparedEvaluator(
-                each.config,
+                evaluator.config,
                 make=partial(self._make_evaluator, fitted, position, runtime),
-                timeout_s=each.config.timeout_s or self.config.evaluator_timeout_s,
+                timeout_s=evaluator.config.timeout_s or self.config.evaluator_timeout_s,
                 live=fitted.live.get(position),
             )
-            for position, each in enumerate(fitted.plan.evaluators)
-            if each.config.name not in known_results
+            for position, evaluator in enumerate(fitted.plan.evaluators)
+            if evaluator.config.name not in known_results
         ]
         concurrency = 1 if fitted.returns_at_once else self.config.evaluator_concurrency
         results = await run_evaluators(context, prepared, concurrency=concurrency)
         if known_results:
             new_results = iter(results)
-            results = tuple(known_results.get(each.config.name) or next(new_results) for each in fitted.plan.evaluators)
+            names = [evaluator.config.name for evaluator in fitted.plan.evaluators]
+            results = tuple(known_results.get(name) or next(new_results) for name in names)
         known = self._plan.known
         if runtime is None or not (known.secrets or any(target.secrets for target in known.resolved.values())):
             return results
@@ -359,7 +362,7 @@ class EvaluationRunner:
         judged = judged_criteria(fitted.plan, results)
         counted = (*judged.weighed, *judged.unassigned)
         score = criteria_score(counted, criteria, error_policy=self.config.error_policy)
-        listed = tuple(each.result for each in judged.weighed)
+        listed = tuple(weighed.result for weighed in judged.weighed)
         result = AggregatedEvaluationResult(
             overall_score=score.overall,
             results=listed,

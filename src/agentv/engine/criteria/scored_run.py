@@ -177,8 +177,8 @@ class ScoredRun(Struct):
         is_first = self.cases.add(f"{slot.suite}\0{slot.eval_id}")
         answer = line.answer or self.unjudged.pop(line.source, None) or self.unjudged.pop(slot_name(slot), None)
         if answer is None:
-            made = _answer(given, line, slot, key=key, case=record if is_first else None)
-            answer = self.store.append_answer(replace(made, repaired=repaired))
+            new = _answer(given, line, slot, key=key, case=record if is_first else None)
+            answer = self.store.append_answer(replace(new, repaired=repaired))
             self.observe(AnswerArrived(answer))
         scores = score_keys(key, keys.expectation, setup)
         ref = None if answer.seq is None else AnswerRef(answer.seq)

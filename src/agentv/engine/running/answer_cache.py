@@ -39,9 +39,9 @@ def uncached_target_notes(plan: RunPlan) -> Iterator[str]:
 
     for target in (*plan.targets, *plan.judges):
         spec = plan.specs.providers.get(target.provider)
-        why = why_not_cached(target, spec)
-        if why is not None and not spec.is_canned:
-            yield f"target {target.name!r} ({target.provider}) is called every time, despite --cache: {why}"
+        reason = why_not_cached(target, spec)
+        if reason is not None and not spec.is_canned:
+            yield f"target {target.name!r} ({target.provider}) is called every time, despite --cache: {reason}"
 
 
 class _CacheCleaner(Struct):

@@ -161,7 +161,7 @@ class TargetSession:
         self._known = task.known
         self._runtime = runtime
         self.has_dependencies = False
-        """True if a case of the suite waits for another one."""
+        """True if a case of the suite waits for another case."""
         self._cleaner: Cleaner | None = None
         self._cleaned_targets = 0
         self.is_model = spec.is_model_api
@@ -187,9 +187,9 @@ class TargetSession:
         evaluators, criteria = prepared.evaluators, prepared.criteria
         is_conversation = bool(prepared.case.turns)
         key = id(evaluators), is_conversation
-        known = self._scorings.get(key)
-        if known is not None and known.criteria is criteria:
-            return known
+        cached = self._scorings.get(key)
+        if cached is not None and cached.criteria is criteria:
+            return cached
         scoring = Scoring(
             evaluators,
             criteria,
@@ -424,8 +424,8 @@ def _judge_spending(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None,
     if not usages:
         return None, None
     costs = [result.cost_usd for result in results if result.usage is not None]
-    known = [cost for cost in costs if cost is not None]
-    return total_usage(usages), sum(known) if len(known) == len(costs) else None
+    known_costs = [cost for cost in costs if cost is not None]
+    return total_usage(usages), sum(known_costs) if len(known_costs) == len(costs) else None
 
 
 def has_estimated_call(result: EvaluatorResult) -> bool:
@@ -798,13 +798,13 @@ class CaseRunner(Struct, frozen=True):
         known: Mapping[str, EvaluatorResult],
     ) -> tuple[EvaluatorResult, ...]:
         """Return the results of all evaluators, in order; those `known` by name do not run again."""
-        pending = [each for each in evaluators if each.config.name not in known] if known else evaluators
+        pending = [evaluator for evaluator in evaluators if evaluator.config.name not in known] if known else evaluators
         results = await run_evaluators(context, pending)
         cleaned: tuple[EvaluatorResult, ...] = target_session.cleaner().clean(results)
         if not known:
             return cleaned
         new_results = iter(cleaned)
-        return tuple(known.get(each.config.name) or next(new_results) for each in evaluators)
+        return tuple(known.get(evaluator.config.name) or next(new_results) for evaluator in evaluators)
 
 
 async def _unless_refused(work: Awaitable[CaseResult]) -> CaseResult:

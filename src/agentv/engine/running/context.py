@@ -101,8 +101,9 @@ def conversation_evaluator(evaluator: EvaluatorLike) -> EvaluatorLike:
 
 
 def _conversation_members(value: object) -> Any:
-    if isinstance(value, tuple) and value and all(isinstance(each, EvaluatorConfig) for each in value):
-        return tuple(conversation_evaluator(each) for each in value)
+    """Return a setting; if it lists members, such as those of a composite, they judge the whole conversation too."""
+    if isinstance(value, tuple) and value and all(isinstance(member, EvaluatorConfig) for member in value):
+        return tuple(conversation_evaluator(member) for member in value)
     return value
 
 

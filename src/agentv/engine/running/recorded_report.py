@@ -51,16 +51,16 @@ def reported_fields(
     has_every_row: bool,
 ) -> JsonObject:
     """Return the fields of the event `reported`. `gates` are those of the verdict, None for the default one."""
-    suites = [None] * len(report.verdict.gates) if gates is None else [each.suite for each in gates]
+    suites = [None] * len(report.verdict.gates) if gates is None else [gate.suite for gate in gates]
     checked: list[JsonValue] = [
         {
-            "expression": each.expression,
+            "expression": result.expression,
             "suite": suite,
-            "passed": each.passed,
-            "value": each.value,
-            "sentence": each.sentence,
+            "passed": result.passed,
+            "value": result.value,
+            "sentence": result.sentence,
         }
-        for each, suite in zip(report.verdict.gates, suites, strict=True)
+        for result, suite in zip(report.verdict.gates, suites, strict=True)
     ]
     return {
         "exit_code": report.verdict.exit_code,
@@ -117,15 +117,17 @@ def _counts_of(value: JsonValue) -> Mapping[str, int] | None:
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _scoped_gates(fields: JsonObject, gates: Sequence[JsonObject]) -> tuple[ScopedGate, ...] | None:
     if fields.get("is_default_gate") is True:
         return None
-    expressions = [str(each.get("expression")) for each in gates]
-    suites = [suite if isinstance(suite := each.get("suite"), str) else None for each in gates]
-    return tuple(ScopedGate(parse_gate(text), suite) for text, suite in zip(expressions, suites, strict=True))
+    scoped = []
+    for gate in gates:
+        suite = gate.get("suite")
+        scoped.append(ScopedGate(parse_gate(str(gate.get("expression"))), suite if isinstance(suite, str) else None))
+    return tuple(scoped)
 
 
 def _verdict_of(fields: JsonObject) -> RunVerdict:
@@ -133,7 +135,7 @@ def _verdict_of(fields: JsonObject) -> RunVerdict:
     return RunVerdict(
         exit_code=exit_code if isinstance(exit_code, int) else 0,
         sentence=str(fields.get("sentence", "")),
-        gates=tuple(_gate_of(each) for each in _objects(fields.get("gates"))),
+        gates=tuple(map(_gate_of, _objects(fields.get("gates")))),
     )
 
 

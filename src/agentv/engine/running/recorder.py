@@ -221,7 +221,7 @@ class RunRecorder(Struct):
     @property
     def needs_whole_rows(self) -> bool:
         """True unless all observers of finished rows can do without large fields (`needs_whole_rows = False`)."""
-        return any(getattr(each, "needs_whole_rows", True) for each in self._dispatcher[RowFinished])
+        return any(getattr(observer, "needs_whole_rows", True) for observer in self._dispatcher[RowFinished])
 
     def emit(self, event: RunEvent) -> None:
         """Pass an event to its observers. An observer whose output is gone (a closed pipe) is removed."""

@@ -237,22 +237,22 @@ def _budget(
     """
     limit, name = plan.options.budget_usd, plan.options.budget_name
 
-    def stop(why: BudgetStop) -> None:
-        recorder.stop.drain(why.reason, needs="--budget-usd X")
-        fields = {name: value for name, value in structs.asdict(why).items() if value is not None}
+    def stop(budget_stop: BudgetStop) -> None:
+        recorder.stop.drain(budget_stop.reason, needs="--budget-usd X")
+        fields = {name: value for name, value in structs.asdict(budget_stop).items() if value is not None}
         recorder.store.note("budget_stop", fields)
 
     if limit is None:
         return None
     if name is not None and client is not None:
-        known = {} if spent is None else spent.max_call_cost_by_target
-        return Budget(limit, stop, max_call_cost_by_target=known, name=name, client=client)
+        max_costs = {} if spent is None else spent.max_call_cost_by_target
+        return Budget(limit, stop, max_call_cost_by_target=max_costs, name=name, client=client)
     shared = None if own_name is None else client
     if spent is None or not spent.usd:
         return Budget(limit, stop, name=own_name, client=shared)
     recorder.note(spent.message(limit))
-    known = spent.max_call_cost_by_target
-    return Budget(limit, stop, spent.usd, max_call_cost_by_target=known, name=own_name, client=shared)
+    max_costs = spent.max_call_cost_by_target
+    return Budget(limit, stop, spent.usd, max_call_cost_by_target=max_costs, name=own_name, client=shared)
 
 
 def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -343,8 +343,8 @@ async def _run_target(
     if batching is None:
         if target.provider_batching:
             live = runner.runtime.provider(target).provider
-            why = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
-            recorder.note(f"target {target.name!r}: {why}; calling case by case")
+            reason = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
+            recorder.note(f"target {target.name!r}: {reason}; calling case by case")
         await backend.run(runner.run, begin_tasks(), recorder.row)
         return
     for batch in batching.cut(filter(None, begin_tasks(by_trial=True))):
@@ -355,8 +355,8 @@ async def _run_target(
 def _backend(target: ResolvedTarget, *, plan: RunPlan, runner: CaseRunner, cluster: "Cluster | None") -> LocalBackend:
     """Return the workers of a target; on a cluster their number follows that of the nodes."""
     if cluster is None:
-        most = getattr(runner.runtime.provider(target).provider, "max_workers", None)
-        return LocalBackend(plan.workers(target, most=most))
+        max_workers = getattr(runner.runtime.provider(target).provider, "max_workers", None)
+        return LocalBackend(plan.workers(target, most=max_workers))
 
     def workers() -> int:
         return max(1, cluster.capacity(target))  # without a node a row waits for one, or for the end of the run
@@ -371,7 +371,7 @@ async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
     git = await asyncio.to_thread(plan.git or partial(load_git_state, roots[0])) if roots else None
     folders = [suite.suite.base_dir for suite in plan.suites]
     scripts: dict[str, JsonValue] = {
-        each.name: found for each in plan.targets if (found := load_scripts(each, folders))
+        target.name: digests for target in plan.targets if (digests := load_scripts(target, folders))
     }
     return RunRecord(
         run_id=run_id,
