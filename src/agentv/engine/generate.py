@@ -92,7 +92,7 @@ class GenerationPrompt(Struct, frozen=True):
 
     def user(self, values: Mapping[str, str], *, nonce: str, reason: str | None = None) -> str:
         """Return the prompt with every value fenced; `reason` is what was wrong with the previous reply."""
-        filled = fill(self.template, lambda name: _shown(name, values.get(name), nonce))
+        filled = fill(self.template, lambda name: _fenced_value(name, values.get(name), nonce))
         return filled + (REPAIR.format(reason=reason) if reason else "")
 
     def system(self, *, nonce: str) -> str:
@@ -106,7 +106,7 @@ class GenerationPrompt(Struct, frozen=True):
         return f"{opening}{head}{self.contract}\n\n{rule}"
 
 
-def _shown(name: str, value: str | None, nonce: str) -> str | None:
+def _fenced_value(name: str, value: str | None, nonce: str) -> str | None:
     if value is None or name == "count":
         return value
     return fence(value, name=name, nonce=nonce) if value else NOT_GIVEN

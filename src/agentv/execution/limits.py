@@ -31,7 +31,8 @@ SLOWEST = 0.25
 """A refusal lowers a learned pace to 90 % of the measured rate, but not below 25 % of the pace before."""
 
 FASTER = 1.05
-"""A learned pace grows by this factor after every 20 accepted requests."""
+FASTER_AFTER = 20
+"""A learned pace grows by the factor 1.05 after every 20 accepted requests."""
 
 CONCURRENCY_GROWTH = 4
 """A concurrency of C grows by one after C / 4 successful calls, so that a run recovers it soon."""
@@ -155,9 +156,9 @@ class AccountLimiter:
         self._update_leased_limits()
         self._learned: Pace | None = None
         self._in_flight = 0
-        self._held_until = -math.inf
+        self._held_until = -math.inf  # no call is sent before
         self._slowed_at = -math.inf
-        self._counted_from = now()
+        self._counted_from = now()  # the start of `_accepted_count`
         self._refusals_in_a_row = 0
         self._accepted_count = 0
         self._recent: deque[bool] = deque(maxlen=RECENT_CALLS)
@@ -294,7 +295,8 @@ class AccountLimiter:
             self._concurrency = min(
                 self._max_concurrency, self._concurrency + CONCURRENCY_GROWTH / max(1.0, self._concurrency)
             )
-        if self._learned is not None and self._accepted_count // 20 > (self._accepted_count - requests) // 20:
+        has_reached_step = self._accepted_count // FASTER_AFTER > (self._accepted_count - requests) // FASTER_AFTER
+        if self._learned is not None and has_reached_step:
             self._learned.per_minute *= FASTER
 
     def _refused(self, sent_at: float, retry_after_s: float | None) -> None:
@@ -320,7 +322,7 @@ class AccountLimiter:
         self._learn(now, SLOWEST_PER_MINUTE if retry_after_s is None else SLOWEST_WITH_RETRY_AFTER_PER_MINUTE)
 
     def _learn(self, now: float, slowest: float) -> None:
-        """Set the pace to the rate accepted since the last refusal or the start, but not below `least` per minute."""
+        """Set the pace to the rate accepted since the last refusal or the start, but not below `slowest` per minute."""
         elapsed_s = max(PAUSE_S, now - self._counted_from)
         # Calls in flight count as accepted: a pace too fast costs one refusal, a pace too slow delays the whole run.
         measured = max(slowest, (self._accepted_count + self._in_flight) / elapsed_s * MINUTE_S)

@@ -455,15 +455,15 @@ class Cluster:
     async def _search_nodes(self) -> None:
         """Add the nodes that join the cluster later; end the run if a target has had no node for `grace_s`."""
         loop = asyncio.get_running_loop()
-        placed_at = loop.time()
+        all_placed_at = loop.time()
         try:
             while True:
                 await asyncio.sleep(self._timing.search_s)
-                await self._add_new()
+                await self._add_new_nodes()
                 unplaced = self._unplaced_target()
                 if unplaced is None:
-                    placed_at = loop.time()
-                elif loop.time() - placed_at > self._timing.grace_s:
+                    all_placed_at = loop.time()
+                elif loop.time() - all_placed_at > self._timing.grace_s:
                     which = f"all nodes that can run target {unplaced.name!r}" if self._sessions else "all nodes"
                     waited = f"no new one joined within {self._timing.grace_s:.0f} s"
                     self._fail(ClusterError(f"{which} were lost, and {waited}"))
@@ -471,7 +471,7 @@ class Cluster:
         except Exception as error:  # noqa: BLE001 - rows that wait for a node would wait for ever
             self._fail(error)
 
-    async def _add_new(self) -> None:
+    async def _add_new_nodes(self) -> None:
         """Add the nodes that joined the cluster; report a cluster that does not answer."""
         try:
             new = await self._machines.find()
@@ -592,12 +592,14 @@ class Cluster:
         """List a segment. From now on its rows are stored even if the node is lost."""
         keys = (line_key(row) for row in line.rows)
         leased = {key: session.unlisted.pop(key) for key in keys if key in session.unlisted}
-        self._start_task(self._listings, self._list(session, line, leased))
+        self._start_task(self._listings, self._record_segment(session, line, leased))
 
-    async def _list(self, session: NodeSession, line: SegmentLine, leased: Mapping[ResultKey, LeasedRow]) -> None:
+    async def _record_segment(
+        self, session: NodeSession, line: SegmentLine, leased: Mapping[ResultKey, LeasedRow]
+    ) -> None:
         """List a segment, record its rows, and pass the number of its first line to the node."""
         try:
-            first = await self._listed(line.segment)
+            first = await self._list_segment(line.segment)
             if first is None:  # the node sends the rows themselves
                 session.unlisted.update(leased)
             else:
@@ -610,7 +612,7 @@ class Cluster:
         except Exception as error:  # noqa: BLE001 - a full disk, for example: it ends the run
             self._fail(error)
 
-    async def _listed(self, segment: UploadedSegment) -> int | None:
+    async def _list_segment(self, segment: UploadedSegment) -> int | None:
         """List a segment, again and again until the run ends, and return the number of its first line, else None."""
         while self._segments is not None:
             first = await self._segments.list_segment(segment)

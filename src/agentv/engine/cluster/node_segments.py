@@ -274,9 +274,9 @@ class NodeSegments:
         try:
             file.write(line + b"\n")
         except OSError as error:
-            raise self._full(error) from error
+            raise self._write_error(error) from error
 
-    def _full(self, error: OSError) -> StorageError:
+    def _write_error(self, error: OSError) -> StorageError:
         return StorageError(f"cannot write to {self._folder}: {error.strerror or error}; free space there")
 
     def _schedule(self) -> None:
@@ -327,7 +327,7 @@ class NodeSegments:
                 if not self._is_ending and not self._is_due.is_set():
                     self._driver_waits.clear()
         except OSError as error:
-            self._send(NotStored(str(self._full(error))))
+            self._send(NotStored(str(self._write_error(error))))
         except Exception as error:  # noqa: BLE001 - a bug must reach the driver, which waits for the rows
             self._send(NotStored(f"internal error in agentv, please report it: {described(error)}"))
         finally:
@@ -348,8 +348,8 @@ class NodeSegments:
             if spool.answer_count:
                 spool.answers.flush()
                 size = spool.answers.tell()
-                described = self._describe(_ANSWERS, lines=spool.answer_count, size=size, crc=spool.answers_crc)
-                first = await self._publish(described, Path(spool.answers.name), [])
+                segment = self._next_segment(_ANSWERS, lines=spool.answer_count, size=size, crc=spool.answers_crc)
+                first = await self._publish(segment, Path(spool.answers.name), [])
                 self._first_answers.append(spool.first_answer)
                 self._first_lines.append(first)
             await self._store_results(spool)
@@ -358,44 +358,44 @@ class NodeSegments:
 
     async def _store_results(self, spool: Spool) -> None:
         path = self._folder / f"{spool.number}-numbered-{_RESULTS}"
-        crc, size, direct = await asyncio.to_thread(self._number_results, spool, path)
-        listed = [entry for entry in spool.entries if not self._is_stored_by_driver(entry)]
-        if listed:
-            rows = [self._numbered(entry.driver_line, entry.answer) for entry in listed]
-            await self._publish(self._describe(_RESULTS, lines=len(listed), size=size, crc=crc), path, rows)
-        for line in direct:
+        crc, size, driver_lines = await asyncio.to_thread(self._number_results, spool, path)
+        entries = [entry for entry in spool.entries if not self._is_stored_by_driver(entry)]
+        if entries:
+            rows = [self._with_final_number(entry.driver_line, entry.answer) for entry in entries]
+            await self._publish(self._next_segment(_RESULTS, lines=len(entries), size=size, crc=crc), path, rows)
+        for line in driver_lines:
             self._send(line)
         path.unlink()
 
     def _number_results(self, spool: Spool, path: Path) -> tuple[int, int, list[Line]]:
         """Write results with the numbers of their answers; return CRC-32 and size, and the lines for the driver."""
         crc = size = 0
-        direct: list[Line] = []
+        driver_lines: list[Line] = []
         spool.results.seek(0)
         with path.open("wb") as file:
             for entry in spool.entries:
-                line = self._numbered(spool.results.read(entry.size), entry.answer)
+                line = self._with_final_number(spool.results.read(entry.size), entry.answer)
                 if self._is_stored_by_driver(entry):
-                    direct.append(StoredLine("result", entry.row, line[:-1]))
+                    driver_lines.append(StoredLine("result", entry.row, line[:-1]))
                 else:
                     file.write(line)
                     crc, size = crc32(line, crc), size + len(line)
-        return crc, size, direct
+        return crc, size, driver_lines
 
     def _is_stored_by_driver(self, entry: SpooledResult) -> bool:
         """Return True for a result that the driver stores, also because the driver stores its answer."""
         return entry.is_stored_by_driver or entry.answer in self._handed_seqs
 
-    def _numbered(self, line: bytes, number: int | None) -> bytes:
+    def _with_final_number(self, line: bytes, number: int | None) -> bytes:
         """Return a result's line with its answer's final number in place of `number`, that on this node."""
         if number is None:
             return line
         if number in self._handed_seqs:
             return _with_answer(line, number, self._handed_seqs[number])
-        place = bisect_right(self._first_answers, number) - 1
-        return _with_answer(line, number, self._first_lines[place] + number - self._first_answers[place])
+        index = bisect_right(self._first_answers, number) - 1  # of the segment with this answer
+        return _with_answer(line, number, self._first_lines[index] + number - self._first_answers[index])
 
-    def _describe(self, file: str, *, lines: int, size: int, crc: int) -> UploadedSegment:
+    def _next_segment(self, file: str, *, lines: int, size: int, crc: int) -> UploadedSegment:
         self._upload_count += 1
         name = node_segment_name(file, self._epoch, self._upload_count)
         return UploadedSegment(file=file, name=name, lines=lines, bytes=size, crc32=crc)
@@ -403,7 +403,8 @@ class NodeSegments:
     async def _publish(self, segment: UploadedSegment, path: Path, rows: list[bytes]) -> int:
         """Upload a segment and let the driver list it; return the number of its first line.
 
-        A failing upload is repeated. Raises _NotListedError if it fails while the driver waits, or listing fails.
+        `rows` are the results in it, for the driver. A failing upload is repeated. Raises _NotListedError if the upload
+        fails while the driver waits, or if the driver cannot list the segment.
         """
         while True:
             try:
@@ -441,7 +442,7 @@ class NodeSegments:
                 self._send(StoredLine("answer", row, line[:-1]))
         spool.results.seek(0)
         for entry in spool.entries:
-            line = self._numbered(spool.results.read(entry.size), entry.answer)
+            line = self._with_final_number(spool.results.read(entry.size), entry.answer)
             self._send(StoredLine("result", entry.row, line[:-1]))
 
 

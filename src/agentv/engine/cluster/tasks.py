@@ -6,7 +6,7 @@ Also finds the other files that the plan of a run names: nodes need them, and co
 import hashlib
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar, cast
@@ -221,12 +221,12 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces
         plan = make_plan(
             inputs.suites, options, specs=inputs.specs, home=str(find_home(folder)), has_sources=placed is None
         )
-        found = content_digests(replace(plan, folder=spec.folder), run_id=spec.run_id, placed=placed)
+        contents = content_digests(replace(plan, folder=spec.folder), run_id=spec.run_id, placed=placed)
     except AgentvError as error:  # some other classes cannot be pickled
         raise ConfigError(f"{error}; {hint}") from error
     for name, expected in spec.contents.items():
-        if found.get(name) != expected:
-            state = "is missing" if name not in found else "differs"
+        if contents.get(name) != expected:
+            state = "is missing" if name not in contents else "differs"
             raise ConfigError(f"{name} {state} on the node; {hint}")
     if placed is not None:
         placed.add_known(plan)
@@ -285,30 +285,30 @@ class TaskReader:
         return case
 
 
-_PATHS = ("real_path", "base_dir")
+_PATH_FIELDS = ("real_path", "base_dir")
 """The fields of a case's parts that hold absolute paths."""
 
 T = TypeVar("T")
 
 
-def moved_paths(value: T, root: str, place: str) -> T:
-    """Return a case, or a part of a case, in which absolute paths under `root` are moved to `place`."""
+def moved_paths(value: T, root: str, new_root: str) -> T:
+    """Return a case, or a part of a case, in which absolute paths under `root` are moved to `new_root`."""
     if isinstance(value, tuple):
-        return cast(T, tuple(moved_paths(item, root, place) for item in value))
+        return cast(T, tuple(moved_paths(item, root, new_root) for item in value))
     if not isinstance(value, Struct):
         return value
     changes: dict[str, object] = {}
     for name in value.__struct_fields__:
         old: object = getattr(value, name)
-        new = moved_path(str(old), root, place) if name in _PATHS else moved_paths(old, root, place)
+        new = moved_path(str(old), root, new_root) if name in _PATH_FIELDS else moved_paths(old, root, new_root)
         if new != old:
             changes[name] = new
     return cast(T, replace(value, **changes)) if changes else value
 
 
-def moved_path(path: str, root: str, place: str) -> str:
-    """Return an absolute path; one under `root` is moved to `place`."""
-    return place + path.removeprefix(root) if path == root or path.startswith(f"{root}{os.sep}") else path
+def moved_path(path: str, root: str, new_root: str) -> str:
+    """Return an absolute path; one under `root` is moved to `new_root`."""
+    return new_root + path.removeprefix(root) if path == root or path.startswith(f"{root}{os.sep}") else path
 
 
 def encode_tasks(tasks: list[TaskData]) -> bytes:
@@ -396,8 +396,5 @@ def _stored_run_files(run: str, base_dir: str, plan: RunPlan, run_id: str | None
     folder = run_folder(run, base_dir, lambda named: str(find_run(home, named, without=run_id)))
     yield from (path for pattern in _RUN_FILES for path in folder.glob(pattern) if path.is_file())
     if run.startswith("latest~"):
-        yield from _newer(list_run_folders(home), folder, run_id)
-
-
-def _newer(folders: Sequence[Path], than: Path, run_id: str | None) -> Iterator[Path]:
-    return (folder / "run.json" for folder in folders if folder.name > than.name and folder.name != run_id)
+        newer = (other for other in list_run_folders(home) if other.name > folder.name and other.name != run_id)
+        yield from (other / "run.json" for other in newer)

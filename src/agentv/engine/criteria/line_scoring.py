@@ -205,7 +205,9 @@ class LineScoring(Struct):
             self._count_answer(logged)
             given: EvaluationInput = self.cleaner.clean(logged.given)
             self.runner.check(given.criteria)
-            slot = None if self.run is None else self.run.place(given, self._target_of(given, line.file), source)
+            slot = (
+                None if self.run is None else self.run.take_result_key(given, self._target_of(given, line.file), source)
+            )
             target = self._target_of(given, line.file) if slot is None else slot.target
             if slot is not None and self._is_stored(line, slot, given.text):
                 return None
@@ -364,13 +366,13 @@ class LineScoring(Struct):
             notes=tuple(self._notes_at_end()),
             duration_s=duration_s,
             needs=self.stop.needs,
-            run_id="" if self.run is None or self.run.opened is None else self.run.opened.run_id,
+            run_id="" if self.run is None or self.run.opened_store is None else self.run.opened_store.run_id,
             folder=None if self.run is None or self.run.folder is None else str(self.run.folder),
         )
 
     def save_report(self, report: RunReport) -> None:
         """Save the report with the run and close it. Raises StorageError."""
-        if self.run is None or self.run.opened is None:
+        if self.run is None or self.run.opened_store is None:
             return
         fields = reported_fields(
             report,
@@ -380,7 +382,7 @@ class LineScoring(Struct):
             has_every_row=True,
         )
         with suppress(StorageError):  # reported already
-            self.run.opened.note(REPORTED, fields)
+            self.run.opened_store.note(REPORTED, fields)
         self.run.close(report.state)
 
     def _notes_at_end(self) -> Iterator[str]:
@@ -409,7 +411,7 @@ class LineScoring(Struct):
         if self.lines is not None and (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
 
-    def _why_nothing(self) -> str:
+    def _reason_for_no_rows(self) -> str:
         if self.steps:
             return (
                 f"all {self.steps.total():,} lines are parts of a trace, none its root; --map response=PATH scores them"
@@ -423,7 +425,7 @@ class LineScoring(Struct):
         if state == "finished" and self.lost_judgements:
             state, reason = "failed", f"storage lost {self.lost_judgements:,} of {self.summary.all.rows:,} judgements"
         elif state == "finished" and not self.summary.all.rows:
-            reason = self._why_nothing()
+            reason = self._reason_for_no_rows()
         return Ending(
             state=state,
             reason=reason,

@@ -112,12 +112,12 @@ class SampledLines:
 
     async def _draw_count(self, count: int) -> None:
         """Read the whole stream and sample the `count` lines with the smallest places, in stream order."""
-        smallest: list[tuple[int, int, ReadLine]] = []
-        order = 0
+        smallest: list[tuple[int, int, ReadLine]] = []  # a heap of (-place, -position in the stream, line)
+        position = 0
         while not self._is_over:
             for line in await self._batch():
-                order -= 1
-                entry = (-self._place(line), order, line)
+                position += 1
+                entry = (-self._place(line), -position, line)
                 if len(smallest) < count:
                     heapq.heappush(smallest, entry)
                 else:
@@ -159,10 +159,10 @@ class LogStream:
         """Yield the lines that have arrived, or the next rows of a table; the parts of one line are numbered."""
         previous: ReadLine | None = None
         async for batch in self._read():
-            for place, line in enumerate(batch):
+            for index, line in enumerate(batch):
                 if previous is not None and (previous.file, previous.number) == (line.file, line.number):
-                    batch[place] = replace(line, part=previous.part + 1)
-                previous = batch[place]
+                    batch[index] = replace(line, part=previous.part + 1)
+                previous = batch[index]
             yield batch
 
     async def _read(self) -> AsyncGenerator[list[ReadLine], None]:
@@ -231,7 +231,7 @@ class ScoredLines(Struct):
     _last: dict[str, int] = field(default_factory=dict)
 
     def add(self, file: str, number: int, part: int, digest: str) -> None:
-        """Add a line of a row or an answer. One without a digest is not compared."""
+        """Add the line of a row or an answer. A line without a digest is not compared."""
         self.lines += 1
         if digest:
             self._digests.put(source_of(file, number, part), int(digest, 16))
@@ -263,10 +263,10 @@ class ScoredLines(Struct):
                 raise ConfigError(f"{file}: no longer has line {last}, which run {self.run_id} has scored; {_ADVICE}")
 
     def _compare(self, line: ReadLine) -> None:
-        place = source_of(line.file, line.number, line.part)
-        known, digest = self._digests.get(place), content_digest(line)
-        if known is not None and (not digest or int(digest, 16) != known):
-            raise ConfigError(f"{place}: has changed since run {self.run_id} scored it; {_ADVICE}")
+        source = source_of(line.file, line.number, line.part)
+        scored, digest = self._digests.get(source), content_digest(line)
+        if scored is not None and (not digest or int(digest, 16) != scored):
+            raise ConfigError(f"{source}: has changed since run {self.run_id} scored it; {_ADVICE}")
 
 
 def _is_regular(file: str) -> bool:

@@ -80,7 +80,7 @@ class ProcessRun:
     @property
     def run_id(self) -> str | None:
         """The id of the run, None before the first judgement."""
-        return None if self._run.opened is None else self._run.opened.run_id
+        return None if self._run.opened_store is None else self._run.opened_store.run_id
 
     def add(self, judgement: Judgement) -> CaseResult:
         """Store a judgement, and return its row. Raises StorageError."""
@@ -97,7 +97,7 @@ class ProcessRun:
                 judged=judgement.result,
                 evaluators=judgement.evaluators,
             )
-            slot = self._run.place(given, given.target or given.agent_id or GIVEN_ANSWER, line.source)
+            slot = self._run.take_result_key(given, given.target or given.agent_id or GIVEN_ANSWER, line.source)
             row = self._run.add(replace(line, slot=slot))
             self._scoring.count(row)
             return row
@@ -114,7 +114,7 @@ class ProcessRun:
                 return
             self._is_closed = True
             atexit.unregister(self.close)
-            if self._run.opened is None:
+            if self._run.opened_store is None:
                 return
             with suppress(StorageError):
                 report = self._scoring.report(

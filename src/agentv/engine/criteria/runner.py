@@ -108,14 +108,14 @@ class _Fit(Struct):
 
     def __post_init__(self) -> None:
         """Set `returns_at_once`."""
-        self._check_live()
+        self._set_returns_at_once()
 
     def add(self, position: int, evaluator: Evaluator) -> None:
         """Add a live evaluator."""
         self.live[position] = evaluator
-        self._check_live()
+        self._set_returns_at_once()
 
-    def _check_live(self) -> None:
+    def _set_returns_at_once(self) -> None:
         quick = [evaluator for evaluator in self.live.values() if getattr(evaluator, "inline", False)]
         self.returns_at_once = len(quick) == len(self.plan.evaluators)
 

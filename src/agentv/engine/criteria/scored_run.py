@@ -107,7 +107,7 @@ class ScoredRun(Struct):
     clock: Clock
     trials: Trials = field(default_factory=Trials)
     targets: dict[str, None] = field(default_factory=dict)
-    opened: ResultStore | None = None
+    opened_store: ResultStore | None = None
     cases: DigestSet = field(default_factory=DigestSet)
     unjudged: dict[str, Answer] = field(default_factory=dict)
     """Stored answers without a row, because the run was killed: by source, or of standard input by result key."""
@@ -122,28 +122,28 @@ class ScoredRun(Struct):
     @property
     def store(self) -> ResultStore:
         """The store, opened on first use. Raises StorageError."""
-        if self.opened is None:
-            self.opened = self.open_store()
-            self.opened.begin(self.plan.to_record(self.opened.run_id, clock=self.clock))
-        return self.opened
+        if self.opened_store is None:
+            self.opened_store = self.open_store()
+            self.opened_store.begin(self.plan.to_record(self.opened_store.run_id, clock=self.clock))
+        return self.opened_store
 
     @property
     def folder(self) -> Path | None:
         """The folder of the run, None if the run has none or is not opened."""
-        where = None if self.opened is None else self.opened.folder
+        where = None if self.opened_store is None else self.opened_store.folder
         return None if where is None else Path(where)
 
     def close(self, state: str) -> None:
         """Close the store, if it was opened. Raises StorageError."""
-        if self.opened is not None:
-            self.opened.close(state)
+        if self.opened_store is not None:
+            self.opened_store.close(state)
 
     @property
     def repeats_cases(self) -> bool:
         """True if a case has several rows: repeats, or answers of several targets."""
         return self.trials.has_repeats or len(self.targets) > 1
 
-    def place(self, given: EvaluationInput, target: str, source: str) -> ResultKey:
+    def take_result_key(self, given: EvaluationInput, target: str, source: str) -> ResultKey:
         """Return the result key of an answer of `target`: that of its unjudged stored answer, else the next trial.
 
         `source` is the place of its line, such as `log.jsonl:2`.

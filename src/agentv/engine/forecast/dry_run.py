@@ -30,7 +30,7 @@ SuiteAndTarget = tuple[str, str]
 
 def load_forecast(plan: RunPlan) -> Forecast:
     """Return the estimated usage of a run, from the latest stored runs of its suites and targets."""
-    wanted = {(item.suite.path, target.name) for item in plan.suites for target in item.targets}
+    wanted = {(suite_plan.suite.path, target.name) for suite_plan in plan.suites for target in suite_plan.targets}
     keys = {target.name: target_key(target) for target in plan.targets}
     measured: dict[SuiteAndTarget, PastUsage] = {}
     for run in _runs(Path(plan.home)):
@@ -40,14 +40,14 @@ def load_forecast(plan: RunPlan) -> Forecast:
         _measure(run, remaining, keys, measured)
     parts = [
         Part(
-            suite=item.suite.path,
+            suite=suite_plan.suite.path,
             target=target.name,
             workers=plan.workers(target),
-            rows=None if item.rows is None else item.rows // len(item.targets),
-            measured=measured.get((item.suite.path, target.name)),
+            rows=None if suite_plan.rows is None else suite_plan.rows // len(suite_plan.targets),
+            measured=measured.get((suite_plan.suite.path, target.name)),
         )
-        for item in plan.suites
-        for target in item.targets
+        for suite_plan in plan.suites
+        for target in suite_plan.targets
     ]
     return Forecast(tuple(parts))
 
@@ -161,13 +161,19 @@ _EMPTY_CASE = EvalCase("", ())
 def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
     """Return the plan as text: suites, targets, results, estimate, evaluators, gates."""
     lines: list[str] = []
-    for item in plan.suites:
-        cases = "a stream of cases" if item.selection.count is None else count_text(item.selection.count, "case")
-        names = ", ".join(target.name for target in item.targets)
-        trials = plan.options.trials or item.suite.trials
+    for suite_plan in plan.suites:
+        cases = (
+            "a stream of cases"
+            if suite_plan.selection.count is None
+            else count_text(suite_plan.selection.count, "case")
+        )
+        names = ", ".join(target.name for target in suite_plan.targets)
+        trials = plan.options.trials or suite_plan.suite.trials
         repeated = f", {trials} trials each" if trials > 1 else ""
-        prompts = f", each with {count_text(len(item.suite.prompts), 'prompt')}" if item.suite.prompts else ""
-        lines.append(f"{item.suite.path}: {cases}{prompts}{repeated} against {names}")
+        prompts = (
+            f", each with {count_text(len(suite_plan.suite.prompts), 'prompt')}" if suite_plan.suite.prompts else ""
+        )
+        lines.append(f"{suite_plan.suite.path}: {cases}{prompts}{repeated} against {names}")
     planned = "unknown (a stream)" if plan.planned is None else f"{plan.planned:,}"
     calls = planned if plan.planned is None else f"{_calls(plan):,}"
     lines.append(f"results planned: {planned}; target calls: {calls}")
@@ -185,14 +191,14 @@ def plan_to_json(plan: RunPlan, forecast: Forecast, prompts: int | None = None) 
         "schema": PLAN_SCHEMA,
         "suites": [
             {
-                "suite": item.suite.path,
-                "cases": item.selection.count,
-                "rows": item.rows,
-                "trials": plan.options.trials or item.suite.trials,
-                "prompts": item.suite.prompts,
-                "targets": [target.name for target in item.targets],
+                "suite": suite_plan.suite.path,
+                "cases": suite_plan.selection.count,
+                "rows": suite_plan.rows,
+                "trials": plan.options.trials or suite_plan.suite.trials,
+                "prompts": suite_plan.suite.prompts,
+                "targets": [target.name for target in suite_plan.targets],
             }
-            for item in plan.suites
+            for suite_plan in plan.suites
         ],
         "rows": plan.planned,
         "forecast": forecast_to_json(forecast),
@@ -220,11 +226,11 @@ def _calls(plan: RunPlan) -> int:
 def _evaluators(plan: RunPlan) -> list[tuple[str, str]]:
     """Return name and type of every evaluator; for a stream, which is not read here, only those of its suite."""
     found: dict[tuple[str, str], None] = {}
-    for item in plan.suites:
-        cases = [_EMPTY_CASE] if item.selection.count is None else item.selection
+    for suite_plan in plan.suites:
+        cases = [_EMPTY_CASE] if suite_plan.selection.count is None else suite_plan.selection
         for case in cases:
             if isinstance(case, EvalCase):
-                found.update(dict.fromkeys(map(_name_and_type, all_evaluators(case, item.suite))))
+                found.update(dict.fromkeys(map(_name_and_type, all_evaluators(case, suite_plan.suite))))
     return list(found)
 
 

@@ -488,15 +488,17 @@ class CaseRunner(Struct, frozen=True):
         self.dependencies.end(task, row)
         return row
 
-    async def _run(self, target_session: TargetSession, task: CaseTask, dependency: Failure | None) -> CaseResult:
+    async def _run(
+        self, target_session: TargetSession, task: CaseTask, dependency_failure: Failure | None
+    ) -> CaseResult:
         case = task.case
         if isinstance(case, BrokenCase):
             return broken_row(self.run_id, task, case, now=self.runtime.clock())
         if task.only_free and self.has_nothing_to_score(task):
             return skipped_row(self.run_id, task, case, now=self.runtime.clock())
-        if dependency is not None:
+        if dependency_failure is not None:
             return replace(
-                skipped_row(self.run_id, task, case, now=self.runtime.clock()), status="error", error=dependency
+                skipped_row(self.run_id, task, case, now=self.runtime.clock()), status="error", error=dependency_failure
             )
         if self.run_elsewhere is not None:
             if has_attachments(case):  # only this process has their bytes: save the case here
@@ -543,7 +545,7 @@ class CaseRunner(Struct, frozen=True):
 
         An interrupted conversation is saved as far as it was held.
         """
-        stops = prepared.case.turn_rules.on_failure == "stop"
+        stops_on_failure = prepared.case.turn_rules.on_failure == "stop"
 
         async def call(number: int, before: Sequence[Answer]) -> Answer:
             saved = False
@@ -564,7 +566,7 @@ class CaseRunner(Struct, frozen=True):
                 raise
 
         async def is_last(number: int, answers: Sequence[Answer]) -> bool:
-            if not stops or number == len(prepared.case.turns):
+            if not stops_on_failure or number == len(prepared.case.turns):
                 return False
             judged[number] = await self._judge_turn(target_session, prepared, number, answers)
             return judged[number].verdict not in ("pass", None)

@@ -32,9 +32,9 @@ class Dependencies(Struct):
 
     def end(self, task: CaseTask, row: CaseResult) -> None:
         """Note how a row ended: with an error or without."""
-        waited_for = self._outcomes.get(result_key_of(task))
-        if waited_for is not None and not waited_for.done():
-            waited_for.set_result(row.error if row.status == "error" else None)
+        outcome = self._outcomes.get(result_key_of(task))
+        if outcome is not None and not outcome.done():
+            outcome.set_result(row.error if row.status == "error" else None)
 
     def split(self, batch: Sequence[CaseTask]) -> Iterator[list[CaseTask]]:
         """Yield the parts of a batch, to be called one after another: no case depends on another case of its part."""
@@ -64,13 +64,13 @@ class Dependencies(Struct):
                 failed.append(name)
         if not failed or case.on_dependency_failure == "run":
             return None
-        outcome = "skipped" if case.on_dependency_failure == "skip" else "failed"
+        effect = "skipped" if case.on_dependency_failure == "skip" else "failed"
         names = ", ".join(map(repr, failed))
-        return Failure("dependency", f"{outcome}: this case depends on {names}, which ended with an error")
+        return Failure("dependency", f"{effect}: this case depends on {names}, which ended with an error")
 
     async def _failure_of(self, key: ResultKey) -> Failure | None:
-        waited_for = self._outcomes.get(key) or self._outcomes.get(replace(key, trial=0))
-        return None if waited_for is None else await waited_for
+        outcome = self._outcomes.get(key) or self._outcomes.get(replace(key, trial=0))
+        return None if outcome is None else await outcome
 
     def needed_in(self, suite: EvalSuite) -> frozenset[str]:
         """Return the ids of the cases of a suite that others wait for."""

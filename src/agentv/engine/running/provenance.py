@@ -25,9 +25,10 @@ def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, Js
 def find_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, Path]:
     """Return the existing files with the code of a target, by path as written in its settings."""
     cwd = target.public_settings.get("cwd")
-    own = (target.base_dir, *folders)
-    places = own if not isinstance(cwd, str) else (*own, *(str(Path(folder, cwd)) for folder in own))
-    found = {word: _find(word, places) for word in _words(target)}
+    searched = [target.base_dir, *folders]
+    if isinstance(cwd, str):
+        searched += [str(Path(folder, cwd)) for folder in searched]
+    found = {word: _find(word, searched) for word in _words(target)}
     return {word: path for word, path in found.items() if path is not None}
 
 
@@ -38,8 +39,8 @@ def changed_code(
     if target.provider not in _RUNS_CODE:
         return None
     scripts = run.plan.get("scripts")
-    known = scripts.get(target.name) if isinstance(scripts, Mapping) else None
-    before: Mapping[str, JsonValue] = known if isinstance(known, Mapping) else {}
+    stored = scripts.get(target.name) if isinstance(scripts, Mapping) else None
+    before: Mapping[str, JsonValue] = stored if isinstance(stored, Mapping) else {}
     after = load_scripts(target, folders)
     if changed := [path for path in before if before[path] != after.get(path)]:
         return ", ".join(changed)
@@ -51,6 +52,7 @@ def changed_code(
 
 
 _RUNS_CODE = ("cli", "python")
+"""The providers that run code of the project."""
 
 
 def _find(word: str, folders: Sequence[str]) -> Path | None:

@@ -65,19 +65,18 @@ JUDGE_STOP = "judge_stop"
 
 def judge_outcomes(results: Iterable[EvaluatorResult]) -> list[tuple[str, Failure | None]]:
     """Return each judge that these evaluators or their members called, with its failure or None."""
-    found: list[tuple[str, Failure | None]] = []
+    outcomes: list[tuple[str, Failure | None]] = []
     for result in results:
         if result.evaluator_results:
-            found += judge_outcomes(result.evaluator_results)
+            outcomes += judge_outcomes(result.evaluator_results)
         if not result.judge_calls and result.error is None:
             continue  # it called no judge
-        failed = None if result.error is None else (result.error.details or {}).get("judge")
-        found += [
-            (judge, None) for judge in dict.fromkeys(call.judge for call in result.judge_calls) if judge != failed
-        ]
-        if isinstance(failed, str) and result.error is not None and result.error.kind == "judge_error":
-            found.append((failed, result.error))
-    return found
+        failed_judge = None if result.error is None else (result.error.details or {}).get("judge")
+        judges = dict.fromkeys(call.judge for call in result.judge_calls)
+        outcomes += [(judge, None) for judge in judges if judge != failed_judge]
+        if isinstance(failed_judge, str) and result.error is not None and result.error.kind == "judge_error":
+            outcomes.append((failed_judge, result.error))
+    return outcomes
 
 
 class JudgeFailures(Struct):

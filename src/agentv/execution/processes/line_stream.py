@@ -76,8 +76,7 @@ class LineStream:
     async def batches(self) -> AsyncGenerator[list[ReadLine], None]:
         """Yield the lines that have arrived, at most 64 KiB plus the remainder of the previous line."""
         for file in takewhile(lambda _: not self._is_stopped, self._files):
-            kind = _Document if is_json_file(file) else _Lines
-            lines = kind(file, self._max_bytes)
+            lines = (_Document if is_json_file(file) else _Lines)(file, self._max_bytes)
             try:
                 async for block in self._blocks(file):
                     yield lines.add(block)

@@ -281,11 +281,11 @@ class ExitWatcher:
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> "ExitWatcher":
         """Return the instance of a loop and count one more command; call `release` when it has ended."""
-        exits = _by_loop.get(loop)
-        if exits is None:
-            exits = _by_loop[loop] = cls(loop)
-        exits._commands += 1
-        return exits
+        exit_watcher = _by_loop.get(loop)
+        if exit_watcher is None:
+            exit_watcher = _by_loop[loop] = cls(loop)
+        exit_watcher._commands += 1
+        return exit_watcher
 
     def release(self) -> None:
         """Count one command less; close the descriptors after the last one."""
@@ -347,20 +347,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_by_loop.clear)
 
 
-_queue: "queue.SimpleQueue[Start]" = queue.SimpleQueue()
-_threads: list[threading.Thread] = []
+_start_queue: "queue.SimpleQueue[Start]" = queue.SimpleQueue()
+_starter_threads: list[threading.Thread] = []
 _lock = threading.Lock()
 
 
 class Start:
     """The start of one command. `tree` is set once the command runs, `error` if it could not be started."""
 
-    def __init__(self, command: "Command", *, pipes: CommandPipes, exits: ExitWatcher) -> None:
+    def __init__(self, command: "Command", *, pipes: CommandPipes, exit_watcher: ExitWatcher) -> None:
         self.tree: ProcessTree | None = None
         self.error: Exception | None = None
         self._command = command
         self._pipes = pipes
-        self._exits = exits
+        self._exit_watcher = exit_watcher
         self._watched: Watched | None = None
         self._turn = threading.Lock()
         self._is_start_over = False
@@ -375,7 +375,7 @@ class Start:
         """Queue the command for the starter thread."""
         _ensure_thread()
         STARTING.add(self)
-        _queue.put(self)
+        _start_queue.put(self)
 
     def start(self) -> None:
         """Start the command; called in the starter thread. The event loop is notified only when the command ends."""
@@ -396,7 +396,7 @@ class Start:
                 stderr=stderr,
             )
             pipes.send_input()
-            self._watched = self._exits.watch(self.tree.process, pipes.on_exit)
+            self._watched = self._exit_watcher.watch(self.tree.process, pipes.on_exit)
         except Exception as error:  # noqa: BLE001 - the caller of the command handles every exception
             self.error = error
         self._is_start_over = True
@@ -455,29 +455,29 @@ class Start:
 
     def close(self) -> None:
         """Stop waiting for the exit of the command."""
-        self._exits.forget(self._watched)
+        self._exit_watcher.forget(self._watched)
 
 
 def _start_all() -> None:
     while True:
-        _queue.get().start()
+        _start_queue.get().start()
 
 
 def _ensure_thread() -> None:
-    if _threads:
+    if _starter_threads:
         return
     with _lock:
-        if not _threads:
+        if not _starter_threads:
             thread = threading.Thread(target=_start_all, daemon=True, name="agentv-start")
             thread.start()
-            _threads.append(thread)
+            _starter_threads.append(thread)
 
 
 def _reset_after_fork() -> None:
     """After a fork, use a new thread and queue; the parent starts what is queued."""
-    global _queue, _lock
-    _queue, _lock = queue.SimpleQueue(), threading.Lock()
-    _threads.clear()
+    global _start_queue, _lock
+    _start_queue, _lock = queue.SimpleQueue(), threading.Lock()
+    _starter_threads.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -542,10 +542,10 @@ async def run_process(
     OSError if it cannot start (no such program or folder, arguments too long), ValueError if an argument contains NUL.
     """
     started = time.monotonic()
-    exits = ExitWatcher.of(asyncio.get_running_loop())
+    exit_watcher = ExitWatcher.of(asyncio.get_running_loop())
     try:
-        pipes = CommandPipes(command.stdin, exits.null_device, max_output_bytes, listener)
-        start = Start(command, pipes=pipes, exits=exits)
+        pipes = CommandPipes(command.stdin, exit_watcher.null_device, max_output_bytes, listener)
+        start = Start(command, pipes=pipes, exit_watcher=exit_watcher)
         try:
             pipes.start_timer(timeout_s, start.is_start_over)
             start.begin()
@@ -558,7 +558,7 @@ async def run_process(
                 start.close()
                 pipes.close()
     finally:
-        exits.release()
+        exit_watcher.release()
     error = start.error or pipes.error
     if error is not None:
         raise error

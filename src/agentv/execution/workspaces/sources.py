@@ -66,8 +66,8 @@ async def clone(
     )
     commit = await _commit(origin, ref or "HEAD", repository)
     await _git(["clone", "--quiet", "--shared", "--no-checkout", "--", str(origin), str(target)], kind="config_error")
-    named = await _run(["-C", str(target), "symbolic-ref", "--quiet", "--short", "HEAD"])
-    branch = named.stdout.decode(errors="replace").strip() or MAIN_BRANCH
+    head = await _run(["-C", str(target), "symbolic-ref", "--quiet", "--short", "HEAD"])
+    branch = head.stdout.decode(errors="replace").strip() or MAIN_BRANCH
     if sparse:
         await _git(["-C", str(target), "sparse-checkout", "set", "--", *sparse])
     await _git(["-C", str(target), "checkout", "--quiet", "--no-track", "-B", branch, commit])
@@ -94,9 +94,9 @@ async def ignored(paths: Iterable[str], folder: Path, scratch: Path) -> frozense
     if not listed or not (folder / ".gitignore").is_file() or shutil.which("git") is None:
         return frozenset()
     await _git(["init", "--quiet", "--bare", str(scratch)])
-    where = (f"--git-dir={scratch}", f"--work-tree={folder}")
+    options = (f"--git-dir={scratch}", f"--work-tree={folder}")
     outcome = await _run(
-        [*where, "check-ignore", "--no-index", "-z", "--stdin"], stdin=listed, cwd=folder, env=_NO_CONFIG
+        [*options, "check-ignore", "--no-index", "-z", "--stdin"], stdin=listed, cwd=folder, env=_NO_CONFIG
     )
     return frozenset(os.fsdecode(path) for path in outcome.stdout.split(b"\0") if path)
 

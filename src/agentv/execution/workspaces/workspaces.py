@@ -128,6 +128,7 @@ def _entered(rows: Sequence["array[int]"], count: int, diagonal: int) -> tuple[i
 
 
 def _walked_back(rows: Sequence["array[int]"], count: int, at_old: int, at_new: int) -> list[tuple[int, int, int]]:
+    """Return the matches on the path of `count` edits that ends at these indexes, in order."""
     matches = []
     while True:
         diagonal = at_old - at_new
@@ -189,7 +190,7 @@ _BINARY_CHECK_BYTES = 8_000
 _CHUNK = 2**18
 
 FindRoot = Callable[[str], Path]
-"""Returns the folder that holds the version of a path in this snapshot."""
+"""Returns the folder that holds the file at a path, as it was at the time of a snapshot."""
 
 
 class FolderSnapshot(Struct, frozen=True):
@@ -262,22 +263,22 @@ def _is_same(path: str, before: FolderSnapshot, after: FolderSnapshot) -> bool:
 def _with_renames(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> list[Change]:
     """Combine each deleted file with an added one of the same content, if there is one."""
     sizes = {change.new.size for change in changes if change.old is None and change.new is not None}
-    gone: dict[bytes, list[Change]] = {}
+    deleted: dict[bytes, list[Change]] = {}  # by digest of the content
     for change in changes:
         if change.new is None and change.old is not None and change.old.size in sizes and change.old.size:
             digest = before.digest(change.path)
             if digest is not None:
-                gone.setdefault(digest, []).append(change)
-    joined, moved = [], set()
+                deleted.setdefault(digest, []).append(change)
+    combined, renamed = [], set()
     for change in changes:
-        same = gone.get(after.digest(change.path) or b"") if gone and change.old is None else None
-        if same:
-            source = same.pop(0)
-            moved.add(source.path)
-            joined.append(replace(change, old_path=source.path, old=source.old))
+        same_content = deleted.get(after.digest(change.path) or b"") if deleted and change.old is None else None
+        if same_content:
+            source = same_content.pop(0)
+            renamed.add(source.path)
+            combined.append(replace(change, old_path=source.path, old=source.old))
         else:
-            joined.append(change)
-    return [change for change in joined if not (change.new is None and change.path in moved)]
+            combined.append(change)
+    return [change for change in combined if not (change.new is None and change.path in renamed)]
 
 
 def capture(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> Captured:
