@@ -287,11 +287,11 @@ class QuotaClient(Struct):
             async with asyncio.timeout(LEASE_S):
                 grant = await self.quota.exchange(request)
         except TimeoutError:
-            raise self._note_silence(
+            raise self._note_no_answer(
                 QuotaError(f"{self.quota} does not answer within {LEASE_S:g} s"), sent_at
             ) from None
         except QuotaError as error:
-            raise self._note_silence(error, sent_at) from None
+            raise self._note_no_answer(error, sent_at) from None
         if self.silent_since is not None:
             self.silent_since = None
             self.on_unanswered(f"{self.quota} answers again")
@@ -303,7 +303,7 @@ class QuotaClient(Struct):
             raise error
         await self.sleep(RETRY_S)
 
-    def _note_silence(self, error: QuotaError, sent_at: float) -> QuotaError:
+    def _note_no_answer(self, error: QuotaError, sent_at: float) -> QuotaError:
         """Note that the quota did not answer a request sent at `sent_at`; return the error to raise."""
         if self.silent_since is None:
             self.silent_since = sent_at
