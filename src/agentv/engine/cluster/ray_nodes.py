@@ -147,13 +147,13 @@ class RayMachines:
         self._spec = pickle.dumps(spec)
         self._spec_ref: ray.ObjectRef[bytes] | None = None
         self._address = address
-        self._is_ours = False
+        self._has_connected = False
         self._started: dict[str, list[RayNode]] = {}
 
     async def find(self) -> list[Node]:
         """Start a process on each machine that has none, and return the new ones. Raises ClusterError."""
         if not ray.is_initialized():
-            self._is_ours = await asyncio.to_thread(connect, self._address)
+            self._has_connected = await asyncio.to_thread(connect, self._address)
         try:
             infos = await asyncio.to_thread(ray.nodes)
         except _CONNECTION_ERRORS as error:
@@ -173,7 +173,7 @@ class RayMachines:
 
     async def aclose(self) -> None:
         """Leave the cluster if `find` connected to it; a cluster that was started for the run ends."""
-        if self._is_ours:
+        if self._has_connected:
             await asyncio.to_thread(leave)
 
 

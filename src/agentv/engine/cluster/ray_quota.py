@@ -51,8 +51,9 @@ class ActorQuota:
 class RayQuota:
     """The quota of a run, seen from the driver, which starts the actor of an account at its first request.
 
-    The actors write their journals to `folder` and end with the driver. The journals stay if the driver is killed, or
-    if `is_over` returns False, so that a resume knows the calls of the last minute; money spent is read from answers.
+    The actors write their journals to `folder` and end with the driver. `is_over` returns False if the run may be
+    resumed: the journals then stay, as after a kill, so that the resume knows the calls of the last minute. Money spent
+    is read from answers.
     """
 
     def __init__(self, run_id: str, folder: Path, *, is_over: Callable[[], bool]) -> None:

@@ -126,17 +126,17 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
             if len(used) > 1:
                 raise ConfigError(f"{where}: {' and '.join(used)} both set `{name}`; keep one")
         keys = {name: _spelling_in(raw, name) for name in _SPELLINGS}
-        live = {name: raw.get(key) for name, key in keys.items()}
-        rest = {key: value for key, value in raw.items() if key not in keys.values()}
+        values = {name: raw.get(key) for name, key in keys.items()}
+        other_keys = {key: value for key, value in raw.items() if key not in keys.values()}
         for name in ("judge", "storage"):
-            if isinstance(live[name], str | Mapping):
-                rest[keys[name]] = live[name]
-        plain = dict(read_other_keys(rest, where=where))
+            if isinstance(values[name], str | Mapping):  # not an object: it is read as in a file
+                other_keys[keys[name]] = values[name]
+        others = dict(read_other_keys(other_keys, where=where))
         return cls(
-            evaluators=live["evaluators"] or (),
-            criteria=live["criteria"] or (),
-            targets=live["targets"] or (),
-            **_options({"judge": live["judge"], "storage": live["storage"], **plain}),
+            evaluators=values["evaluators"] or (),
+            criteria=values["criteria"] or (),
+            targets=values["targets"] or (),
+            **_options({"judge": values["judge"], "storage": values["storage"], **others}),
             base_dir=base_dir,
         )
 
@@ -226,9 +226,9 @@ def _spelling_in(raw: Mapping[str, Any], name: str) -> str:
     return next((key for key in _SPELLINGS[name] if key in raw), name)
 
 
-def _options(plain: Mapping[str, Any]) -> dict[str, Any]:
+def _options(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a file as fields of the configuration."""
-    options = {key: value for key, value in plain.items() if value is not None}
+    options = {key: value for key, value in keys.items() if value is not None}
     if "evaluator_timeout_seconds" in options:
         options["evaluator_timeout_s"] = options.pop("evaluator_timeout_seconds")
     return options

@@ -56,7 +56,7 @@ def keys_of_scores(runner: EvaluationRunner, given: EvaluationInput, eval_id: st
 
 
 def find_given_setups(runner: EvaluationRunner, run: StoredRun, rows: Iterable[CaseResult], name: str) -> JudgeSetups:
-    """Return the setups of evaluator `name` in this configuration that judged the rows, by their score keys."""
+    """Return the setups of evaluator `name` in this configuration that judged the rows, found by their score keys."""
     inputs, setups, other = StoredInputs(run), set[str](), 0
     try:
         for row in rows:

@@ -129,11 +129,11 @@ class StopSignal(Struct):
             self.state, self.reason, self.needs = state, reason, needs
             self.on_drain()
 
-    def drain_for_judge(self, judge: JudgeStop) -> None:
+    def drain_for_judge(self, judge_stop: JudgeStop) -> None:
         """Start no new rows because a judge keeps failing; the run then counts as failed."""
         if self.reason is None:
             self.is_judge_stop = True
-            self.drain(judge.reason, state="failed")
+            self.drain(judge_stop.reason, state="failed")
 
     def interrupt(self, reason: str, signal_number: int = INTERRUPT_SIGNAL) -> None:
         """Start no new rows and cancel those in flight."""
@@ -291,11 +291,11 @@ class RunRecorder(Struct):
             results = "1 result" if self.not_passed == 1 else f"{self.not_passed} results"
             self.stop.drain(f"{results} did not pass (--fail-fast)")
 
-    def _stop_for_judge(self, stop: JudgeStop) -> None:
+    def _stop_for_judge(self, judge_stop: JudgeStop) -> None:
         """Stop the run before its next target call, because a judge failed too often in a row."""
         if self.stop.reason is None:
-            self.store.note(JUDGE_STOP, structs.asdict(stop))
-            self.stop.drain_for_judge(stop)
+            self.store.note(JUDGE_STOP, structs.asdict(judge_stop))
+            self.stop.drain_for_judge(judge_stop)
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
         """Report that the call of a task is retried."""

@@ -24,7 +24,7 @@ T = TypeVar("T")
 def _awaited(future: "Future[T]") -> T:
     """Return the result of a future as soon as it has one, or raise what a signal handler raises meanwhile.
 
-    A signal that another thread gets, or that comes just before a wait begins, does not end a wait without a time-out.
+    A wait without a time-out would miss a signal that another thread gets, or that arrives just before the wait begins.
     """
     while True:
         try:
