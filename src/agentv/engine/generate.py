@@ -285,11 +285,8 @@ async def _generate(
 def _unusable(name: str, reason: str | None, reply: str) -> Failure:
     """Return the failure of a target whose replies were all unusable, with the start of the last one."""
     start = " ".join(reply[: 2 * MAX_QUOTED_CHARACTERS].split())
-    shown = (
-        "it was empty"
-        if not start
-        else f"it says: {start[:MAX_QUOTED_CHARACTERS]}{'…' if len(start) > MAX_QUOTED_CHARACTERS else ''}"
-    )
+    quoted = f"{start[:MAX_QUOTED_CHARACTERS]}…" if len(start) > MAX_QUOTED_CHARACTERS else start
+    shown = f"it says: {quoted}" if start else "it was empty"
     return Failure("malformed_reply", f"the reply of {name!r} {reason} ({ATTEMPTS} attempts); {shown}")
 
 

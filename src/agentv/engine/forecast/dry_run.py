@@ -162,18 +162,13 @@ def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
     """Return the plan as text: suites, targets, results, estimate, evaluators, gates."""
     lines: list[str] = []
     for suite_plan in plan.suites:
-        cases = (
-            "a stream of cases"
-            if suite_plan.selection.count is None
-            else count_text(suite_plan.selection.count, "case")
-        )
+        suite, count = suite_plan.suite, suite_plan.selection.count
+        cases = "a stream of cases" if count is None else count_text(count, "case")
         names = ", ".join(target.name for target in suite_plan.targets)
-        trials = plan.options.trials or suite_plan.suite.trials
+        trials = plan.options.trials or suite.trials
         repeated = f", {trials} trials each" if trials > 1 else ""
-        prompts = (
-            f", each with {count_text(len(suite_plan.suite.prompts), 'prompt')}" if suite_plan.suite.prompts else ""
-        )
-        lines.append(f"{suite_plan.suite.path}: {cases}{prompts}{repeated} against {names}")
+        prompts = f", each with {count_text(len(suite.prompts), 'prompt')}" if suite.prompts else ""
+        lines.append(f"{suite.path}: {cases}{prompts}{repeated} against {names}")
     planned = "unknown (a stream)" if plan.planned is None else f"{plan.planned:,}"
     calls = planned if plan.planned is None else f"{_calls(plan):,}"
     lines.append(f"results planned: {planned}; target calls: {calls}")
