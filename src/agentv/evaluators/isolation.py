@@ -73,8 +73,7 @@ class PreparedEvaluator(Struct):
 
 
 def _made(prepared: PreparedEvaluator) -> Evaluator:
-    """Make an evaluator, and store it in `prepared.live` if it is reusable. Raises EvaluatorError for any other object.
-    """
+    """Make an evaluator, and store it in `prepared.live` if it is reusable. Raises EvaluatorError."""
     evaluator = prepared.make()
     if not is_evaluator(evaluator):
         raise EvaluatorError(f"{type(evaluator).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`")
