@@ -160,7 +160,7 @@ def test_two_pushers_at_once_write_nothing_twice(tmp_path: Path, url: StoreUrl) 
     folder = write_run(tmp_path / "here")
     with connect(url) as one, connect(url) as other:
         both = RunPusher(folder, one, url), RunPusher(folder, other, url)
-        assert [pusher.push() for pusher in both] == [9, 9]
+        assert [pusher.push() for pusher in both] == [9, 0]
         assert one.execute("SELECT count(*) FROM agentv.results").fetchone() == (3,)
 
 
@@ -363,12 +363,21 @@ def write_results(runs: Path, *trials: int) -> Path:
     return Path(store.folder)
 
 
-def test_two_writers_of_the_same_result_store_it_once(tmp_path: Path, url: StoreUrl) -> None:
+def test_two_pushers_of_a_repeated_result_write_it_once(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_results(tmp_path / "here", 0, 0)
+    with connect(url) as one, connect(url) as other:
+        both = RunPusher(folder, one, url), RunPusher(folder, other, url)
+        assert [pusher.push() for pusher in both] == [2 + 2, 0]
+    assert contents(pull(url, tmp_path / "there").folder) == contents(folder)
+
+
+def test_a_second_writer_with_another_result_is_refused(tmp_path: Path, url: StoreUrl) -> None:
     ours, theirs = write_results(tmp_path / "here", 0), write_results(tmp_path / "there", 1, 0)
     with connect(url) as one, connect(url) as other:
         both = RunPusher(ours, one, url), RunPusher(theirs, other, url)
-        for pusher in both:
-            pusher.push()
+        both[0].push()
+        with pytest.raises(StorageError, match=r"another line 1 in results\.jsonl"):
+            both[1].push()
         assert one.execute("SELECT trial, count(*) FROM agentv.results GROUP BY trial").fetchall() == [(0, 1)]
 
 
@@ -379,6 +388,15 @@ def test_a_result_that_a_folder_has_twice_is_stored_once_and_pushed_again(tmp_pa
     with connect(url) as connection:
         query = "SELECT seq, trial FROM agentv.results ORDER BY seq"
         assert connection.execute(query).fetchall() == [(0, 0), (2, 1)]
+
+
+def test_a_run_with_a_repeated_result_is_pulled_byte_for_byte(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_results(tmp_path / "here", 0, 0, 1, 0)
+    push(folder, url)
+    pulled = pull(url, tmp_path / "there")
+    assert contents(pulled.folder) == contents(folder)
+    assert push(pulled.folder, url) == 0
+    assert pull(url, tmp_path / "there").lines == 0
 
 
 def test_later_generations_and_other_prompts_are_other_results(tmp_path: Path, url: StoreUrl) -> None:

@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from agentv.storage.files.run_file import append_to, open_file, size_of, whole_lines
 from agentv.storage.postgres.connection import store_errors
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
 
 MOST_LINES = 1000
 MOST_BYTES = 4 << 20
-_CHUNK = 1 << 20
 
 
 class LineReader:
-    """Reads whole lines of a growing file. Its position moves only with `advance`, called after they are stored.
+    """Reads whole lines of a growing file. Only `advance`, called when lines are stored, moves its position.
 
     `seq` is the number of the next line. A partial last line is not read; a missing file has no lines.
     """
@@ -67,28 +66,13 @@ class LineReader:
         self.seq += len(lines)
         self._offset += sum(len(line) + 1 for line in lines)
 
-    def rest(self) -> int:
-        """Count the whole lines that are not pushed yet."""
-        try:
-            file = open_file(self.path)
-        except FileNotFoundError:
-            return 0
-        with file:
-            file.seek(self._offset)
-            return sum(chunk.count(b"\n") for chunk in _chunks(file))
 
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    while chunk := file.read(_CHUNK):
-        yield chunk
-
-
-_RUN = """
+_PUT_RUN = """
 INSERT INTO agentv.runs (run_id, record, name, created_at, agentv_version, planned)
 VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (run_id) DO UPDATE SET record = excluded.record, name = excluded.name, pushed_at = now()
 """
-_STATE = "UPDATE agentv.runs SET state = %s, pushed_at = now() WHERE run_id = %s"
+_SET_STATE = "UPDATE agentv.runs SET state = %s, pushed_at = now() WHERE run_id = %s"
 
 
 class RunPusher:
@@ -112,30 +96,25 @@ class RunPusher:
             for table in TABLES:
                 self._skip_pushed(table)
 
-    def push(self, moved: Callable[[], None] = lambda: None) -> int:
-        """Push all new lines of the folder; return their number. Raises StorageError.
+    def push(self, on_batch: Callable[[], None] = lambda: None) -> int:
+        """Push all new lines of the folder; return the number that the database lacked. Raises StorageError.
 
-        `moved` is called after each batch that was stored.
+        `on_batch` is called after each batch that was stored.
         """
         before = self.pushed
         with store_errors(self._url, f"cannot store run {self.run_id}"):
             for table in TABLES:
                 reader = self._readers[table.file]
                 while lines := reader.read():
-                    self._write(table, reader.seq, lines)
+                    self.pushed += self._write(table, reader.seq, lines)
                     reader.advance(lines)
-                    self.pushed += len(lines)
-                    moved()
+                    on_batch()
         return self.pushed - before
 
-    def settle(self) -> None:
+    def push_state(self) -> None:
         """Store the state of the run, read from its folder: no line records the state of a killed run."""
         with store_errors(self._url, f"cannot store run {self.run_id}"):
-            self._connection.execute(_STATE, [self._stored.state(), self.run_id])
-
-    def rest(self) -> int:
-        """Count the lines of the folder that the database lacks."""
-        return sum(reader.rest() for reader in self._readers.values())
+            self._connection.execute(_SET_STATE, [self._stored.state(), self.run_id])
 
     def _write_run(self, path: Path) -> None:
         run = self._stored.run
@@ -151,43 +130,68 @@ class RunPusher:
             fitting_text(run.agentv_version),
             planned if isinstance(planned, int) else None,
         ]
-        self._connection.execute(_RUN, values)
+        self._connection.execute(_PUT_RUN, values)
 
     def _skip_pushed(self, table: LineTable) -> None:
-        """Move past the lines that the database has, which must equal the folder's."""
+        """Move past the first lines that the database has, which must equal the folder's."""
         reader = self._readers[table.file]
         while lines := reader.read():
-            stored = self._digests(table, reader.seq, len(lines))
-            for seq, line in enumerate(lines, reader.seq):
-                if seq in stored and hashlib.sha256(line).digest() != stored[seq]:
-                    raise StorageError(
-                        f"the store {self._url} has another line in {table.file} of run {self.run_id}: "
-                        "another run with this id was pushed. Nothing was changed"
-                    )
-            # The database stores a repeated result once, so `stored` may lack the numbers of its later lines.
-            known = max(stored, default=reader.seq - 1) + 1 - reader.seq
+            stored = self._stored_digests(table, reader.seq, len(lines))
+            self._check_equal(table, reader.seq, lines, stored)
+            # An older version did not store repeated results, so a number may be missing.
+            known = next((index for index in range(len(lines)) if reader.seq + index not in stored), len(lines))
             reader.advance(lines[:known])
             if known < len(lines):
                 return
-        if self._digests(table, reader.seq, 1):
+        if self._stored_digests(table, reader.seq, 1):
             raise StorageError(
-                f"the store {self._url} has more of {table.file} of run {self.run_id} than this folder; "
+                f"the store {self._url} has more lines in {table.file} of run {self.run_id} than this folder; "
                 f"pull it first: agentv store pull {self.run_id}"
             )
 
-    def _digests(self, table: LineTable, seq: int, most: int) -> dict[int, bytes]:
-        query = f"SELECT seq, sha256(line) FROM {table.table} WHERE run_id = %s AND seq >= %s AND seq < %s ORDER BY seq"  # noqa: S608 - constant table name
+    def _check_equal(self, table: LineTable, seq: int, lines: list[bytes], stored: dict[int, bytes]) -> None:
+        """Raise StorageError if a stored line (its SHA-256 by number) differs from the folder's line."""
+        for number, line in enumerate(lines, seq):
+            if number in stored and hashlib.sha256(line).digest() != stored[number]:
+                raise StorageError(
+                    f"the store {self._url} has another line {number + 1} in {table.file} of run {self.run_id}: "
+                    "another run with this id was pushed. Nothing was changed"
+                )
+
+    def _stored_digests(self, table: LineTable, seq: int, most: int) -> dict[int, bytes]:
+        """Return the SHA-256 of each stored line by its number, for up to `most` numbers from `seq`."""
+        query = (
+            f"SELECT seq, sha256(line) FROM ({table.lines_query}) AS lines WHERE run_id = %s AND seq >= %s AND seq < %s"  # noqa: S608 - constant table names
+        )
         rows = self._connection.execute(query.encode(), [self.run_id, seq, seq + most], binary=True).fetchall()
         return {int(row[0]): bytes(row[1]) for row in rows}
 
-    def _write(self, table: LineTable, seq: int, lines: list[bytes]) -> None:
+    def _write(self, table: LineTable, seq: int, lines: list[bytes]) -> int:
+        """Write lines with the new blobs, in one transaction; return the number of lines that the database lacked."""
         with self._connection.transaction():
             blobs = self._blobs.push(self._connection)
-            self._connection.execute(_insert_into(table), _arrays(table, self.run_id, seq, lines))
+            inserted = self._connection.execute(_insert_into(table), _arrays(table, self.run_id, seq, lines)).rowcount
+            if inserted < len(lines):
+                # Another process pushed some of these lines, or they repeat a result.
+                stored = self._stored_digests(table, seq, len(lines))
+                self._check_equal(table, seq, lines, stored)
+                inserted += self._write_repeats(
+                    table, [(number, line) for number, line in enumerate(lines, seq) if number not in stored]
+                )
             state = _state_in(lines) if table is EVENTS else None
             if state is not None:
-                self._connection.execute(_STATE, [state, self.run_id])
+                self._connection.execute(_SET_STATE, [state, self.run_id])
         self._blobs.mark_pushed(blobs)
+        return inserted
+
+    def _write_repeats(self, table: LineTable, lines: list[tuple[int, bytes]]) -> int:
+        """Write lines, given with their numbers, that repeat a result of the table; return the number of lines."""
+        if table.repeats is None or not lines:
+            return 0
+        query = f"INSERT INTO {table.repeats} (run_id, seq, line) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"  # noqa: S608 - constant table name
+        with self._connection.cursor() as cursor:
+            cursor.executemany(query.encode(), [(self.run_id, number, line) for number, line in lines])
+        return len(lines)
 
 
 def _insert_into(table: LineTable) -> bytes:
@@ -220,12 +224,12 @@ def _state_in(lines: list[bytes]) -> str | None:
     return None
 
 
-PAGE = 1000
+LINES_PER_QUERY = 1000
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class RunPuller:
-    """Pulls one run into the folder of runs. Raises StorageError when that has a different run with the same id.
+    """Pulls one run into the folder of runs. Raises StorageError when the folder has a different run with its id.
 
     A folder that has the first lines of the run gets the rest; a folder that has more than the database is not
     changed. Locks, logs and workspaces are not pulled.
@@ -241,24 +245,24 @@ class RunPuller:
     def pull(self, runs_folder: Path) -> Pulled:
         """Pull the run; a new folder appears only when it is complete."""
         folder = runs_folder / self._run_id
-        with store_errors(self._url, f"cannot provide run {self._run_id}"), self._connection.transaction():
+        with store_errors(self._url, f"cannot send run {self._run_id}"), self._connection.transaction():
             # All statements read one snapshot of the database.
             self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return self._extend(folder) if folder.exists() else self._create(folder)
 
     def _create(self, folder: Path) -> Pulled:
-        part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
-        shutil.rmtree(part, ignore_errors=True)
-        make_run_folder(part)
+        partial = folder.with_name(f".{folder.name}.part-{os.getpid()}")
+        shutil.rmtree(partial, ignore_errors=True)
+        make_run_folder(partial)
         try:
-            pull_blobs(self._connection, self._run_id, part / "blobs")
-            lines = sum(self._append(table, part) for table in TABLES)
-            descriptor = os.open(part / RUN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            pull_blobs(self._connection, self._run_id, partial / "blobs")
+            lines = sum(self._append(table, partial) for table in TABLES)
+            descriptor = os.open(partial / RUN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self._record())
-            part.rename(folder)
+            partial.rename(folder)
         finally:
-            shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(partial, ignore_errors=True)
         return Pulled(folder, lines)
 
     def _extend(self, folder: Path) -> Pulled:
@@ -275,6 +279,7 @@ class RunPuller:
             lock.release()
 
     def _record(self) -> bytes:
+        """Return the content of the run's run.json."""
         query = "SELECT record FROM agentv.runs WHERE run_id = %s"
         row = self._connection.execute(query, [self._run_id], binary=True).fetchone()
         if row is None:
@@ -304,8 +309,10 @@ class RunPuller:
             file.close()
 
     def _lines(self, table: LineTable, start: int) -> Iterator[bytes]:
+        """Yield the lines from number `start` on. Raises StorageError for a missing number."""
         query = (
-            f"SELECT seq, line FROM {table.table} WHERE run_id = %s AND seq >= %s ORDER BY seq LIMIT {PAGE}"  # noqa: S608 - constant table name
+            f"SELECT seq, line FROM ({table.lines_query}) AS lines "  # noqa: S608 - constant table names
+            f"WHERE run_id = %s AND seq >= %s ORDER BY seq LIMIT {LINES_PER_QUERY}"
         ).encode()
         while True:
             rows = self._connection.execute(query, [self._run_id, start], binary=True).fetchall()
@@ -314,7 +321,7 @@ class RunPuller:
                     raise StorageError(f"the store {self._url} lacks line {start + 1} of {table.file}; push it again")
                 yield bytes(line)
                 start += 1
-            if len(rows) < PAGE:
+            if len(rows) < LINES_PER_QUERY:
                 return
 
     def _different_run(self, folder: Path, file: str) -> StorageError:
@@ -324,11 +331,11 @@ class RunPuller:
         )
 
 
-PART_BYTES = 4 << 20
-_NAME = re.compile(r"sha256-([0-9a-f]{64})")
-_REFER = "INSERT INTO agentv.run_blobs (run_id, sha256) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+BLOB_PART_BYTES = 4 << 20
+_BLOB_NAME = re.compile(r"sha256-([0-9a-f]{64})")
+_ADD_REFERENCE = "INSERT INTO agentv.run_blobs (run_id, sha256) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 _ADD_PART = "INSERT INTO agentv.blobs (sha256, part, data) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
-_KNOWN = "SELECT EXISTS (SELECT FROM agentv.blobs WHERE sha256 = %s)"
+_HAS_BLOB = "SELECT EXISTS (SELECT FROM agentv.blobs WHERE sha256 = %s)"
 
 
 class BlobPusher:
@@ -341,12 +348,12 @@ class BlobPusher:
 
     def push(self, connection: "Connection") -> set[str]:
         """Write new blobs in the caller's transaction; return their digests, for `mark_pushed` after its commit."""
-        new = _digests(self._folder) - self._pushed
+        new = _blobs_in(self._folder) - self._pushed
         for sha256 in sorted(new):
             # The reference comes first, so that `remove_shared_runs` does not delete the blob as unused.
-            connection.execute(_REFER, [self._run_id, sha256])
-            known = connection.execute(_KNOWN, [sha256]).fetchone()
-            if known is None or not known[0]:
+            connection.execute(_ADD_REFERENCE, [self._run_id, sha256])
+            found = connection.execute(_HAS_BLOB, [sha256]).fetchone()
+            if found is None or not found[0]:
                 self._write(connection, sha256)
         return new
 
@@ -357,7 +364,7 @@ class BlobPusher:
     def _write(self, connection: "Connection", sha256: str) -> None:
         with (self._folder / f"sha256-{sha256}").open("rb") as file:
             part = 0
-            while data := file.read(PART_BYTES):
+            while data := file.read(BLOB_PART_BYTES):
                 connection.execute(_ADD_PART, [sha256, part, data])
                 part += 1
 
@@ -368,38 +375,39 @@ def pull_blobs(connection: "Connection", run_id: str, folder: Path) -> int:
     Raises StorageError when the database's copy is damaged.
     """
     rows = connection.execute("SELECT sha256 FROM agentv.run_blobs WHERE run_id = %s", [run_id]).fetchall()
-    missing = {str(row[0]) for row in rows} - _digests(folder)
+    missing = {str(row[0]) for row in rows} - _blobs_in(folder)
     for sha256 in sorted(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
-        _pull(connection, sha256, folder)
+        _pull_blob(connection, sha256, folder)
     return len(missing)
 
 
-def _pull(connection: "Connection", sha256: str, folder: Path) -> None:
-    if not _NAME.fullmatch(f"sha256-{sha256}"):
+def _pull_blob(connection: "Connection", sha256: str, folder: Path) -> None:
+    if not _BLOB_NAME.fullmatch(f"sha256-{sha256}"):
         raise StorageError(f"the store lists a blob {sha256!r}, which is not a valid SHA-256")
     path = folder / f"sha256-{sha256}"
-    part = path.with_suffix(".part")
+    partial = path.with_suffix(".part")
     digest = hashlib.sha256()
-    number = 0
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    part = 0
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         query = "SELECT data FROM agentv.blobs WHERE sha256 = %s AND part = %s"
-        while row := connection.execute(query, [sha256, number], binary=True).fetchone():
+        while row := connection.execute(query, [sha256, part], binary=True).fetchone():
             data = bytes(row[0])
             digest.update(data)
             file.write(data)
-            number += 1
+            part += 1
         os.fsync(file.fileno())
     if digest.hexdigest() != sha256:
-        part.unlink()
+        partial.unlink()
         raise StorageError(f"the store's copy of the blob {sha256} is damaged; push its run again")
-    part.rename(path)
+    partial.rename(path)
 
 
-def _digests(folder: Path) -> set[str]:
+def _blobs_in(folder: Path) -> set[str]:
+    """Return the SHA-256 of each blob in a folder."""
     try:
         names = [entry.name for entry in folder.iterdir()]
     except FileNotFoundError:
         return set()
-    return {found[1] for found in map(_NAME.fullmatch, names) if found}
+    return {found[1] for found in map(_BLOB_NAME.fullmatch, names) if found}

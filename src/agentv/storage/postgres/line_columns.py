@@ -1,4 +1,4 @@
-"""The columns beside a stored line: keys, numbers and times for queries.
+"""The columns that a stored line has for queries: keys, numbers and times.
 
 A line that cannot be read is stored with empty columns.
 """
@@ -21,18 +21,31 @@ from agentv.types.structs import struct_fields
 Column: TypeAlias = str | int | float | datetime | None
 
 LONGEST_TEXT = 500
-"""In characters; fits into an index entry of 2,700 bytes. A longer string is cut and ends with a digest."""
+"""The most characters of a text column, which fit into an index entry of 2,700 bytes.
 
-_BIGINT = 1 << 63
+A longer string is cut and ends with a digest.
+"""
+
+_BIGINT_LIMIT = 1 << 63
 
 
 class LineTable(Struct, frozen=True, dict=True):
-    """The table for one file of a run. `columns` maps each column to the path of its field in a line (`record`)."""
+    """The table for one file of a run. `columns` maps each column to the path of its field in a line (`record`).
+
+    `repeats` is the table of the lines that repeat a row of `table`, whose rows are unique by result; None without one.
+    """
 
     file: str
     table: str
     record: type[Struct]
     columns: Mapping[str, str]
+    repeats: str | None = None
+
+    @property
+    def lines_query(self) -> str:
+        """The SQL for all lines of the file, as a subquery with `run_id`, `seq` and `line`."""
+        tables = (self.table,) if self.repeats is None else (self.table, self.repeats)
+        return " UNION ALL ".join(f"SELECT run_id, seq, line FROM {table}" for table in tables)  # noqa: S608 - constant table names
 
     @cached_property
     def sql_types(self) -> dict[str, str]:
@@ -45,7 +58,7 @@ class LineTable(Struct, frozen=True, dict=True):
             head: object = _decode_head(line)
         except (ValueError, RecursionError):
             head = None
-        return tuple(_fitting(_value_at(head, path), self.sql_types[name]) for name, path in self.columns.items())
+        return tuple(_column_value(_value_at(head, path), self.sql_types[name]) for name, path in self.columns.items())
 
 
 _SQL_TYPES: Mapping[type, str] = {
@@ -83,13 +96,13 @@ def _value_at(head: object, path: str) -> object:
     return value
 
 
-def _fitting(value: object, sql_type: str) -> Column:
+def _column_value(value: object, sql_type: str) -> Column:
     match sql_type:
         case "text":
             return fitting_text(value)
         case "bigint":
             is_whole = isinstance(value, int) and not isinstance(value, bool)
-            return value if is_whole and isinstance(value, int) and -_BIGINT <= value < _BIGINT else None
+            return value if is_whole and isinstance(value, int) and -_BIGINT_LIMIT <= value < _BIGINT_LIMIT else None
         case "double precision":
             return _number(value)
         case _:
@@ -123,9 +136,9 @@ def _moment(value: object) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-_SLOT = {name: f"slot.{name}" for name in ("suite", "eval_id", "target", "trial", "prompt")}
-_ROW = {**_SLOT, "generation": "generation", "answer_key": "answer_key"}
-_NUMBERS = {"cost_usd": "cost_usd", "duration_ms": "duration_ms", "error_kind": "error.kind"}
+_RESULT_KEY = {name: f"slot.{name}" for name in ("suite", "eval_id", "target", "trial", "prompt")}
+_KEYS = {**_RESULT_KEY, "generation": "generation", "answer_key": "answer_key"}
+_CALL_FACTS = {"cost_usd": "cost_usd", "duration_ms": "duration_ms", "error_kind": "error.kind"}
 
 EVENTS = LineTable("events.jsonl", "agentv.events", EventRecord, {"type": "type", "time": "time"})
 
@@ -133,23 +146,28 @@ TABLES = (
     LineTable(
         "cases.jsonl", "agentv.cases", CaseRecord, {name: name for name in ("suite", "eval_id", "prompt", "case_key")}
     ),
-    LineTable("answers.jsonl", "agentv.answers", Answer, {**_ROW, "kind": "kind", **_NUMBERS, "time": "started_at"}),
+    LineTable(
+        "answers.jsonl", "agentv.answers", Answer, {**_KEYS, "kind": "kind", **_CALL_FACTS, "time": "started_at"}
+    ),
     LineTable(
         "results.jsonl",
         "agentv.results",
         CaseResult,
-        {**_ROW, "status": "status", "verdict": "verdict", "score": "score", **_NUMBERS, "time": "timestamp"},
+        {**_KEYS, "status": "status", "verdict": "verdict", "score": "score", **_CALL_FACTS, "time": "timestamp"},
+        repeats="agentv.repeated_results",
     ),
     LineTable(
         "labels.jsonl",
         "agentv.labels",
         Label,
-        {**_SLOT, **{name: name for name in ("answer_key", "criterion", "annotator", "time")}},
+        {**_RESULT_KEY, **{name: name for name in ("answer_key", "criterion", "annotator", "time")}},
     ),
     EVENTS,
 )
 """In the order of pushing: the event that ends a run comes after its results."""
 
-_heads = {path.partition(".")[0] for table in TABLES for path in table.columns.values()}
-_decode_head = msgspec.json.Decoder(defstruct("_Head", [(name, object, None) for name in sorted(_heads)])).decode
+_column_fields = {path.partition(".")[0] for table in TABLES for path in table.columns.values()}
+_decode_head = msgspec.json.Decoder(
+    defstruct("_Head", [(name, object, None) for name in sorted(_column_fields)])
+).decode
 """Decodes the fields of any line that have a column; the rest is skipped."""

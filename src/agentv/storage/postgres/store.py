@@ -264,7 +264,7 @@ class PostgresRuns:
         """Copy the lines of a run folder that the database lacks, and the run's state."""
         pusher = RunPusher(folder, self._connection, self._url)
         lines = pusher.push()
-        pusher.settle()
+        pusher.push_state()
         return Pushed(pusher.run_id, lines)
 
     def pull(self, run_id: str, runs_folder: Path) -> Pulled:
