@@ -13,7 +13,7 @@ from tests.support.carrying import Project
 
 from agentv.storage.files.line_file import part_path
 from agentv.storage.files.run_file import append_to
-from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, place_segments
+from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, set_segments_folder
 from agentv.storage.files.segments import node_segment_name
 from agentv.storage.run.folder import LINE_FILES
 from agentv.storage.run.stored import StoredRun, open_run
@@ -40,7 +40,7 @@ def run_cases(project: Project, *options: str) -> tuple[int, str]:
 
 def move_into_segments(folder: Path, place: str) -> None:
     """Move the rows of a run that has ended into two segments for each file."""
-    place_segments(folder, place)
+    set_segments_folder(folder, place)
     for name in LINE_FILES[1:]:
         path = folder / name
         lines = path.read_bytes().splitlines(keepends=True)
@@ -49,7 +49,7 @@ def move_into_segments(folder: Path, place: str) -> None:
     writer = SegmentWriter(folder, rules=SegmentRules())
     files = [append_to(folder / name) for name in LINE_FILES[1:]]
     for file in files:
-        writer.adopt(file)
+        writer.resume_moving(file)
     writer.close(files)
     for file in files:
         file.close()
@@ -58,7 +58,7 @@ def move_into_segments(folder: Path, place: str) -> None:
 
 def move_into_segments_of_nodes(folder: Path, place: str) -> None:
     """Move the rows of a run that has ended into segments as nodes write them: their lines have no number."""
-    place_segments(folder, place)
+    set_segments_folder(folder, place)
     writer = SegmentWriter(folder, rules=SegmentRules())
     files = []
     for name in LINE_FILES[2:]:

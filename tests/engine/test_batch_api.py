@@ -329,5 +329,5 @@ def test_batch_is_resumed_only_if_it_fits_the_requests(
     tmp_path: Path, batch: str, left: str, another_runs: bool, its_own: bool
 ) -> None:
     run = write_batch(tmp_path, batch)
-    found = [find_open_batch(tmp_path, "t", set(left), keys=set("ab"), own=own) for own in (None, run.name)]
+    found = [find_open_batch(tmp_path, "t", set(left), keys=set("ab"), own_run_id=own) for own in (None, run.name)]
     assert [ticket is not None for ticket in found] == [another_runs, its_own]

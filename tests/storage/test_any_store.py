@@ -170,7 +170,7 @@ class SharedMachine(StoreMachine):
     def crash(self, torn: bytes, file: str) -> None:
         """Let the mirror of the killed writer continue for a while beside the next one, like a lingering connection."""
         assert isinstance(self.store, MirroredRun)
-        kill(self.store._inner, torn, file)
+        kill(self.store._run_folder, torn, file)
         self.store._mirror.finish(patience_s=0)
 
     @rule()
@@ -199,7 +199,7 @@ def kill(store: RunFolder, torn: bytes, file: str) -> None:
     store._flusher.close()
     for line_file in store._files:
         line_file.close()
-    for descriptor in store._folders:
+    for descriptor in store._folder_descriptors:
         os.close(descriptor)
     os.close(store._lock._descriptor)
     with (Path(store.folder) / file).open("ab") as tail:

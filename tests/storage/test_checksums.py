@@ -102,7 +102,7 @@ def test_checksums_that_cannot_be_read_are_reported(folder: Path, fields: str) -
 
 
 def test_lines_longer_than_one_read_have_the_same_checksum(tmp_path: Path) -> None:
-    text = b"a" * line_file._COUNTED_BYTES + b"\n" + b"b\n" + b"c" * (2 * line_file._COUNTED_BYTES) + b"\n" + b"torn"
+    text = b"a" * line_file._READ_BYTES + b"\n" + b"b\n" + b"c" * (2 * line_file._READ_BYTES) + b"\n" + b"torn"
     (tmp_path / "x.jsonl").write_bytes(text)
     file = LineFile(tmp_path / "x.jsonl")
     file.append(b"d")

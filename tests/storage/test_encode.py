@@ -12,7 +12,7 @@ from tests.support.strategies import answers, case_records, case_results
 
 import agentv.storage
 from agentv.storage.records.encode import answer_line, case_line, result_line, to_record
-from agentv.storage.records.json_line import decode, encode, fitted
+from agentv.storage.records.json_line import decode, encode, to_encodable
 from agentv.storage.records.narrow import Subset
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer
@@ -30,7 +30,7 @@ def test_a_line_that_is_made_to_fit_is_the_line_that_is_written(
     answer: Answer, row: CaseResult, case: CaseRecord
 ) -> None:
     for line in (answer_line(answer), result_line(row), result_line(row, with_trace=False), case_line(case)):
-        assert encode(fitted(line)) == encode(line)
+        assert encode(to_encodable(line)) == encode(line)
     for value, line in ((answer, answer_line(answer)), (row, result_line(row)), (case, case_line(case))):
         assert encode(to_record(value)) == encode(line)
 
@@ -54,7 +54,7 @@ def test_an_odd_value_costs_its_own_place_only() -> None:
 )
 def test_a_moment_is_written_in_utc(moment: datetime) -> None:
     line = answer_line(make_answer(started_at=moment))
-    for written in (line, fitted(line)):
+    for written in (line, to_encodable(line)):
         assert decode(encode(written))["started_at"] == "2026-01-31T12:00:00.500000Z"
 
 

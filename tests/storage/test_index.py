@@ -22,7 +22,7 @@ from tests.support.stored import RUN, at_noon, make_result, make_run
 
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.index.index import RunIndex
-from agentv.storage.index.row_query import SORT_KEYS, Facets, RowPage, RowQuery, findable
+from agentv.storage.index.row_query import SORT_KEYS, Facets, RowPage, RowQuery, searchable_metadata
 from agentv.storage.index.schema import VERSION
 from agentv.storage.run.find import list_runs, runs_folder
 from agentv.storage.run.folder import RunFolder
@@ -132,7 +132,7 @@ SORT_VALUE: dict[str, Callable[[Row], float | str | None]] = {
 
 
 def fits(row: Row, query: RowQuery, *, but: str = "") -> bool:
-    found = findable(row.metadata)
+    found = searchable_metadata(row.metadata)
     return (
         (but == "suite" or not query.suites or row.slot.suite in query.suites)
         and (but == "target" or not query.targets or row.target in query.targets)

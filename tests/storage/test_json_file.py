@@ -95,7 +95,7 @@ def test_a_lost_configuration_is_named(tmp_path: Path) -> None:
     )
     run_evaluation_sync(EvaluationInput("x"), config)
     (tmp_path / "judged.configs.jsonl").unlink()
-    with pytest.raises(StorageError, match=r"judged\.jsonl:1: its configuration .* is not in .*judged\.configs\.jsonl"):
+    with pytest.raises(StorageError, match=r"judged\.jsonl:1: the configuration .* is not in .*judged\.configs\.jsonl"):
         list(JsonFileStorageProvider(path).load_results())
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from tests.support.strategies import json_objects
 
-from agentv.storage.records.json_line import decode, encode, fitted, pretty
+from agentv.storage.records.json_line import decode, encode, pretty, to_encodable
 from agentv.types.json_value import JsonObject, JsonValue
 
 
@@ -89,7 +89,7 @@ def test_an_object_that_holds_itself_is_cut_off() -> None:
 def test_an_object_that_holds_itself_twice_does_not_grow_without_end() -> None:
     twice: list[Any] = []
     twice += [twice, twice]
-    assert len(encode(fitted(twice, most=1000))) < 100_000
+    assert len(encode(to_encodable(twice, most=1000))) < 100_000
 
 
 def test_a_line_that_is_no_object_is_refused() -> None:

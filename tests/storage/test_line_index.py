@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentv.scoring.keys.identity import digest_of
-from agentv.storage.run.kept_rows import Found, LineIndex
+from agentv.storage.run.kept_rows import IndexedLine, LineIndex
 
 # Two keys whose digests agree in the stored 34 bits: only the line distinguishes them.
 TWINS = ("k159438", "k167592")
@@ -44,7 +44,7 @@ def write(path: Path, line: str) -> int:
     return at
 
 
-def line_of(found: Found | None) -> bytes | None:
+def line_of(found: IndexedLine | None) -> bytes | None:
     return None if found is None else found.line
 
 

@@ -81,7 +81,7 @@ class KilledStore(RuleBasedStateMachine):
                 assert replace(row, seq=None) == make_result(slot=slot, candidate_answer=text, generation=generation)
                 answered = self.answers.get(slot, (-1, ""))[0]
                 assert kept.next_generation(slot, row) == 1 + max(generation, answered)
-            assert list(kept.left()) == []
+            assert list(kept.remaining_keys()) == []
         finally:
             kept.close()
 
@@ -91,7 +91,7 @@ class KilledStore(RuleBasedStateMachine):
         os.close(self.store._lock._descriptor)
         for file in self.store._files:
             file.close()
-        for descriptor in self.store._folders:
+        for descriptor in self.store._folder_descriptors:
             os.close(descriptor)
 
     def teardown(self) -> None:

@@ -165,7 +165,7 @@ class Runtime:
         """Return the ticket of an unfetched batch with the `remaining` ones of the answer keys `keys`, or None."""
         from agentv.storage.run.open_batches import find_open_batch  # noqa: PLC0415 - few runs submit batches
 
-        return find_open_batch(Path(self.home), target, remaining, keys=keys, own=self.run_id)
+        return find_open_batch(Path(self.home), target, remaining, keys=keys, own_run_id=self.run_id)
 
     def provider(self, target: ResolvedTarget) -> ResilientProvider:
         """Return the live provider of a target; the same object for the same target."""

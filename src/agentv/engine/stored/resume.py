@@ -139,7 +139,7 @@ class ResumePlan(Struct):
 
     def finish(self, recorder: RunRecorder) -> None:
         """Report the counts after all tasks of the plan; a resume also removes the results of cases that are gone."""
-        gone = [key for key in self.rows.left() if key not in self.retired]
+        gone = [key for key in self.rows.remaining_keys() if key not in self.retired]
         self.has_every_row = self.purpose == "resume" or not gone
         if self.purpose == "resume":
             for key in gone:

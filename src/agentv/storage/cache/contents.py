@@ -14,7 +14,10 @@ ANSWERS, EMBEDDINGS = "answers", "embeddings"
 
 
 class CacheEntry(Struct, frozen=True):
-    """One file of a cache. `target` is None where it is not recorded: for embeddings and for foreign files."""
+    """One file of a cache; `at` is the time of its answer, or of the last use of a file that does not record a time.
+
+    `target` is None if it is not recorded: for embeddings and for foreign files.
+    """
 
     kind: str
     file: CacheFile
@@ -38,20 +41,20 @@ def cache_entries(home: Path) -> Iterator[CacheEntry]:
     for file in CacheFolder(home / ANSWERS_FOLDER, ANSWER_SUFFIX).files():
         head = read_head(file)
         if head is None:
-            yield CacheEntry(ANSWERS, file, _used(file))
+            yield CacheEntry(ANSWERS, file, _last_use(file))
         else:
             yield CacheEntry(ANSWERS, file, datetime.fromisoformat(str(head["at"])), str(head.get("target", "")))
     for file in CacheFolder(home / EMBEDDINGS_FOLDER, VECTOR_SUFFIX).files():
-        yield CacheEntry(EMBEDDINGS, file, _used(file))
+        yield CacheEntry(EMBEDDINGS, file, _last_use(file))
 
 
 def cache_groups(entries: Iterable[CacheEntry]) -> tuple[CacheGroup, ...]:
     """Group entries by kind and target, sorted by both."""
     groups: dict[tuple[str, str], CacheGroup] = {}
     for entry in entries:
-        used = _used(entry.file)
-        fresh = CacheGroup(kind=entry.kind, target=entry.target, count=0, size=0, oldest=entry.at, used=used)
-        group = groups.setdefault((entry.kind, entry.target or ""), fresh)
+        used = _last_use(entry.file)
+        empty = CacheGroup(kind=entry.kind, target=entry.target, count=0, size=0, oldest=entry.at, used=used)
+        group = groups.setdefault((entry.kind, entry.target or ""), empty)
         group.count += 1
         group.size += entry.file.size
         group.oldest = min(group.oldest, entry.at)
@@ -65,5 +68,5 @@ def clear_entries(entries: Iterable[CacheEntry]) -> tuple[int, int]:
     return len(deleted_sizes), sum(deleted_sizes)
 
 
-def _used(file: CacheFile) -> datetime:
+def _last_use(file: CacheFile) -> datetime:
     return datetime.fromtimestamp(file.used_at, UTC)

@@ -1,7 +1,7 @@
 """Embeddings on disk: one file per text, named after a digest of the text, so that no text is embedded twice.
 
-A file is a mark, a flag for a truncated text, the SHA-256 of the vector, and the vector as little-endian 32-bit floats.
-A file that is torn, foreign or of another version is treated as missing and written again.
+A file is a mark of its format, a flag for a truncated text, the SHA-256 of the vector, and the vector as little-endian
+32-bit floats. A file that is torn, foreign or of another version is treated as missing and written again.
 """
 
 import hashlib
@@ -12,10 +12,10 @@ from pathlib import Path
 from agentv.storage.cache.folder import MOST_BYTES, CacheFolder, CacheLimit
 from agentv.types.provider import Embedding, Vector
 
-_MARK = b"agentv embedding 1\n"
-_CUT, _WHOLE = b"c", b"w"
-_HEAD = len(_MARK) + 1
-_BODY = _HEAD + hashlib.sha256().digest_size
+_FILE_MARK = b"agentv embedding 1\n"
+_CUT_FLAG, _WHOLE_FLAG = b"c", b"w"
+_DIGEST_START = len(_FILE_MARK) + 1
+_VECTOR_START = _DIGEST_START + hashlib.sha256().digest_size
 
 
 EMBEDDINGS_FOLDER = "cache/embeddings"
@@ -36,15 +36,15 @@ class EmbeddingCache:
         """Return the embedding of a text in a vector space, or None when no readable file has it."""
         digest = _digest(space, text)
         content = self._files.read(digest)
-        vector = None if content is None else _read(content)
+        vector = None if content is None else _vector_in(content)
         if content is None or vector is None:
             return None
         self._files.touch(digest)
-        return Embedding(vector, content[len(_MARK) : _HEAD] == _CUT, cached=True)
+        return Embedding(vector, content[len(_FILE_MARK) : _DIGEST_START] == _CUT_FLAG, cached=True)
 
     def save(self, space: str, text: str, embedding: Embedding) -> None:
         """Store an embedding; ignore one that cannot be written."""
-        content = _written(embedding)
+        content = _file_content(embedding)
         if len(content) <= self._limit.most_bytes and self._files.write(_digest(space, text), content):
             self._limit.add(len(content))
 
@@ -53,16 +53,17 @@ def _digest(space: str, text: str) -> str:
     return hashlib.sha256(f"{space}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _written(embedding: Embedding) -> bytes:
+def _file_content(embedding: Embedding) -> bytes:
     numbers = _little_endian(embedding.vector).tobytes()
-    return b"".join((_MARK, _CUT if embedding.is_cut else _WHOLE, hashlib.sha256(numbers).digest(), numbers))
+    flag = _CUT_FLAG if embedding.is_cut else _WHOLE_FLAG
+    return b"".join((_FILE_MARK, flag, hashlib.sha256(numbers).digest(), numbers))
 
 
-def _read(content: bytes) -> Vector | None:
-    numbers = content[_BODY:]
-    is_ours = content.startswith(_MARK) and content[_HEAD:_BODY] == hashlib.sha256(numbers).digest()
+def _vector_in(content: bytes) -> Vector | None:
+    numbers, digest = content[_VECTOR_START:], content[_DIGEST_START:_VECTOR_START]
+    is_valid = content.startswith(_FILE_MARK) and digest == hashlib.sha256(numbers).digest()
     vector = array("f")
-    if not is_ours or not numbers or len(numbers) % vector.itemsize:
+    if not is_valid or not numbers or len(numbers) % vector.itemsize:
         return None
     vector.frombytes(numbers)
     return _little_endian(vector)
@@ -72,6 +73,6 @@ def _little_endian(vector: Vector) -> Vector:
     """Return a vector converted from native to little-endian byte order, or back."""
     if sys.byteorder == "little":
         return vector
-    turned = array("f", vector)
-    turned.byteswap()
-    return turned
+    swapped = array("f", vector)
+    swapped.byteswap()
+    return swapped

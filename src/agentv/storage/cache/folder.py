@@ -37,23 +37,23 @@ class CacheFolder:
         self._folder = folder
         self._suffix = suffix
 
-    def place(self, digest: str) -> Path:
+    def path_of(self, digest: str) -> Path:
         """Return the path for the file of a digest, which may not exist."""
         return self._folder / digest[:2] / f"{digest[2:]}{self._suffix}"
 
     def read(self, digest: str) -> bytes | None:
         """Return the content of a digest's file, or None when it cannot be read."""
         try:
-            return self.place(digest).read_bytes()
+            return self.path_of(digest).read_bytes()
         except OSError:
             return None
 
     def write(self, digest: str, content: bytes) -> bool:
         """Write a file with mode 0600; return False when that fails."""
-        path = self.place(digest)
+        path = self.path_of(digest)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            with os.fdopen(_created(temporary), "wb") as file:
+            with os.fdopen(_create(temporary), "wb") as file:
                 file.write(content)
             temporary.replace(path)
         except OSError:
@@ -65,10 +65,10 @@ class CacheFolder:
     def touch(self, digest: str) -> None:
         """Mark a file as used now, for the least-recently-used order."""
         with contextlib.suppress(OSError):
-            os.utime(self.place(digest))
+            os.utime(self.path_of(digest))
 
     def files(self) -> Iterator[CacheFile]:
-        """Yield every file, in no order; skip files that are deleted meanwhile.
+        """Yield every file, in no order; skip files that another process deletes at the same time.
 
         Temporary files of a killed process are included, so that they are cleared as well.
         """
@@ -76,11 +76,11 @@ class CacheFolder:
             for entry in _entries(subfolder.path) if subfolder.is_dir(follow_symlinks=False) else ():
                 if entry.name.endswith(self._suffix) or f"{self._suffix}." in entry.name:
                     with contextlib.suppress(OSError):
-                        known = entry.stat(follow_symlinks=False)
-                        yield CacheFile(Path(entry.path), known.st_size, known.st_mtime)
+                        stat = entry.stat(follow_symlinks=False)
+                        yield CacheFile(Path(entry.path), stat.st_size, stat.st_mtime)
 
 
-def _created(path: Path) -> int:
+def _create(path: Path) -> int:
     """Create a file and return its descriptor; create its folder when needed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
@@ -101,7 +101,7 @@ def _entries(folder: Path | str) -> "list[os.DirEntry[str]]":
 MOST_BYTES = 1 << 30
 """The default limit of one cache in bytes: 1 GiB."""
 
-LEFT_SHARE = 0.9
+SHARE_AFTER_EVICTION = 0.9
 """Eviction stops at this share of the limit, so that the next files fit without another eviction."""
 
 
@@ -127,5 +127,5 @@ class CacheLimit:
             for file in files:
                 file.remove()
                 self._bytes -= file.size
-                if self._bytes <= self.most_bytes * LEFT_SHARE:
+                if self._bytes <= self.most_bytes * SHARE_AFTER_EVICTION:
                     return

@@ -1,6 +1,7 @@
 """Files of a run: append-only files of lines, and files that are replaced as a whole.
 
-A write adds a whole line or nothing. A partial last line, which a killed process left, is cut off.
+A write adds a whole line or nothing. A partial last line, which a killed process left, is cut off. A file of lines may
+have several parts (segments.py).
 """
 
 import ctypes
@@ -19,7 +20,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 _CHUNK = 1 << 20
 
 
-def open_own(path: Path, flags: int) -> int:
+def open_for_writing(path: Path, flags: int) -> int:
     """Open a file of a run for writing, mode 0600. Raises OSError unless it is a regular file.
 
     A symbolic link is refused because a file outside the run would be written and truncated.
@@ -30,16 +31,16 @@ def open_own(path: Path, flags: int) -> int:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "symbolic links are not allowed in a run folder", str(path)) from error
         raise
-    return _checked(descriptor, path)
+    return _require_regular_file(descriptor, path)
 
 
 def open_lines(path: Path, *, buffering: int = _CHUNK) -> BinaryIO:
     """Open a file of a run for reading. Raises OSError for a pipe, which would block for ever."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    return os.fdopen(_checked(descriptor, path), "rb", buffering=buffering)
+    return os.fdopen(_require_regular_file(descriptor, path), "rb", buffering=buffering)
 
 
-def _checked(descriptor: int, path: Path) -> int:
+def _require_regular_file(descriptor: int, path: Path) -> int:
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return descriptor
@@ -49,8 +50,8 @@ def _checked(descriptor: int, path: Path) -> int:
     raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
-_COUNTED_BYTES = 1 << 20
-_LARGE = 1 << 30
+_READ_BYTES = 1 << 20
+_LARGE_LINE = 1 << 30
 
 _write = ctypes.PyDLL(None).write
 """`write` of the C library: `os.write` without releasing the GIL. Returns -1 where `os.write` raises.
@@ -70,13 +71,13 @@ _POLYNOMIAL = 0xEDB88320
 """The polynomial of CRC-32, with the coefficient of the highest power in the lowest bit."""
 
 
-def _product(one: int, other: int) -> int:
+def _product(left: int, right: int) -> int:
     """Return the product of two polynomials over GF(2), modulo the polynomial of CRC-32."""
     product = 0
     for bit in range(31, -1, -1):
-        if other >> bit & 1:
-            product ^= one
-        one = one >> 1 ^ (_POLYNOMIAL if one & 1 else 0)
+        if right >> bit & 1:
+            product ^= left
+        left = left >> 1 ^ (_POLYNOMIAL if left & 1 else 0)
     return product
 
 
@@ -94,7 +95,7 @@ def joined_crc(first: int, second: int, size: int) -> int:
 
 
 class FileEnd(Struct, frozen=True):
-    """The end of the lines of a file so far: their number, their size in bytes, and their CRC-32."""
+    """The end of the first lines of a file: their number, their size in bytes, and their CRC-32."""
 
     lines: int = 0
     size: int = 0
@@ -121,9 +122,9 @@ class LineFile:
     def __init__(self, path: Path, *, part: int = 0, before: FileEnd = FileEnd()) -> None:  # noqa: B008 - frozen
         self.path = path
         self.part = part
-        self.descriptor = open_own(self.local, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self.descriptor = open_for_writing(self.current_path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         size = os.fstat(self.descriptor).st_size
-        lines, self.own_bytes, self._crc = _read_lines(self.descriptor, before.crc)
+        lines, self.own_bytes, self._crc = _measure_lines(self.descriptor, before.crc)
         self.next_seq = before.lines + lines
         self._before = before
         self.torn_bytes = size - self.own_bytes
@@ -137,7 +138,7 @@ class LineFile:
         """
         data = line + b"\n"
         size = len(data)
-        written = _write(self.descriptor, data, size) if size < _LARGE else 0
+        written = _write(self.descriptor, data, size) if size < _LARGE_LINE else 0
         if written != size:
             self._write_rest(data[max(written, 0) :])
         self.own_bytes += size
@@ -145,7 +146,7 @@ class LineFile:
         self._crc = crc32(data, self._crc)
 
     @property
-    def local(self) -> Path:
+    def current_path(self) -> Path:
         """The path of the part that is written."""
         return part_path(self.path, self.part)
 
@@ -165,27 +166,27 @@ class LineFile:
         The descriptor keeps its number, which the thread that syncs the file uses.
         """
         os.fsync(self.descriptor)
-        self._go_on(self._open_next(), self.end)
+        self._continue_at(self._open_next_part(), self.end)
 
-    def leave_part(self, list_it: Callable[[], FileEnd]) -> None:
-        """Replace this part, which is empty, by a segment from elsewhere, and continue with the next part.
+    def replace_empty_part(self, list_segment: Callable[[], FileEnd]) -> None:
+        """Replace this part, which is empty, by a segment that another process uploaded; continue with the next part.
 
-        `list_it` lists the segment and returns its end. The next part is opened first, because no line may be written
-        to this part once the segment is listed.
+        `list_segment` lists the segment and returns its end. The next part is opened first, because no line may be
+        written to this part once the segment is listed.
         """
-        empty, descriptor = self.local, self._open_next()
+        empty_path, descriptor = self.current_path, self._open_next_part()
         try:
-            end = list_it()
+            end = list_segment()
         except BaseException:
             os.close(descriptor)
             raise
-        self._go_on(descriptor, end)
-        empty.unlink(missing_ok=True)
+        self._continue_at(descriptor, end)
+        empty_path.unlink(missing_ok=True)
 
-    def _open_next(self) -> int:
-        return open_own(part_path(self.path, self.part + 1), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC)
+    def _open_next_part(self) -> int:
+        return open_for_writing(part_path(self.path, self.part + 1), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC)
 
-    def _go_on(self, descriptor: int, before: FileEnd) -> None:
+    def _continue_at(self, descriptor: int, before: FileEnd) -> None:
         """Continue with the next part, which begins at `before`."""
         self._before, self.part, self.own_bytes = before, self.part + 1, 0
         self.next_seq, self._crc = before.lines, before.crc
@@ -206,14 +207,14 @@ class LineFile:
         os.close(self.descriptor)
 
 
-def _read_lines(descriptor: int, crc: int) -> tuple[int, int, int]:
+def _measure_lines(descriptor: int, crc: int) -> tuple[int, int, int]:
     """Return the number of whole lines of a file, the offset of their end, and the CRC-32 up to there.
 
     `crc` is the CRC-32 of the parts before this file.
     """
     lines = end = offset = 0
     crc_so_far = crc
-    while chunk := os.pread(descriptor, _COUNTED_BYTES, offset):
+    while chunk := os.pread(descriptor, _READ_BYTES, offset):
         lines += chunk.count(b"\n")
         whole = chunk.rfind(b"\n") + 1
         if whole:
@@ -241,10 +242,10 @@ def plain_lines(path: Path) -> Iterator[bytes]:
 
 def write_by_rename(path: Path, data: bytes) -> None:
     """Replace a file atomically, also across a power loss."""
-    part = path.with_suffix(".part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    temporary = path.with_suffix(".part")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    part.rename(path)
+    temporary.rename(path)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from agentv.storage.files.line_file import open_lines
 from agentv.types.errors import ConfigError, StorageError
 
-_FILE = "file://"
+_FILE_SCHEME = "file://"
 
 
 def check_url(url: str) -> None:
@@ -35,7 +35,7 @@ def put(path: Path, url: str, *, base: Path) -> None:
 
     A relative path starts at `base`. A local copy is synced to the disk.
     """
-    with _named_errors("write", url):
+    with _storage_errors("write", url):
         if not _is_path(url):
             filesystem, place = _filesystem(url)
             filesystem.put_file(str(path), place)
@@ -56,7 +56,7 @@ def put(path: Path, url: str, *, base: Path) -> None:
 
 def open_stored(url: str, *, base: Path) -> tuple[BinaryIO, int]:
     """Open a file for reading at any offset; return it with its size. Raises StorageError."""
-    with _named_errors("read", url):
+    with _storage_errors("read", url):
         if _is_path(url):
             file = open_lines(_path(url, base), buffering=0)
             return file, os.fstat(file.fileno()).st_size
@@ -66,7 +66,7 @@ def open_stored(url: str, *, base: Path) -> tuple[BinaryIO, int]:
 
 def remove(url: str, *, base: Path) -> None:
     """Delete a file; do nothing if there is none. Raises StorageError."""
-    with _named_errors("delete", url):
+    with _storage_errors("delete", url):
         if _is_path(url):
             _path(url, base).unlink(missing_ok=True)
             return
@@ -77,7 +77,7 @@ def remove(url: str, *, base: Path) -> None:
 
 def names_in(url: str, *, base: Path) -> list[str]:
     """Return the names of the files in a folder, none for a missing one. Raises StorageError."""
-    with _named_errors("list", url):
+    with _storage_errors("list", url):
         if _is_path(url):
             folder = _path(url, base)
             return sorted(entry.name for entry in os.scandir(folder) if entry.is_file()) if folder.exists() else []
@@ -120,11 +120,11 @@ def absolute_form(url: str, *, base: Path) -> str:
 
 
 def _is_path(url: str) -> bool:
-    return "://" not in url or url.startswith(_FILE)
+    return "://" not in url or url.startswith(_FILE_SCHEME)
 
 
 def _without_scheme(url: str) -> str:
-    return url.removeprefix(_FILE)
+    return url.removeprefix(_FILE_SCHEME)
 
 
 def _path(url: str, base: Path) -> Path:
@@ -153,7 +153,7 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _named_errors(verb: str, url: str) -> Iterator[None]:
+def _storage_errors(verb: str, url: str) -> Iterator[None]:
     try:
         yield
     except (StorageError, ConfigError):

@@ -52,10 +52,10 @@ def size_of(path: Path) -> int:
 
 
 def stamp_of(path: Path) -> str:
-    """Return a string that changes when a file of a run changes: inode, size and modification time of its last part."""
+    """Return a text that changes when a file of a run changes: inode, size and modification time of its last part."""
     segments = load_segments(path.parent)
     listed = 0 if segments is None else len(segments.of(path.name))
-    last = _last_local(path, listed)
+    last = _last_local_part(path, listed)
     try:
         found = part_path(path, last).stat()
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def append_to(path: Path) -> LineFile:
     segments = load_segments(path.parent)
     listed = () if segments is None else segments.of(path.name)
     end = listed[-1].end if listed else FileEnd()
-    last = _last_local(path, len(listed))
+    last = _last_local_part(path, len(listed))
     for part in range(len(listed), last):
         complete = LineFile(path, part=part, before=end)
         complete.close()
@@ -80,7 +80,7 @@ def append_to(path: Path) -> LineFile:
     return LineFile(path, part=last, before=end)
 
 
-def _last_local(path: Path, first: int) -> int:
+def _last_local_part(path: Path, first: int) -> int:
     """Return the number of the last local part; `first` is the number of the first part that is not a segment."""
     last = first
     while part_path(path, last + 1).exists():
@@ -100,8 +100,8 @@ class _Part(Struct):
 def _open_parts(path: Path) -> list[_Part] | None:
     """Return the parts of a file, local parts opened; None if the run has no segments.
 
-    The writer of the run may list a part meanwhile: its local file is then removed, or was empty and gives way to a
-    segment from elsewhere. If the list has grown, it is read again.
+    The writer of the run may list a part at the same time, which removes the part's local file. If the list of segments
+    has grown, everything is read again.
     """
     while True:
         size = _size_of_list(path.parent)
@@ -152,7 +152,11 @@ def _open_local(path: Path, first: int) -> list[tuple[BinaryIO, int]]:
 
 
 class _JoinedFile(io.RawIOBase):
-    """The parts of a file as one file for reading."""
+    """The parts of a file as one file for reading.
+
+    `_position` is the position in the whole file. `_part` is the part that was read last, `_file` its open file,
+    `_part_offset` the position in it, and `_crc` the CRC-32 of its bytes so far; None after a jump inside the part.
+    """
 
     def __init__(self, folder: Path, parts: Sequence[_Part]) -> None:
         super().__init__()
@@ -160,10 +164,10 @@ class _JoinedFile(io.RawIOBase):
         self._parts = parts
         self._starts = [part.start for part in parts]
         self._size = parts[-1].start + parts[-1].size
-        self._at = 0
+        self._position = 0
         self._part: _Part | None = None
         self._file: BinaryIO | None = None
-        self._offset = 0
+        self._part_offset = 0
         self._crc: int | None = None
 
     def readable(self) -> bool:
@@ -173,79 +177,79 @@ class _JoinedFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
 
     def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
-        if self._at >= self._size:
+        if self._position >= self._size:
             return 0
-        part = self._parts[bisect_right(self._starts, self._at) - 1]
-        offset = self._at - part.start
-        file = self._file if part is self._part and self._file is not None else self._switch(part)
-        if offset != self._offset:
+        part = self._parts[bisect_right(self._starts, self._position) - 1]
+        offset = self._position - part.start
+        file = self._file if part is self._part and self._file is not None else self._open_part(part)
+        if offset != self._part_offset:
             file.seek(offset)
             self._crc = 0 if offset == 0 else None
         data = file.read(min(len(buffer), part.size - offset))
         if not data:
-            raise self._differs(part, f"ends after {offset} bytes")
-        self._offset = offset + len(data)
+            raise self._difference(part, f"ends after {offset} bytes")
+        self._part_offset = offset + len(data)
         if part.segment is not None and self._crc is not None:
             self._crc = crc32(data, self._crc)
-            if self._offset == part.size and f"{self._crc:08x}" != part.segment.record.crc32:
-                raise self._differs(part, f"has the CRC-32 {self._crc:08x}")
-        self._at += len(data)
+            if self._part_offset == part.size and f"{self._crc:08x}" != part.segment.record.crc32:
+                raise self._difference(part, f"has the CRC-32 {self._crc:08x}")
+        self._position += len(data)
         buffer[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
         if not self.closed:
-            self._leave()
+            self._close_segment()
             for part in self._parts:
                 if part.file is not None:
                     part.file.close()
         super().close()
 
-    def _switch(self, part: _Part) -> BinaryIO:
+    def _open_part(self, part: _Part) -> BinaryIO:
         """Open a part, and close the segment that was read before."""
-        self._leave()
+        self._close_segment()
         if part.file is not None:
             file = part.file
             file.seek(0)
         else:
-            file = self._open(part)
-        self._part, self._file, self._offset, self._crc = part, file, 0, 0
+            file = self._open_segment(part)
+        self._part, self._file, self._part_offset, self._crc = part, file, 0, 0
         return file
 
-    def _open(self, part: _Part) -> BinaryIO:
+    def _open_segment(self, part: _Part) -> BinaryIO:
         if part.segment is None:
             raise StorageError(f"{self._folder}: a part of the run has neither a file nor a segment")
         try:
             file, size = open_stored(part.segment.url, base=self._folder)
         except StorageError as error:
-            raise StorageError(f"{self._place(part)}: {error}; restore it from a copy") from error
+            raise StorageError(f"{self._place_of(part)}: {error}; restore it from a copy") from error
         if size != part.size:
             file.close()
-            raise self._differs(part, f"has {size} bytes")
+            raise self._difference(part, f"has {size} bytes")
         return file
 
-    def _leave(self) -> None:
+    def _close_segment(self) -> None:
         if self._file is not None and self._part is not None and self._part.segment is not None:
             self._file.close()
         self._part = self._file = None
 
-    def _differs(self, part: _Part, how: str) -> StorageError:
+    def _difference(self, part: _Part, how: str) -> StorageError:
         if part.segment is None:
             return StorageError(f"{self._folder}: a file of the run was truncated while it was being read")
         record = part.segment.record
         return StorageError(
-            f"{self._place(part)}: {part.segment.url} {how}, but was listed with {record.bytes} bytes and the CRC-32 "
-            f"{record.crc32}; restore it from a copy"
+            f"{self._place_of(part)}: {part.segment.url} {how}, but was listed with {record.bytes} bytes and the "
+            f"CRC-32 {record.crc32}; restore it from a copy"
         )
 
-    def _place(self, part: _Part) -> str:
+    def _place_of(self, part: _Part) -> str:
         line = 0 if part.segment is None else part.segment.line
         return f"{self._folder / SEGMENTS_FILE}:{line}"

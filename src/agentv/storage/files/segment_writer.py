@@ -60,12 +60,12 @@ class SegmentWriter:
         if segments is None:
             raise StorageError(f"{folder} has no {SEGMENTS_FILE}")
         self._url = segments.url
-        self._ends = {name: listed[-1].record for name, listed in segments.of_files.items()}
+        self._last_listed = {name: listed[-1].record for name, listed in segments.of_files.items()}
         self._manifest = LineFile(folder / SEGMENTS_FILE)
         self._listing = Lock()
         os.fsync(self._manifest.descriptor)  # a killed process may have left its last line unsynced
-        self._full: deque[tuple[str, int]] = deque()
-        self._begun: dict[LineFile, float] = {}
+        self._waiting: deque[tuple[str, int]] = deque()
+        self._began_at: dict[LineFile, float] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentv-segments")
         self.error: StorageError | None = None
 
@@ -74,34 +74,34 @@ class SegmentWriter:
         """The folder of the segments as other processes name it: an absolute path, or a URL."""
         return absolute_form(self._url, base=self._folder)
 
-    def adopt(self, file: LineFile) -> None:
+    def resume_moving(self, file: LineFile) -> None:
         """Move the parts that an earlier process did not move, and delete the local file of a part that it listed."""
-        listed = self._listed(file.path.name)
+        listed = self._listed_parts(file.path.name)
         if listed:
             part_path(file.path, listed - 1).unlink(missing_ok=True)
-        self._full.extend((file.path.name, part) for part in range(listed, file.part))
-        if self._full:
-            self._wake()
+        self._waiting.extend((file.path.name, part) for part in range(listed, file.part))
+        if self._waiting:
+            self._start_moving()
 
-    def check(self) -> None:
+    def copy_run_file(self) -> None:
         """Copy run.json to the folder of the segments. Raises StorageError if nothing can be written there."""
         put(self._folder / RUN_FILE, joined(self._url, RUN_FILE), base=self._folder)
 
-    def wrote(self, file: LineFile) -> None:
+    def rotate_if_full(self, file: LineFile) -> None:
         """Begin the next part of a file if this one is full. Called after each line. Raises OSError."""
         now = time.monotonic()
-        begun = self._begun.setdefault(file, now)
+        begun = self._began_at.setdefault(file, now)
         if file.own_bytes >= self._rules.most_bytes or now - begun >= self._rules.most_s:
-            self._end_part(file)
+            self._rotate(file)
 
     def has_moved(self, file: LineFile) -> bool:
         """Return True if all lines of a file are in listed segments, so that a segment from elsewhere can follow."""
-        return not file.own_bytes and self._listed(file.path.name) == file.part
+        return not file.own_bytes and self._listed_parts(file.path.name) == file.part
 
     def move(self, file: LineFile) -> "Future[None]":
         """Move all parts of a file, also one that is not full. The future is done when that succeeded or failed."""
         if file.own_bytes:
-            self._end_part(file)
+            self._rotate(file)
         return self._thread.submit(self._move_all)
 
     def list_uploaded(self, file: LineFile, uploaded: UploadedSegment) -> None:
@@ -110,10 +110,10 @@ class SegmentWriter:
         The file must have been moved (`has_moved`).
         """
 
-        def list_it() -> FileEnd:
+        def list_segment() -> FileEnd:
             self._rules.before_step("list", uploaded.file)
             end = file.end.after(lines=uploaded.lines, size=uploaded.bytes, crc=uploaded.crc32)
-            self._list(
+            self._list_segment(
                 SegmentRecord(
                     file=uploaded.file,
                     part=file.part,
@@ -127,72 +127,72 @@ class SegmentWriter:
             self._rules.before_step("delete", uploaded.file)
             return end
 
-        file.leave_part(list_it)
+        file.replace_empty_part(list_segment)
 
-    def _list(self, record: SegmentRecord) -> None:
+    def _list_segment(self, record: SegmentRecord) -> None:
         """Append a segment to the list, durably. Called in the thread and in the event loop."""
         with self._listing:
             self._manifest.append(encode(record))
             os.fsync(self._manifest.descriptor)
-            self._ends[record.file] = record
+            self._last_listed[record.file] = record
 
     def close(self, files: Sequence[LineFile]) -> None:
         """Move the last parts and end the thread; a part that cannot be moved stays in the run's folder (`error`)."""
         try:
             for file in files:
                 if file.own_bytes:
-                    self._end_part(file)
-                file.local.unlink(missing_ok=True)  # it is empty
+                    self._rotate(file)
+                file.current_path.unlink(missing_ok=True)  # it is empty
         finally:
-            self._wake()
+            self._start_moving()
             self._thread.shutdown()
             self._manifest.close()
 
-    def _end_part(self, file: LineFile) -> None:
-        self._begun.pop(file, None)
+    def _rotate(self, file: LineFile) -> None:
+        self._began_at.pop(file, None)
         self._rules.before_step("begin the next part", file.path.name)
         file.begin_part()
-        self._full.append((file.path.name, file.part - 1))
-        self._wake()
+        self._waiting.append((file.path.name, file.part - 1))
+        self._start_moving()
 
-    def _listed(self, name: str) -> int:
-        return self._ends[name].part + 1 if name in self._ends else 0
+    def _listed_parts(self, name: str) -> int:
+        return self._last_listed[name].part + 1 if name in self._last_listed else 0
 
-    def _wake(self) -> None:
+    def _start_moving(self) -> None:
         self._thread.submit(self._move_all)
 
     def _move_all(self) -> None:
-        while self._full:
+        while self._waiting:
             try:
-                self._move(*self._full[0])
+                self._move(*self._waiting[0])
             except (AgentvError, OSError) as error:
                 reason = str(error) if isinstance(error, AgentvError) else f"{error.strerror or error}"
                 self.error = StorageError(
-                    f"cannot move a part of {self._full[0][0]} to its segments: {reason}. Every result is saved in "
+                    f"cannot move a part of {self._waiting[0][0]} to its segments: {reason}. Every result is saved in "
                     f"{self._folder}; when segments can be written again, move the rest with: agentv resume "
                     f"{self._folder.name}"
                 )
                 return
-            self._full.popleft()
+            self._waiting.popleft()
         self.error = None
 
     def _move(self, name: str, part: int) -> None:
         """Upload a part, list it, delete its local file."""
-        local = part_path(self._folder / name, part)
-        if part >= self._listed(name):
-            record = self._describe(name, part, local)
+        local_path = part_path(self._folder / name, part)
+        if part >= self._listed_parts(name):
+            record = self._describe(name, part, local_path)
             self._rules.before_step("upload", name)
-            put(local, joined(self._url, segment_name(name, part)), base=self._folder)
+            put(local_path, joined(self._url, segment_name(name, part)), base=self._folder)
             self._rules.before_step("list", name)
-            self._list(record)
+            self._list_segment(record)
         self._rules.before_step("delete", name)
-        local.unlink(missing_ok=True)
+        local_path.unlink(missing_ok=True)
 
-    def _describe(self, name: str, part: int, local: Path) -> SegmentRecord:
-        before = self._ends[name].total if name in self._ends else LinesTotal(lines=0, bytes=0, crc32="0")
+    def _describe(self, name: str, part: int, local_path: Path) -> SegmentRecord:
+        before = self._last_listed[name].total if name in self._last_listed else LinesTotal(lines=0, bytes=0, crc32="0")
         lines = size = crc = 0
         total_crc = int(before.crc32, 16)
-        with local.open("rb") as file:
+        with local_path.open("rb") as file:
             while chunk := file.read(1 << 20):
                 lines += chunk.count(b"\n")
                 size += len(chunk)
@@ -201,8 +201,8 @@ class SegmentWriter:
         return SegmentRecord(file=name, part=part, lines=lines, bytes=size, crc32=f"{crc:08x}", total=total)
 
 
-def place_segments(folder: Path, url: str) -> None:
-    """Give a new run a folder for its segments below `url`. Raises OSError."""
+def set_segments_folder(folder: Path, url: str) -> None:
+    """Set the folder for the segments of a new run, a folder below `url`. Raises OSError."""
     begin_segments(folder, joined(stored_form(url, base=folder), folder.name))
 
 

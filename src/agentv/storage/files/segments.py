@@ -63,12 +63,12 @@ def node_segment_name(file: str, epoch: str, number: int) -> str:
     return f"{Path(file).stem}-{epoch}-{number:06}.jsonl"
 
 
-_NAME = re.compile(r"(cases|answers|results)-([0-9a-z]+-)?[0-9]{6,}\.jsonl")
+_SEGMENT_NAME = re.compile(r"(cases|answers|results)-([0-9a-z]+-)?[0-9]{6,}\.jsonl")
 
 
 def is_segment_name(name: str) -> bool:
     """Return True for the name of a segment, listed or not."""
-    return _NAME.fullmatch(name) is not None
+    return _SEGMENT_NAME.fullmatch(name) is not None
 
 
 def begin_segments(folder: Path, url: str) -> None:
@@ -95,17 +95,17 @@ def load_segments(folder: Path) -> Segments | None:
         for number, line in lines:
             record = _decode_segment(line)
             check_schema(record.schema, SEGMENT_SCHEMA)
-            before = found.setdefault(record.file, [])
-            _check_order(record, before[-1].record if before else None)
+            earlier = found.setdefault(record.file, [])
+            _check_order(record, earlier[-1].record if earlier else None)
             name = record.name or segment_name(record.file, record.part)
-            before.append(Segment(record, number, joined(head.url, name)))
+            earlier.append(Segment(record, number, joined(head.url, name)))
     except (ValueError, RecursionError, StorageError) as error:
         raise StorageError(f"{path}:{number}: {reason(error)}") from error
     return Segments(head.url, found)
 
 
 def _check_order(record: SegmentRecord, before: SegmentRecord | None) -> None:
-    """Raise StorageError unless a segment begins where the one before it ends, ValueError for a malformed CRC-32."""
+    """Raise StorageError unless a segment begins where `before` ends, ValueError for a malformed CRC-32."""
     part, lines, size = (0, 0, 0) if before is None else (before.part + 1, before.total.lines, before.total.bytes)
     if (record.part, record.total.lines, record.total.bytes) != (part, lines + record.lines, size + record.bytes):
         raise StorageError(

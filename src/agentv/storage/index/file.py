@@ -16,10 +16,11 @@ BUSY_S = 5.0
 """Seconds that one process waits for another that writes to the index."""
 
 BUSY_STEP_S = 0.01
+"""Seconds between two attempts to switch to WAL."""
 
 _IN_MEMORY = ":memory:"
-_CACHE_KIB = 32 * 1024
-_BROKEN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_PAGE_CACHE_KIB = 32 * 1024
+_BROKEN_FILE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def index_in_memory() -> sqlite3.Connection:
@@ -46,7 +47,7 @@ def open_index_file(home: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection
 
 def is_broken(error: sqlite3.Error) -> bool:
     """Return True if the file itself is broken, so that replacing it helps."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN_FILE_CODES
 
 
 def discard_index_file(home: Path) -> None:
@@ -65,9 +66,9 @@ def discard_index_file(home: Path) -> None:
 def _is_sound(path: Path) -> bool:
     try:
         with closing(_connect(str(path))) as connection:
-            whole: tuple[str] = connection.execute("PRAGMA quick_check").fetchone()
+            check: tuple[str] = connection.execute("PRAGMA quick_check").fetchone()
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-            return whole == ("ok",) and _is_ours(connection) and tables.issuperset(TABLES_OF_RUN)
+            return check == ("ok",) and _is_ours(connection) and tables.issuperset(TABLES_OF_RUN)
     except sqlite3.Error:
         return False
 
@@ -104,7 +105,7 @@ def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
 
 def _connect(name: str, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
     connection = sqlite3.connect(name, timeout=busy_s, isolation_level=None)
-    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.create_function("fits", 2, fnmatchcase, deterministic=True)
     return connection
@@ -115,11 +116,11 @@ def _ensure_tables(connection: sqlite3.Connection) -> None:
     if _is_ours(connection):
         return
     with writing(connection):
-        # Another process may have created them while this one waited.
+        # Another process may have created the tables while this one waited.
         if _is_ours(connection):
             return
-        named = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        for (name,) in connection.execute(named).fetchall():
+        table_names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        for (name,) in connection.execute(table_names).fetchall():
             quoted = name.replace('"', '""')
             connection.execute(f'DROP TABLE "{quoted}"')
         for statement in TABLES.split(";"):

@@ -27,7 +27,7 @@ from agentv.storage.run.stored import StoredRun
 from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import Interval, IntervalMethod
 
-_SORTED_BY: dict[SortKey, str] = {
+_SORT_EXPRESSIONS: dict[SortKey, str] = {
     "written": "line",
     "id": "eval_id",
     # The worst first.
@@ -36,9 +36,10 @@ _SORTED_BY: dict[SortKey, str] = {
     "cost": "cost_usd",
     "duration": "duration_ms",
 }
-_NOT_IN_BY_FACET = ("score", "cost", "duration")
+_UNINDEXED_SORTS = ("score", "cost", "duration")
+"""The sort keys whose columns are not in the index `by_facet` and may be NULL."""
 _WILDCARDS = re.compile(r"[*?\[]")
-_CURRENT = "run = :run AND current = 1"
+_IS_CURRENT = "run = :run AND current = 1"
 
 
 class Statement(NamedTuple):
@@ -50,19 +51,19 @@ class Statement(NamedTuple):
 
 def cells_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that counts the rows matching text, case and metadata, grouped for the facets."""
-    wide = _wide_conditions(query)
+    conditions = _shared_conditions(query)
     sql = f"""
-        SELECT suite, target, prompt, state, tag_set, count(*) FROM rows WHERE {_all_of(wide)}
+        SELECT suite, target, prompt, state, tag_set, count(*) FROM rows WHERE {_all_of(conditions)}
         GROUP BY suite, target, prompt, state, tag_set"""  # noqa: S608 - built from constants, values are parameters
-    return Statement(sql, _values(run, wide))
+    return Statement(sql, _values(run, conditions))
 
 
 def page_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that lists one page of the matching rows, in the order of the query."""
-    conditions = [*_wide_conditions(query), *_narrow_conditions(query)]
+    conditions = [*_shared_conditions(query), *_facet_conditions(query)]
     order = _order(query)
-    # Columns outside by_facet would be looked up row by row; a scan of all rows is faster, unless few match.
-    scan = "NOT INDEXED" if query.sort in _NOT_IN_BY_FACET and not conditions else ""
+    # Columns outside the index would be looked up row by row; a scan of all rows is faster, unless few rows match.
+    scan = "NOT INDEXED" if query.sort in _UNINDEXED_SORTS and not conditions else ""
     sql = f"""
         SELECT line, offset, bytes, suite, eval_id, target, trial, prompt, generation, state, score, cost_usd,
                duration_ms
@@ -76,16 +77,16 @@ def page_statement(run: int, query: RowQuery) -> Statement:
 
 
 def _order(query: RowQuery) -> str:
-    key = _SORTED_BY[query.sort]
+    key = _SORT_EXPRESSIONS[query.sort]
     direction = " DESC" if query.is_descending else ""
     if query.sort == "written":
         return f"{key}{direction}"
     # An absent number sorts last in either direction.
-    absent = f"{key} IS NULL, " if query.sort in _NOT_IN_BY_FACET else ""
+    absent = f"{key} IS NULL, " if query.sort in _UNINDEXED_SORTS else ""
     return f"{absent}{key}{direction}, line"
 
 
-def _wide_conditions(query: RowQuery) -> list[Statement]:
+def _shared_conditions(query: RowQuery) -> list[Statement]:
     """Return the conditions that apply to every facet: text, case and metadata."""
     found = []
     if query.text:
@@ -105,8 +106,8 @@ def _wide_conditions(query: RowQuery) -> list[Statement]:
     return found
 
 
-def _narrow_conditions(query: RowQuery) -> list[Statement]:
-    """Return the conditions on suite, target, prompt, state and tag; the facet of a kind ignores that kind's own."""
+def _facet_conditions(query: RowQuery) -> list[Statement]:
+    """Return the conditions on suite, target, prompt, state and tag; a facet ignores the condition of its own kind."""
     found = []
     for column, wanted in (
         *(("suite", query.suites), ("target", query.targets)),
@@ -127,7 +128,7 @@ def _one_of(column: str, wanted: Sequence[str], name: str) -> Statement:
 
 
 def _all_of(conditions: Sequence[Statement]) -> str:
-    return " AND ".join((_CURRENT, *(each.sql for each in conditions)))
+    return " AND ".join((_IS_CURRENT, *(each.sql for each in conditions)))
 
 
 def _values(run: int, conditions: Sequence[Statement]) -> dict[str, str | int]:
@@ -137,9 +138,10 @@ def _values(run: int, conditions: Sequence[Statement]) -> dict[str, str | int]:
     return values
 
 
-SumsByPlace: TypeAlias = Mapping[tuple[str, str], RunSums]
+SumsBySuiteAndTarget: TypeAlias = Mapping[tuple[str, str], RunSums]
 """The sums of a run by suite and target."""
 
+# The stored forms of ClusterMoments and Interval: their fields in order.
 _Moments: TypeAlias = tuple[int, int, float, float, float, float, tuple[float, float, float, float]]
 _Bounds: TypeAlias = tuple[float, float, IntervalMethod, float]
 
@@ -157,16 +159,16 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_StoredSums).decode
 
 
-def load_sums(stored: StoredRun) -> SumsByPlace:
+def load_sums(stored: StoredRun) -> SumsBySuiteAndTarget:
     """Sum up a run's current results by suite and target. Raises OSError when one of them cannot be read."""
-    is_repeated = stored.may_repeat_cases()
+    may_repeat = stored.may_repeat_cases()
     summaries: dict[tuple[str, str], Summary] = {}
     for row in stored.results():
         place = (row.slot.suite, row.slot.target)
         summary = summaries.get(place)
         if summary is None:
             summary = summaries[place] = Summary(by=(), has_targets=False)
-        summary.add(row, has_trials=is_repeated)
+        summary.add(row, has_trials=may_repeat)
     return {place: RunSums.of(summary) for place, summary in summaries.items()}
 
 
@@ -209,7 +211,7 @@ def decode_sums(data: bytes) -> RunSums:
     )
 
 
-def find_sums(connection: sqlite3.Connection, folder: Path) -> SumsByPlace:
+def find_sums(connection: sqlite3.Connection, folder: Path) -> SumsBySuiteAndTarget:
     """Return a run's sums, recomputed if the run changed. Raises OSError when its results cannot be read."""
     known = refresh_run(connection, folder)
     stamp = f"{known.results_stamp} {known.events_stamp}"
@@ -247,7 +249,7 @@ class RunIndex:
 
     def runs(self) -> tuple[ListedRun, ...]:
         """Return all runs, oldest first."""
-        found = self._query_file(self._listed)
+        found = self._query_file(self._list_runs)
         return list_runs(self._home) if found is None else found
 
     def page(self, stored: StoredRun, query: RowQuery) -> RowPage:
@@ -263,7 +265,7 @@ class RunIndex:
         self._memory = self._memory or index_in_memory()
         return read_page(self._memory)
 
-    def sums(self, folder: Path) -> SumsByPlace:
+    def sums(self, folder: Path) -> SumsBySuiteAndTarget:
         """Return the sums of a run below `home` by suite and target.
 
         Raises OSError when its results cannot be read.
@@ -285,7 +287,7 @@ class RunIndex:
         try:
             self._file = self._file or open_index_file(self._home, busy_s=self._busy_s)
         except (sqlite3.Error, OSError) as error:
-            self._give_up(error)
+            self._stop_using(error)
             return None
         try:
             return query(self._file)
@@ -295,14 +297,14 @@ class RunIndex:
             if is_broken(error):
                 with suppress(OSError):
                     discard_index_file(self._home)
-            self._give_up(error)
+            self._stop_using(error)
             return None
 
-    def _give_up(self, error: Exception) -> None:
+    def _stop_using(self, error: Exception) -> None:
         self._is_usable = False
         self._note(f"the index of the runs in {self._home} cannot be used ({error}); their folders are read instead")
 
-    def _listed(self, connection: sqlite3.Connection) -> tuple[ListedRun, ...]:
+    def _list_runs(self, connection: sqlite3.Connection) -> tuple[ListedRun, ...]:
         folders = list_run_folders(self._home)
         forget_missing(connection, folders)
         return tuple(_listed_run(connection, folder) for folder in folders)

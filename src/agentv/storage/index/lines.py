@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentv.storage.files.run_file import open_file
-from agentv.storage.index.row_query import findable
+from agentv.storage.index.row_query import searchable_metadata
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.json_line import decode, decode_value
 from agentv.storage.records.narrow import Subset
@@ -20,12 +20,12 @@ from agentv.types.records.fields import RESULT_SCHEMA
 from agentv.types.records.result import CaseResult
 
 RESULTS_FILE = "results.jsonl"
-_BATCH = 5000
-_TAIL = 64 * 1024
+_BATCH_LINES = 5000
+_TAIL_BYTES = 64 * 1024
 
-_BIGGEST = 2**63
-_Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-_BIGGEST, le=_BIGGEST - 1)]
-"""An integer that SQLite can store."""
+_INTEGER_LIMIT = 2**63
+_Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-_INTEGER_LIMIT, le=_INTEGER_LIMIT - 1)]
+"""An integer of 64 bits, the largest that SQLite can store."""
 
 
 class _RowLine(Subset, frozen=True):
@@ -65,7 +65,7 @@ class LineBatch(Struct):
     has_generations: bool = False
 
 
-class LineReader:
+class ResultLineReader:
     """Reads one run's lines in batches. `resolve` replaces references to blobs by values (`BlobFolder.resolve`)."""
 
     def __init__(self, run: int, path: Path, *, resolve: Callable[[JsonObject], JsonObject]) -> None:
@@ -88,16 +88,16 @@ class LineReader:
             file.seek(end_offset)
             while True:
                 batch = LineBatch(end_offset, lines)
-                for line in islice(file, _BATCH):
+                for line in islice(file, _BATCH_LINES):
                     if not line.endswith(b"\n"):
                         break
-                    self._take(line, batch)
+                    self._add_line(line, batch)
                 if batch.lines == lines:
                     return
                 end_offset, lines = batch.end_offset, batch.lines
                 yield batch
 
-    def _take(self, line: bytes, batch: LineBatch) -> None:
+    def _add_line(self, line: bytes, batch: LineBatch) -> None:
         offset, size = batch.end_offset, len(line)
         batch.end_offset += size
         batch.lines += 1
@@ -112,7 +112,7 @@ class LineReader:
             batch.skipped += 1
             return
         slot, generation = row.slot, row.generation
-        if not -_BIGGEST <= slot.trial < _BIGGEST:
+        if not -_INTEGER_LIMIT <= slot.trial < _INTEGER_LIMIT:
             batch.skipped += 1
             return
         if generation:
@@ -131,7 +131,7 @@ class LineReader:
         if known is not None:
             return known
         tags = _decode_tags(raw) or []
-        number = _number(raw) if tags else 0
+        number = _set_number(raw) if tags else 0
         if tags:
             batch.tag_sets.append((self._run, number, raw.decode()))
             batch.tags += [(self._run, tag, number) for tag in tags]
@@ -146,8 +146,8 @@ class LineReader:
         if b'"$blob":' in raw:
             whole = self._resolve({"metadata": metadata})["metadata"]
             metadata = whole if isinstance(whole, dict) else {}
-        number = _number(raw) if metadata else 0
-        batch.metadata += [(self._run, key, number, value) for key, value in findable(metadata).items()]
+        number = _set_number(raw) if metadata else 0
+        batch.metadata += [(self._run, key, number, value) for key, value in searchable_metadata(metadata).items()]
         _remember(self._metadata_sets, raw, number)
         return number
 
@@ -163,16 +163,16 @@ def tail_digest(path: Path, end_offset: int) -> bytes:
     if end_offset == 0:
         return b""
     with open_file(path) as file:
-        file.seek(max(0, end_offset - _TAIL))
-        return blake2b(file.read(min(end_offset, _TAIL)), digest_size=8).digest()
+        file.seek(max(0, end_offset - _TAIL_BYTES))
+        return blake2b(file.read(min(end_offset, _TAIL_BYTES)), digest_size=8).digest()
 
 
 def _remember(sets: dict[bytes, int], raw: bytes, number: int) -> None:
     # Bounded, because each result may have a different set; sets that many results share occur early.
-    if len(sets) < _BATCH:
+    if len(sets) < _BATCH_LINES:
         sets[raw] = number
 
 
-def _number(raw: bytes) -> int:
+def _set_number(raw: bytes) -> int:
     """Return the number of a set: 63 bits of its digest."""
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "big") >> 1 or 1

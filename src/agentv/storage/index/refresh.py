@@ -11,13 +11,13 @@ from msgspec import Struct
 from agentv.storage.files.run_file import size_of, stamp_of
 from agentv.storage.index import schema as sql
 from agentv.storage.index.file import writing
-from agentv.storage.index.lines import RESULTS_FILE, LineBatch, LineReader, tail_digest
+from agentv.storage.index.lines import RESULTS_FILE, LineBatch, ResultLineReader, tail_digest
 from agentv.storage.index.schema import COUNT_STATES
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.stored import StoredRun
 
-_RESTORE = "UPDATE rows SET current = 1 WHERE run = :run AND current = 2"
-_RETIRE = """
+_RESTORE_RETIRED = "UPDATE rows SET current = 1 WHERE run = :run AND current = 2"
+_MARK_RETIRED = """
 UPDATE rows SET current = 2
 WHERE run = :run AND current = 1 AND eval_id = :eval_id AND suite = :suite AND target = :target AND trial = :trial
   AND prompt = :prompt
@@ -27,24 +27,24 @@ _SET_COUNTS = "UPDATE runs SET counts = :counts WHERE run = :run"
 
 def restore_retired(connection: sqlite3.Connection, run: int) -> None:
     """Undo `mark_retired`, before rows are added."""
-    connection.execute(_RESTORE, {"run": run})
+    connection.execute(_RESTORE_RETIRED, {"run": run})
 
 
 def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None:
-    """Mark the rows of retired cases, which are not counted. Does nothing when the events cannot be read."""
+    """Mark the rows of cases that are no longer in the suite, which are not counted. Skips unreadable events."""
     try:
         retired = StoredRun(folder).retired()
     except OSError:
         return
     keys = [{"run": run, "prompt": "", **key.to_json()} for key in retired]
-    connection.executemany(_RETIRE, keys)
+    connection.executemany(_MARK_RETIRED, keys)
     counts = json.dumps(dict(connection.execute(COUNT_STATES, {"run": run}).fetchall()))
     connection.execute(_SET_COUNTS, {"run": run, "counts": counts})
 
 
 EVENTS_FILE = "events.jsonl"
 
-_CHUNK = 100_000
+_LINES_PER_TRANSACTION = 100_000
 """The most lines added in one transaction; other processes can write between transactions."""
 
 
@@ -93,12 +93,12 @@ def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
             known = _find_or_add(connection, folder)
             restore_retired(connection, known.run)
             if known.results_stamp != results:
-                _grow(connection, folder, known, stamp=results)
+                _add_new_lines(connection, folder, known, stamp=results)
             if known.events_stamp != events:
-                _note_events(connection, folder, known, stamp=events)
+                _store_end_state(connection, folder, known, stamp=events)
             mark_retired(connection, _find_or_add(connection, folder).run, folder)
         if _has_all(connection, folder, results):
-            # Lines that were appended after the stamps were taken may be added by the next call only.
+            # Lines that were appended after the stamps were taken may be missing until the next call.
             return _find_or_add(connection, folder)
 
 
@@ -132,29 +132,29 @@ def _forget(connection: sqlite3.Connection, run: int) -> None:
         connection.execute(f"DELETE FROM {table} WHERE run = :run", {"run": run})  # noqa: S608 - constant table names
 
 
-def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
-    """Add new lines, up to `_CHUNK` at once; set the stamp when no line is left."""
+def _add_new_lines(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
+    """Add new lines, up to `_LINES_PER_TRANSACTION` at once; set the stamp when no line is left."""
     path = folder / RESULTS_FILE
     if known.end_offset and not _was_appended_to(path, known):
         _forget(connection, known.run)
-        _grow(connection, folder, _find_or_add(connection, folder), stamp=stamp)
+        _add_new_lines(connection, folder, _find_or_add(connection, folder), stamp=stamp)
         return
-    reader = LineReader(known.run, path, resolve=BlobFolder(folder / "blobs").resolve)
+    reader = ResultLineReader(known.run, path, resolve=BlobFolder(folder / "blobs").resolve)
     skipped, has_generations = known.skipped, known.has_generations
-    end_offset, lines, done = known.end_offset, known.lines, True
+    end_offset, lines, is_done = known.end_offset, known.lines, True
     for batch in reader.batches(end_offset=end_offset, lines=lines):
         _add(connection, batch)
         skipped += batch.skipped
         has_generations |= batch.has_generations
         end_offset, lines = batch.end_offset, batch.lines
-        if lines - known.lines >= _CHUNK:
-            done = False
+        if lines - known.lines >= _LINES_PER_TRANSACTION:
+            is_done = False
             break
     if has_generations:
         _mark_current(connection, known)
-    mark = {
+    values = {
         "run": known.run,
-        "stamp": stamp if done else "",
+        "stamp": stamp if is_done else "",
         "end_offset": end_offset,
         "lines": lines,
         "skipped": skipped,
@@ -162,7 +162,7 @@ def _grow(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, st
         "has_generations": has_generations,
         "counts": json.dumps(dict(connection.execute(sql.COUNT_STATES, {"run": known.run}).fetchall())),
     }
-    connection.execute(sql.MARK_RESULTS, mark)
+    connection.execute(sql.MARK_RESULTS, values)
 
 
 def _was_appended_to(path: Path, known: IndexedRun) -> bool:
@@ -186,11 +186,11 @@ def _mark_current(connection: sqlite3.Connection, known: IndexedRun) -> None:
     connection.execute(sql.FORGET_HIGHEST)
 
 
-def _note_events(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
+def _store_end_state(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
     """Store the state in which the run ended, or that its events cannot be read."""
     try:
         ended, is_readable = StoredRun(folder).ended(), True
     except OSError:
         ended, is_readable = None, False
-    mark = {"run": known.run, "stamp": stamp, "ended": ended, "is_readable": is_readable}
-    connection.execute(sql.MARK_EVENTS, mark)
+    values = {"run": known.run, "stamp": stamp, "ended": ended, "is_readable": is_readable}
+    connection.execute(sql.MARK_EVENTS, values)

@@ -55,7 +55,10 @@ class RowEntry(Struct, frozen=True):
 
 
 class Facets(Struct, frozen=True):
-    """The number of results of each state, target, tag, suite and prompt; each ignores the filter of its own kind."""
+    """The number of results of each state, target, tag, suite and prompt.
+
+    The states ignore the filter by state, the targets that by target, and so on.
+    """
 
     states: Mapping[str, int]
     targets: Mapping[str, int]
@@ -89,24 +92,24 @@ class Cell(NamedTuple):
 
 
 def total_of(cells: Iterable[Cell], query: RowQuery) -> int:
-    """Return the number of results that match a query, given the cells of those matching text, case and metadata."""
-    return sum(cell.rows for cell in cells if not _misses(cell, query))
+    """Return the number of results that match a query; `cells` count those that match its text, case and metadata."""
+    return sum(cell.rows for cell in cells if not _unmatched_filters(cell, query))
 
 
 def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
-    """Return the facets of a query, given the cells of the results that match its text, case and metadata."""
+    """Return the facets of a query; `cells` count the results that match its text, case and metadata."""
     states, targets, tags, suites, prompts = (Counter[str]() for _ in range(5))
     for cell in cells:
-        missed = _misses(cell, query)
-        if missed <= {"state"}:
+        unmatched = _unmatched_filters(cell, query)
+        if unmatched <= {"state"}:
             states[cell.state] += cell.rows
-        if missed <= {"target"}:
+        if unmatched <= {"target"}:
             targets[cell.target] += cell.rows
-        if missed <= {"suite"}:
+        if unmatched <= {"suite"}:
             suites[cell.suite] += cell.rows
-        if missed <= {"prompt"} and cell.prompt:
+        if unmatched <= {"prompt"} and cell.prompt:
             prompts[cell.prompt] += cell.rows
-        if missed <= {"tag"}:
+        if unmatched <= {"tag"}:
             for tag in dict.fromkeys(cell.tags):
                 tags[tag] += cell.rows
     return Facets(
@@ -114,23 +117,23 @@ def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
     )
 
 
-def _misses(cell: Cell, query: RowQuery) -> set[str]:
+def _unmatched_filters(cell: Cell, query: RowQuery) -> set[str]:
     """Return the kinds of filters that the results of a cell do not match."""
-    missed = set()
+    unmatched = set()
     if query.suites and cell.suite not in query.suites:
-        missed.add("suite")
+        unmatched.add("suite")
     if query.targets and cell.target not in query.targets:
-        missed.add("target")
+        unmatched.add("target")
     if query.prompts and cell.prompt not in query.prompts:
-        missed.add("prompt")
+        unmatched.add("prompt")
     if query.states and cell.state not in query.states:
-        missed.add("state")
+        unmatched.add("state")
     if query.tags and not set(query.tags).intersection(cell.tags):
-        missed.add("tag")
-    return missed
+        unmatched.add("tag")
+    return unmatched
 
 
-def findable(metadata: JsonObject) -> dict[str, str | None]:
+def searchable_metadata(metadata: JsonObject) -> dict[str, str | None]:
     """Return metadata as queries match it: each key with its value as text.
 
     The value is None where queries cannot match it: an object, a list, or more than 256 characters.
@@ -143,5 +146,7 @@ def _as_text(value: object) -> str | None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = value if isinstance(value, str) else str(value) if isinstance(value, int | float) else None
-    return text if text is not None and len(text) <= LONGEST_VALUE else None
+    if not isinstance(value, str | int | float):
+        return None
+    text = str(value)
+    return text if len(text) <= LONGEST_VALUE else None

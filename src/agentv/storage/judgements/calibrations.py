@@ -100,7 +100,7 @@ def _read_rate(record: JsonObject, key: str) -> MeasuredRate | None:
     if record.get(key) is None:
         return None
     fields = read_object(record, key)
-    value, worth = read_number(fields, "value", -1), read_number(fields, "worth")
-    if not (0 <= value <= 1 and 0 < worth < math.inf):
+    value, effective_n = read_number(fields, "value", -1), read_number(fields, "worth")
+    if not (0 <= value <= 1 and 0 < effective_n < math.inf):
         raise ValueError(f"{key}: expected a `value` of 0..1 and a `worth` above 0")
-    return MeasuredRate(value, read_integer(fields, "rows"), worth)
+    return MeasuredRate(value, read_integer(fields, "rows"), effective_n)

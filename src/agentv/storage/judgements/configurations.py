@@ -10,23 +10,23 @@ from agentv.types.json_value import JsonObject, JsonValue
 _SNAPSHOT, _CONFIG, CONFIG_SHA256 = "evaluationConfigSnapshot", "config", "configSha256"
 
 
-class Referring(Struct, frozen=True):
-    """A judgement as JSON that names its configuration by hash, and that configuration, if it has one."""
+class SplitJudgement(Struct, frozen=True):
+    """A judgement as JSON, its configuration, and the hash by which the JSON names the configuration, if it has one."""
 
     record: dict[str, JsonValue]
     sha256: str = ""
     config: JsonObject | None = None
 
 
-def by_reference(record: dict[str, JsonValue]) -> Referring:
+def split_configuration(record: dict[str, JsonValue]) -> SplitJudgement:
     """Return a judgement with the hash of its configuration in place of the configuration."""
     snapshot = record.get(_SNAPSHOT)
     config = snapshot.get(_CONFIG) if isinstance(snapshot, Mapping) else None
     if not isinstance(snapshot, Mapping) or not isinstance(config, Mapping):
-        return Referring(record)
+        return SplitJudgement(record)
     sha256 = digest(config)
-    short = {key: value for key, value in snapshot.items() if key != _CONFIG}
-    return Referring({**record, _SNAPSHOT: {**short, CONFIG_SHA256: sha256}}, sha256, config)
+    rest = {key: value for key, value in snapshot.items() if key != _CONFIG}
+    return SplitJudgement({**record, _SNAPSHOT: {**rest, CONFIG_SHA256: sha256}}, sha256, config)
 
 
 def with_configuration(record: JsonObject, configs: Mapping[str, JsonObject]) -> JsonObject:
@@ -38,5 +38,5 @@ def with_configuration(record: JsonObject, configs: Mapping[str, JsonObject]) ->
     sha256 = snapshot.get(CONFIG_SHA256) if isinstance(snapshot, Mapping) else None
     if not isinstance(snapshot, Mapping) or not isinstance(sha256, str):
         return record
-    whole = {key: value for key, value in snapshot.items() if key != CONFIG_SHA256}
-    return {**record, _SNAPSHOT: {**whole, _CONFIG: configs[sha256]}}
+    rest = {key: value for key, value in snapshot.items() if key != CONFIG_SHA256}
+    return {**record, _SNAPSHOT: {**rest, _CONFIG: configs[sha256]}}

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from agentv.execution.threads import call_in_thread
 from agentv.storage.files.line_file import plain_lines
-from agentv.storage.judgements.configurations import by_reference, with_configuration
+from agentv.storage.judgements.configurations import split_configuration, with_configuration
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import EvalFileError, StorageError
@@ -19,7 +19,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 log = logging.getLogger("agentv")
 
-_APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 class JsonFileSettings(Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class JsonFileStorageProvider:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._known: set[str] = set()
+        self._stored_hashes: set[str] = set()
 
     @property
     def config_path(self) -> Path:
@@ -71,17 +71,17 @@ class JsonFileStorageProvider:
         await call_in_thread(self._append, result, timeout_s=None)
 
     def _append(self, result: AggregatedEvaluationResult) -> None:
-        """Append a judgement, after its configuration if that is new."""
-        made = by_reference(result.to_dict())
-        if made.config is not None and made.sha256 not in self._known:
+        """Append a judgement, after its configuration if the file of configurations lacks it."""
+        split = split_configuration(result.to_dict())
+        if split.config is not None and split.sha256 not in self._stored_hashes:
             try:
                 known = self._load_configs()
             except StorageError as error:
                 raise StorageError(f"cannot write {self.path}: {error}") from error
-            if made.sha256 not in known:
-                append_record(self.config_path, {"sha256": made.sha256, "config": made.config})
-            self._known.add(made.sha256)
-        append_record(self.path, made.record)
+            if split.sha256 not in known:
+                append_record(self.config_path, {"sha256": split.sha256, "config": split.config})
+            self._stored_hashes.add(split.sha256)
+        append_record(self.path, split.record)
 
     def load_results(self) -> Iterator[AggregatedEvaluationResult]:
         """Yield all judgements with their configurations.
@@ -96,7 +96,8 @@ class JsonFileStorageProvider:
                 yield AggregatedEvaluationResult.from_dict(record)
             except KeyError as error:
                 raise StorageError(
-                    f"{self.path}:{number}: its configuration {error} is not in {self.config_path}"
+                    f"{self.path}:{number}: the configuration {error} is not in {self.config_path}; restore that file "
+                    "from a copy"
                 ) from error
             except (ValueError, EvalFileError) as error:
                 raise StorageError(f"{self.path}:{number}: {error}") from error
@@ -156,10 +157,10 @@ def check_can_append(path: Path) -> None:
 def _open(path: Path) -> int:
     try:
         try:
-            return os.open(path, _APPENDING, 0o600)
+            return os.open(path, _OPEN_FLAGS, 0o600)
         except FileNotFoundError:
             path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(path, _APPENDING, 0o600)
+            return os.open(path, _OPEN_FLAGS, 0o600)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
@@ -178,7 +179,7 @@ def _remove_partial_record(descriptor: int, path: Path) -> None:
 
 
 def _unfinished_line(descriptor: int, end: int) -> bytes:
-    """Return what follows the last newline of a file of `end` bytes."""
+    """Return the bytes after the last newline of a file of `end` bytes."""
     size, found = 1, b""
     while len(found) < end:
         found = os.pread(descriptor, min(size, end), max(end - size, 0))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 # A network that drops all packets is detected within half a minute; settings in the URL take precedence.
-_DEFAULTS = {
+_CONNECTION_DEFAULTS = {
     "connect_timeout": 10,
     "application_name": "agentv",
     "keepalives_idle": 10,
@@ -46,13 +46,13 @@ def connect(url: StoreUrl) -> "Connection":
         # The library's message would quote the URL with its password.
         raise StorageError(f"{url}: not a valid PostgreSQL URL") from None
     with store_errors(url, "cannot be reached", hint=url.hint):
-        missing = {key: value for key, value in _DEFAULTS.items() if key not in given}
-        return psycopg.connect(url.text, autocommit=True, **missing)  # type: ignore[arg-type] # strings or numbers
+        defaults = {key: value for key, value in _CONNECTION_DEFAULTS.items() if key not in given}
+        return psycopg.connect(url.text, autocommit=True, **defaults)  # type: ignore[arg-type] # strings or numbers
 
 
 @contextmanager
 def store_errors(url: StoreUrl, problem: str, *, hint: str = "") -> Iterator[None]:
-    """Convert the driver's errors into a StorageError of one line without secrets: "the store URL `problem`: …".
+    """Convert the driver's errors into a StorageError of one line without secrets: "the store URL PROBLEM: …".
 
     `hint` is advice for the user, which ends the message.
     """
@@ -62,4 +62,5 @@ def store_errors(url: StoreUrl, problem: str, *, hint: str = "") -> Iterator[Non
         yield
     except psycopg.Error as error:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise StorageError(f"the store {url} {problem}: {url.redact(reason)}{hint and f'. {hint}'}") from None
+        advice = f". {hint}" if hint else ""
+        raise StorageError(f"the store {url} {problem}: {url.redact(reason)}{advice}") from None

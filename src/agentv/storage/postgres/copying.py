@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from agentv.storage.files.run_file import append_to, open_file, size_of, whole_lines
 from agentv.storage.postgres.connection import store_errors
 from agentv.storage.postgres.line_columns import EVENTS, TABLES, Column, LineTable, fitting_text
-from agentv.storage.postgres.run_rows import same_run
+from agentv.storage.postgres.run_rows import is_same_run
 from agentv.storage.records.json_line import decode
 from agentv.storage.run.folder import RUN_FILE, make_run_folder
 from agentv.storage.run.lock import RunLock
@@ -31,7 +31,7 @@ MOST_LINES = 1000
 MOST_BYTES = 4 << 20
 
 
-class LineReader:
+class GrowingFileReader:
     """Reads whole lines of a growing file. Only `advance`, called when lines are stored, moves its position.
 
     `seq` is the number of the next line. A partial last line is not read; a missing file has no lines.
@@ -90,7 +90,7 @@ class RunPusher:
         self.run_id = self._stored.run_id
         self.pushed = 0
         self._blobs = BlobPusher(folder / "blobs", self.run_id)
-        self._readers = {table.file: LineReader(folder / table.file) for table in TABLES}
+        self._readers = {table.file: GrowingFileReader(folder / table.file) for table in TABLES}
         with store_errors(url, f"cannot store run {self.run_id}"):
             self._write_run(folder / RUN_FILE)
             for table in TABLES:
@@ -119,7 +119,7 @@ class RunPusher:
     def _write_run(self, path: Path) -> None:
         run = self._stored.run
         row = self._connection.execute("SELECT record FROM agentv.runs WHERE run_id = %s", [run.run_id]).fetchone()
-        if row is not None and not same_run(bytes(row[0]), run):
+        if row is not None and not is_same_run(bytes(row[0]), run):
             raise StorageError(f"the store {self._url} has a different run {run.run_id}; this one was not pushed")
         planned = run.plan.get("rows")
         values = [
@@ -267,7 +267,7 @@ class RunPuller:
 
     def _extend(self, folder: Path) -> Pulled:
         stored = StoredRun(folder)
-        if not same_run(self._record(), stored.run):
+        if not is_same_run(self._record(), stored.run):
             raise self._different_run(folder, RUN_FILE)
         lock = RunLock(folder)
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from agentv.storage.judgements.configurations import by_reference
+from agentv.storage.judgements.configurations import split_configuration
 from agentv.storage.postgres.connection import check_driver, connect, store_errors
 from agentv.storage.postgres.line_columns import fitting_text
 from agentv.storage.postgres.migrations import check_version
@@ -23,13 +23,13 @@ from agentv.types.structs import repr_without
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
 
-_INSERT = """
+_ADD_JUDGEMENT = """
 INSERT INTO agentv.judgements (line, time, agent_id, session_id, overall_score, verdict, scored, expected, run_errors,
     judge_cost_usd) VALUES (%b, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 
-_INSERT_CONFIG = "INSERT INTO agentv.judgement_configs (sha256, config) VALUES (%s, %b) ON CONFLICT DO NOTHING"
+_ADD_CONFIG = "INSERT INTO agentv.judgement_configs (sha256, config) VALUES (%s, %b) ON CONFLICT DO NOTHING"
 
 
 class PostgresSettings(Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ class PostgresStorageProvider:
         # A store is not closed by its caller, so its connection is closed when the store is collected.
         weakref.finalize(self, _close_all, self._connections)
         self._lock = threading.Lock()
-        self._known: set[str] = set()
+        self._stored_hashes: set[str] = set()
 
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
         """Store one judgement; when this returns, it is committed. Raises StorageError."""
@@ -101,20 +101,20 @@ class PostgresStorageProvider:
             _close_all(self._connections)
 
     def _save(self, result: AggregatedEvaluationResult) -> None:
-        made = by_reference(result.to_dict())
+        split = split_configuration(result.to_dict())
         with self._lock:
             if any(map(_is_broken, self._connections)):
                 _close_all(self._connections)
             with store_errors(self.url, "cannot store a judgement"):
                 if not self._connections:
-                    self._connections.append(self._connected())
+                    self._connections.append(self._connect())
                 connection = self._connections[0]
-                if made.config is not None and made.sha256 not in self._known:
-                    connection.execute(_INSERT_CONFIG, [made.sha256, encode(made.config)])
-                    self._known.add(made.sha256)
-                connection.execute(_INSERT, _row(result, made.record))
+                if split.config is not None and split.sha256 not in self._stored_hashes:
+                    connection.execute(_ADD_CONFIG, [split.sha256, encode(split.config)])
+                    self._stored_hashes.add(split.sha256)
+                connection.execute(_ADD_JUDGEMENT, _row(result, split.record))
 
-    def _connected(self) -> "Connection":
+    def _connect(self) -> "Connection":
         connection = connect(self.url)
         try:
             check_version(connection, self.url)

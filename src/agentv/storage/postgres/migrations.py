@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
     from agentv.templating.store_url import StoreUrl
 
-_LOCK = 0x6167656E7476
+_UPGRADE_LOCK = 0x6167656E7476
 """The id of the advisory lock for upgrades: `agentv` as a number."""
 
-_VERSIONS = """
+_CREATE_VERSIONS = """
 CREATE SCHEMA IF NOT EXISTS agentv;
 CREATE TABLE IF NOT EXISTS agentv.schema_versions (
     version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now()
@@ -36,8 +36,8 @@ def newest_version() -> int:
 
 def version_of(connection: "Connection") -> int:
     """Return the version of a database's tables, 0 without tables."""
-    has_any = connection.execute("SELECT to_regclass('agentv.schema_versions') IS NOT NULL").fetchone()
-    if has_any is None or not has_any[0]:
+    has_tables = connection.execute("SELECT to_regclass('agentv.schema_versions') IS NOT NULL").fetchone()
+    if has_tables is None or not has_tables[0]:
         return 0
     found = connection.execute("SELECT coalesce(max(version), 0) FROM agentv.schema_versions").fetchone()
     return 0 if found is None else int(str(found[0]))
@@ -49,10 +49,10 @@ def upgrade(connection: "Connection", url: "StoreUrl") -> tuple[str, ...]:
     Raises StorageError when the database's tables are newer than this version of agentv.
     """
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        connection.execute(_VERSIONS.encode())
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_UPGRADE_LOCK])
+        connection.execute(_CREATE_VERSIONS.encode())
         version = version_of(connection)
-        _refuse_newer(version, url)
+        _check_not_newer(version, url)
         missing = [(number, *step) for number, step in migrations().items() if number > version]
         for number, name, statements in missing:
             connection.execute(statements.encode())
@@ -63,16 +63,16 @@ def upgrade(connection: "Connection", url: "StoreUrl") -> tuple[str, ...]:
 def check_version(connection: "Connection", url: "StoreUrl") -> None:
     """Raise StorageError unless a database's tables have the version that this version of agentv uses."""
     version = version_of(connection)
-    _refuse_newer(version, url)
+    _check_not_newer(version, url)
     if version < newest_version():
-        has = f"has tables of version {version}" if version else "has no tables of agentv"
+        found = f"has tables of version {version}" if version else "has no tables of agentv"
         raise StorageError(
-            f"the store {url} {has}, and this agentv needs version {newest_version()}; "
+            f"the store {url} {found}, and this agentv needs version {newest_version()}; "
             "create or upgrade them with: agentv store upgrade"
         )
 
 
-def _refuse_newer(version: int, url: "StoreUrl") -> None:
+def _check_not_newer(version: int, url: "StoreUrl") -> None:
     if version > newest_version():
         raise StorageError(
             f"the store {url} has tables of version {version}, newer than this agentv supports ({newest_version()}); "

@@ -1,4 +1,7 @@
-"""Leases of shared quotas in the team's database, timed by its clock. Migration 0006 implements the rules."""
+"""Leases of shared quotas in the team's database, timed by its clock.
+
+The function `agentv.quota_exchange` (migration 0006) implements the rules; types/protocols.py describes leases.
+"""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -17,7 +20,7 @@ from agentv.types.protocols import LEASE_S, Amounts, LeaseUse, QuotaGrant, Quota
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
 
-_EXCHANGE = """
+_CALL_EXCHANGE = """
 SELECT requests, tokens, usd, wait_s, spent_usd FROM agentv.quota_exchange(
     %s, %s, %s, %s::bigint, %s::float8, %s::float8,
     %s::bigint, %s::float8, %s::float8, %s::bigint, %s::float8, %s::float8,
@@ -26,11 +29,11 @@ SELECT requests, tokens, usd, wait_s, spent_usd FROM agentv.quota_exchange(
 """
 
 
-_NOTHING = QuotaRequest(account="", holder="", lease="", limits=QuotaLimits())
+_EMPTY_REQUEST = QuotaRequest(account="", holder="", lease="", limits=QuotaLimits())
 
 
 class _Exchange(Struct):
-    """One exchange in a thread. If the caller gives it up or it fails, the thread closes the connection."""
+    """One exchange, which runs in a thread. If it fails or its caller is cancelled, the connection is closed."""
 
     url: StoreUrl
     request: QuotaRequest
@@ -78,7 +81,7 @@ class PostgresQuota:
             with store_errors(self._url, "cannot be read"):
                 check_version(connection, self._url)
             with connection.transaction(force_rollback=True):
-                _exchange(connection, self._url, _NOTHING, hint="To run without a shared quota: --quota none")
+                _exchange(connection, self._url, _EMPTY_REQUEST, hint="To run without a shared quota: --quota none")
         except BaseException:
             connection.close()
             raise
@@ -121,18 +124,18 @@ def _exchange(connection: "Connection", url: StoreUrl, request: QuotaRequest, *,
         *structs.astuple(request.limits),
         *structs.astuple(request.least),
         *structs.astuple(request.wanted),
-        msgspec.json.encode([_flat(use) for use in request.uses]).decode(),
+        msgspec.json.encode([_use_to_json(use) for use in request.uses]).decode(),
         request.hold_s,
         LEASE_S,
         SHARE_OF_BLOCK,
     ]
     with store_errors(url, "cannot lease a quota", hint=hint):
-        row = connection.execute(_EXCHANGE, values).fetchone()
+        row = connection.execute(_CALL_EXCHANGE, values).fetchone()
     if row is None:
         raise StorageError(f"the store {url} returned no lease")
     requests, tokens, usd, wait_s, spent_usd = row
     return QuotaGrant(Amounts(requests, tokens, usd), LEASE_S, wait_s, spent_usd)
 
 
-def _flat(use: LeaseUse) -> dict[str, object]:
+def _use_to_json(use: LeaseUse) -> dict[str, object]:
     return {"lease": use.lease, "is_over": use.is_over, **structs.asdict(use.used)}

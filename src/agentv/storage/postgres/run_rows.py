@@ -39,7 +39,7 @@ FROM (
 """
 
 
-def same_run(record: bytes, run: RunRecord) -> bool:
+def is_same_run(record: bytes, run: RunRecord) -> bool:
     """Return True if another copy's run.json describes this run; its name and tags may differ."""
     try:
         other = RUNS.of_line(record)
@@ -89,9 +89,9 @@ def find_shared_run(connection: "Connection", url: "StoreUrl", reference: str) -
     if len(matching) == 1 and reference:
         return matching[0]
     if matching and reference:
-        what = "is the name of" if named else "matches"
+        verb = "is the name of" if named else "matches"
         advice = "give an id" if named else "give more characters of an id"
-        raise ConfigError(f"{reference!r} {what} {len(matching)} runs of the store; {advice}: {_names(matching)}")
+        raise ConfigError(f"{reference!r} {verb} {len(matching)} runs of the store; {advice}: {_names(matching)}")
     known = f"known, latest first: {_names(ids[::-1])}" if ids else "it has no runs yet"
     raise ConfigError(f"the store {url} has no run {reference!r}; {known}")
 

@@ -31,6 +31,7 @@ GATHER_S = 0.2
 PATIENCE_S = 15.0
 """Seconds for which the end of a run waits for a database that makes no progress."""
 LAST_ATTEMPTS = 2
+"""The attempts to push the last lines at the end of a run."""
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 30.0
 
@@ -50,7 +51,7 @@ class Mirror:
         self._pusher: RunPusher | None = None
         self._has_reported_loss = False
         self._wait_s = 0.0
-        self._moved_at = time.monotonic()
+        self._progress_at = time.monotonic()
         self._is_behind = True
         self._woken = threading.Event()
         self._closing = threading.Event()
@@ -72,10 +73,10 @@ class Mirror:
         if self._thread.ident is None:
             self._disconnect()
             return
-        self._moved_at = time.monotonic()
+        self._progress_at = time.monotonic()
         self._closing.set()
         self._woken.set()
-        while self._thread.is_alive() and time.monotonic() - self._moved_at < patience_s:
+        while self._thread.is_alive() and time.monotonic() - self._progress_at < patience_s:
             self._thread.join(GATHER_S)
         if self._is_behind:
             self.messages.append(
@@ -101,13 +102,13 @@ class Mirror:
         """Push all new lines; return True if all of them are stored."""
         self._is_behind = True
         try:
-            pusher = self._pusher = self._pusher or self._reconnected()
-            pusher.push(self._moved)
+            pusher = self._pusher = self._pusher or self._reconnect()
+            pusher.push(self._note_progress)
         except StorageError as error:
-            self._lost(str(error))
+            self._handle_loss(str(error))
             return False
         except Exception as error:  # noqa: BLE001 - a dead thread would push nothing more
-            self._lost(f"the store {self._url} failed: {type(error).__name__}")
+            self._handle_loss(f"the store {self._url} failed: {type(error).__name__}")
             return False
         if self._has_reported_loss:
             self.messages.append(f"the store {self._url} is reachable again and up to date with this run")
@@ -115,15 +116,15 @@ class Mirror:
         self._wait_s = 0.0
         return True
 
-    def _reconnected(self) -> RunPusher:
+    def _reconnect(self) -> RunPusher:
         self._connection = connect(self._url)
         check_version(self._connection, self._url)
         return RunPusher(self._folder, self._connection, self._url)
 
-    def _moved(self) -> None:
-        self._moved_at = time.monotonic()
+    def _note_progress(self) -> None:
+        self._progress_at = time.monotonic()
 
-    def _lost(self, message: str) -> None:
+    def _handle_loss(self, message: str) -> None:
         if not self._has_reported_loss:
             self.messages.append(f"{message}. The run continues; its folder has every result")
         self._has_reported_loss = True
@@ -138,6 +139,7 @@ class Mirror:
 
 
 INTERRUPTED_PATIENCE_S = 3.0
+"""As PATIENCE_S, for a run that was interrupted."""
 
 
 class MirroredRun:
@@ -153,22 +155,22 @@ class MirroredRun:
         try:
             with store_errors(url, "cannot be read"):
                 check_version(connection, url)
-            self._inner = open_folder()
+            self._run_folder = open_folder()
         except BaseException:
             connection.close()
             raise
-        self._mirror = Mirror(Path(self._inner.folder), url, connection)
+        self._mirror = Mirror(Path(self._run_folder.folder), url, connection)
         self._report_message: Callable[[str], None] | None = None
 
     @property
     def run_id(self) -> str:
         """The id of the run that is written."""
-        return self._inner.run_id
+        return self._run_folder.run_id
 
     @property
     def folder(self) -> str:
         """The path of the run's folder on this machine."""
-        return self._inner.folder
+        return self._run_folder.folder
 
     def report_to(self, report: Callable[[str], None]) -> None:
         """Call `report` with each message about the database, in the thread that writes the run."""
@@ -176,41 +178,41 @@ class MirroredRun:
 
     def begin(self, run: RunRecord) -> None:
         """Write run.json and start pushing. Raises StorageError when the database has a different run with this id."""
-        self._inner.begin(run)
+        self._run_folder.begin(run)
         self._mirror.start()
         self._mirror.wake()
 
     def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
         """Write one event of the run."""
-        self._inner.note(type_, fields)
-        self._wrote()
+        self._run_folder.note(type_, fields)
+        self._after_write()
 
     def append_case(self, case: CaseRecord) -> None:
         """Write a planned case; ignore a case that is already written."""
-        self._inner.append_case(case)
-        self._wrote()
+        self._run_folder.append_case(case)
+        self._after_write()
 
     def append_answer(self, answer: Answer) -> Answer:
         """Write an answer and return it with its `seq`."""
-        stored = self._inner.append_answer(answer)
-        self._wrote()
+        stored = self._run_folder.append_answer(answer)
+        self._after_write()
         return stored
 
     def append(self, result: CaseResult) -> CaseResult:
         """Write a result and return it with its `seq`."""
-        stored = self._inner.append(result)
-        self._wrote()
+        stored = self._run_folder.append(result)
+        self._after_write()
         return stored
 
     def close(self, state: str) -> None:
         """Write the end of the run, then wait a limited time until the database has all lines."""
         try:
-            self._inner.close(state)
+            self._run_folder.close(state)
         finally:
             self._mirror.finish(INTERRUPTED_PATIENCE_S if state == "interrupted" else PATIENCE_S)
             self._report()
 
-    def _wrote(self) -> None:
+    def _after_write(self) -> None:
         self._mirror.wake()
         if self._mirror.messages:
             self._report()

@@ -27,7 +27,7 @@ from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
-_REQUEST_NAMES = ("evaluator_provider_request", "evaluator_raw_request", "grader_raw_request")
+_REQUEST_KEYS = ("evaluator_provider_request", "evaluator_raw_request", "grader_raw_request")
 """The keys of a judge's request, newest first: lines are written with the first and read with any of them."""
 
 
@@ -76,7 +76,7 @@ def _evaluator(record: JsonObject) -> JsonObject:
     upgraded: dict[str, Any] = {"type": "llm_judge", **known}
     if known.get("status", "scored") != "scored":
         upgraded.setdefault("score", 0.0)
-    request = next((known[name] for name in _REQUEST_NAMES if name in known), None)
+    request = next((known[name] for name in _REQUEST_KEYS if name in known), None)
     if request is not None:
         upgraded["evaluator_provider_request"] = request
     if isinstance(known.get("error"), Mapping):
@@ -160,13 +160,13 @@ class LineDecoder(Generic[T]):
         return value
 
 
-_AT = re.compile(r"(.*) - at `\$\.?(.*)`")
+_MESSAGE_AND_PATH = re.compile(r"(.*) - at `\$\.?(.*)`")
 _OUT_OF_RANGE = re.compile(r"Expected `float` (<=|>=) .*")
 
 
 def _sentence(message: str) -> str:
     """Return msgspec's message with the field first, as in `score: expected a score from 0 to 1`."""
-    at = _AT.fullmatch(message)
+    at = _MESSAGE_AND_PATH.fullmatch(message)
     what, where = (at[1], at[2]) if at else (message, "")
     what = "expected a score from 0 to 1" if _OUT_OF_RANGE.fullmatch(what) else what[:1].lower() + what[1:]
     return f"{where}: {what}" if where else what

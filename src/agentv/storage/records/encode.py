@@ -148,7 +148,7 @@ def _file_to_record(part: FilePart) -> dict[str, JsonValue]:
     return record
 
 
-def case_name(suite: str, eval_id: str, case_key: str) -> str:
+def case_line_key(suite: str, eval_id: str, case_key: str) -> str:
     """Return the key of a line of cases.jsonl: suite, id, and the key of the case's content."""
     return f"{suite}\0{eval_id}\0{case_key}"
 

@@ -15,11 +15,11 @@ import msgspec
 
 from agentv.types.json_value import JsonObject, JsonValue
 
-_DEEPEST = 100
-_MOST_PARTS = 1_000_000
-"""The most levels, and objects and lists, of a record that msgspec cannot encode, which may contain itself."""
+_MAX_LEVELS = 100
+_MAX_CONTAINERS = 1_000_000
+"""Limits of `to_encodable` on nested levels and on objects and lists: a plug-in's object may contain itself."""
 
-# Python converts integers of up to 4,300 digits to text.
+# Python converts only integers of up to 4,300 digits to text.
 _INTEGER_BITS = 14_000
 BLOB_KEY = "$blob"
 
@@ -37,7 +37,7 @@ class BlobReference(dict[str, JsonValue]):
         return {**self, "sha256": str(self[BLOB_KEY]).removeprefix("sha256:")}
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     """Return a JSON value for an object that msgspec cannot encode, such as a subclass of str or int."""
     if isinstance(value, str):
         return str.__str__(value)
@@ -92,7 +92,7 @@ def _is_same(value: object, default: object) -> bool:
     return value is default or (default == {} and type(value) is dict and not value)
 
 
-_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+_encode = msgspec.json.Encoder(enc_hook=_json_value).encode
 _decode = msgspec.json.Decoder().decode
 
 
@@ -115,12 +115,12 @@ def encode(record: object) -> bytes:
         # msgspec writes NaN and infinity as null.
         return _encode(record)
     except Exception:  # noqa: BLE001 - a plug-in's object may raise anything on access
-        return _encode(fitted(record))
+        return _encode(to_encodable(record))
 
 
-def fitted(record: object, *, most: int = _MOST_PARTS) -> JsonValue:
+def to_encodable(record: object, *, most: int = _MAX_CONTAINERS) -> JsonValue:
     """Return a copy of `record` that can be encoded: plain types, at most 100 levels and `most` objects and lists."""
-    return _fitted(record, _DEEPEST, iter(range(most)))
+    return _to_encodable(record, _MAX_LEVELS, iter(range(most)))
 
 
 def decode(line: bytes) -> JsonObject:
@@ -136,16 +136,16 @@ def pretty(record: object) -> bytes:
     return msgspec.json.format(encode(record), indent=2) + b"\n"
 
 
-def _fitted(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
+def _to_encodable(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
     if value is None or isinstance(value, bool | BlobReference):
         return value
     try:
-        return _fitted_value(value, levels, remaining)
+        return _to_encodable_value(value, levels, remaining)
     except Exception:  # noqa: BLE001 - a plug-in's object may raise anything on access
         return _placeholder(value)
 
 
-def _fitted_value(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
+def _to_encodable_value(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
     if isinstance(value, str):
         return str.encode(value, "utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, int):
@@ -163,6 +163,7 @@ def _fitted_value(value: object, levels: int, remaining: Iterator[int]) -> JsonV
         return "[too deep or too large to store]"
     if isinstance(value, Mapping):
         return {
-            str(_fitted(str(key), 0, remaining)): _fitted(item, levels - 1, remaining) for key, item in value.items()
+            str(_to_encodable(str(key), 0, remaining)): _to_encodable(item, levels - 1, remaining)
+            for key, item in value.items()
         }
-    return [_fitted(item, levels - 1, remaining) for item in value]
+    return [_to_encodable(item, levels - 1, remaining) for item in value]

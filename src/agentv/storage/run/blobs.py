@@ -13,9 +13,9 @@ from agentv.types.json_value import JsonObject, JsonValue
 BLOB_LIMIT = 256 * 1024
 """Strings and message parts larger than this many bytes are stored as blobs."""
 
-_NAME = re.compile(r"sha256:([0-9a-f]{64})")
-_TEXT = "text/plain; charset=utf-8"
-_JSON = "application/json; charset=utf-8"
+_REFERENCE = re.compile(r"sha256:([0-9a-f]{64})")
+_TEXT_TYPE = "text/plain; charset=utf-8"
+_JSON_TYPE = "application/json; charset=utf-8"
 
 
 def may_have_blobs(line: bytes) -> bool:
@@ -45,9 +45,9 @@ class BlobFolder:
         Raises StorageError when the blob is missing or its content does not match its hash.
         """
         media_type = reference.get("media_type")
-        if media_type not in (_TEXT, _JSON):
+        if media_type not in (_TEXT_TYPE, _JSON_TYPE):
             return reference
-        name = _NAME.fullmatch(str(reference[BLOB_KEY]))
+        name = _REFERENCE.fullmatch(str(reference[BLOB_KEY]))
         if name is None:
             raise StorageError(f"{reference[BLOB_KEY]!r} is not a valid reference to a blob")
         path = self.folder / f"sha256-{name[1]}"
@@ -57,23 +57,23 @@ class BlobFolder:
             raise StorageError(f"{path}: this blob of the run is missing; restore it from a copy") from error
         if hashlib.sha256(data).hexdigest() != name[1]:
             raise StorageError(f"{path}: this blob was changed after it was written; restore it from a copy")
-        decoded: JsonValue = data.decode() if media_type == _TEXT else decode_value(data)
+        decoded: JsonValue = data.decode() if media_type == _TEXT_TYPE else decode_value(data)
         return decoded
 
     def extract(self, value: JsonValue) -> JsonValue:
-        """Return `value` (the output of `fitted`) with large strings and message parts replaced by references.
+        """Return `value` (the output of `to_encodable`) with large strings and message parts replaced by references.
 
         An object of the user's data with the key `$blob` is stored as a blob whatever its size, so that every `$blob`
         in a stored line is a reference.
         """
         if isinstance(value, str):
             data = value.encode() if len(value) > BLOB_LIMIT // 4 else b""
-            return self.save(data, _TEXT) if len(data) > BLOB_LIMIT else value
+            return self.save(data, _TEXT_TYPE) if len(data) > BLOB_LIMIT else value
         if isinstance(value, BlobReference):
             return value
         if isinstance(value, Mapping):
             if BLOB_KEY in value:
-                return self.save(encode(value), _JSON)
+                return self.save(encode(value), _JSON_TYPE)
             return {key: self._parts(item) if key == "content" else self.extract(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.extract(item) for item in value]
@@ -85,9 +85,9 @@ class BlobFolder:
         return [self._part(part) for part in content]
 
     def _part(self, part: JsonValue) -> JsonValue:
-        smaller = self.extract(part)
-        data = encode(smaller)
-        return smaller if len(data) <= BLOB_LIMIT else self.save(encode(part), _JSON)
+        extracted = self.extract(part)
+        data = encode(extracted)
+        return extracted if len(data) <= BLOB_LIMIT else self.save(encode(part), _JSON_TYPE)
 
     def resolve(self, record: JsonObject) -> JsonObject:
         """Return `record` with every reference replaced by its value."""

@@ -89,8 +89,8 @@ def changed_files(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
     for seq in recorded.unreadable:
         yield f"events.jsonl was changed after it was written: the checksums of event {seq} cannot be read"
     for name, checksums in recorded.of_files.items():
-        if (wrong := _first_wrong(run.folder / name, checksums)) is not None:
-            yield _changed(name, wrong)
+        if (mismatch := _first_mismatch(run.folder / name, checksums)) is not None:
+            yield _change_message(name, mismatch)
     if recorded.of_record not in (None, _present_record_checksum(run)):
         yield f"{RUN_FILE} was changed after it was written"
 
@@ -114,8 +114,8 @@ def edit_warnings(run: StoredRun) -> Iterator[str]:
 
 def edit_warning_of_results(run: StoredRun, recorded: RecordedChecksums) -> str | None:
     """Return a warning if results.jsonl differs from a recorded checksum, None if it does not. Reads no other file."""
-    wrong = _first_wrong(run.folder / _RESULTS, recorded.of_files[_RESULTS])
-    return None if wrong is None else f"run {run.run_id}: {_changed(_RESULTS, wrong)}"
+    mismatch = _first_mismatch(run.folder / _RESULTS, recorded.of_files[_RESULTS])
+    return None if mismatch is None else f"run {run.run_id}: {_change_message(_RESULTS, mismatch)}"
 
 
 def is_unchanged(run: StoredRun, recorded: RecordedChecksums, name: str) -> bool:
@@ -123,10 +123,10 @@ def is_unchanged(run: StoredRun, recorded: RecordedChecksums, name: str) -> bool
     checksums, path = recorded.of_files.get(name, ()), run.folder / name
     size = size_of(path)
     is_covered = any(checksum.size == size for checksum in checksums)
-    return is_covered and _first_wrong(path, checksums) is None
+    return is_covered and _first_mismatch(path, checksums) is None
 
 
-def _first_wrong(path: Path, checksums: Sequence[Checksum]) -> Checksum | None:
+def _first_mismatch(path: Path, checksums: Sequence[Checksum]) -> Checksum | None:
     """Return the first checksum that the beginning of a file does not match, None if it matches all."""
     crc = offset = 0
     try:
@@ -143,6 +143,6 @@ def _first_wrong(path: Path, checksums: Sequence[Checksum]) -> Checksum | None:
     return None
 
 
-def _changed(name: str, wrong: Checksum) -> str:
-    lines = "line is" if wrong.lines == 1 else f"{wrong.lines:,} lines are"
+def _change_message(name: str, mismatch: Checksum) -> str:
+    lines = "line is" if mismatch.lines == 1 else f"{mismatch.lines:,} lines are"
     return f"{name} was changed after it was written: its first {lines} not as recorded"

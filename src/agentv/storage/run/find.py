@@ -72,9 +72,9 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
         return matching[0]
     if matching:
         is_name = _name_of(matching[0]) == reference
-        what = "is the name of" if is_name else "matches"
+        verb = "is the name of" if is_name else "matches"
         advice = "give an id" if is_name else "give more characters of an id"
-        raise ConfigError(f"{reference!r} {what} {len(matching)} runs; {advice}: {_names(matching)}")
+        raise ConfigError(f"{reference!r} {verb} {len(matching)} runs; {advice}: {_names(matching)}")
     if path.suffix == LOG_SUFFIX and path.is_file():
         raise ConfigError(
             f"{reference} is a log of inspect; convert it to a run with: agentv convert {reference} -o .agentv/runs"
@@ -97,7 +97,11 @@ def _matching(folders: Sequence[Path], reference: str) -> list[Path]:
     named = [folder for folder in folders if _name_of(folder) == reference]
     if named:
         return named
-    return [f for f in folders if f.name.startswith(reference) or f.name.rpartition("-")[2].startswith(reference)]
+    return [
+        folder
+        for folder in folders
+        if folder.name.startswith(reference) or folder.name.rpartition("-")[2].startswith(reference)
+    ]
 
 
 def _name_of(folder: Path) -> str | None:

@@ -18,10 +18,18 @@ from msgspec import Struct
 from agentv.scoring.keys.identity import DigestSet, files_of
 from agentv.storage.files.line_file import LineFile, write_by_rename
 from agentv.storage.files.run_file import append_to, whole_lines
-from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, has_segments, place_segments
+from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, has_segments, set_segments_folder
 from agentv.storage.records.decode import CASES
-from agentv.storage.records.encode import answer_line, case_line, case_name, event_line, numbered, result_line, run_line
-from agentv.storage.records.json_line import decode, encode, fitted, pretty, reason
+from agentv.storage.records.encode import (
+    answer_line,
+    case_line,
+    case_line_key,
+    event_line,
+    numbered,
+    result_line,
+    run_line,
+)
+from agentv.storage.records.json_line import decode, encode, pretty, reason, to_encodable
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder, may_have_blobs
 from agentv.storage.run.lock import LOCK_NAME, RunLock, read_holder
@@ -35,6 +43,7 @@ from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.records.segment import UploadedSegment
 
 MAX_WAIT_S = 0.05
+"""Seconds after which a written line is synced."""
 
 
 class Flusher:
@@ -90,6 +99,7 @@ HOME_NAME = ".agentv"
 RUN_FILE = "run.json"
 LINE_FILES = ("events.jsonl", "cases.jsonl", "answers.jsonl", "results.jsonl")
 RESULTS_PER_CHECKSUM = 1_000
+"""The number of results after which an event records the checksums of all files."""
 
 _GITIGNORE = "# Written by agentv: what runs leave behind.\n/.gitignore\n/runs/\n/logs/\n/cache/\n/index.db*\n"
 
@@ -100,7 +110,7 @@ def new_run_id(clock: Clock, rng: Random) -> str:
     return f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}-{rng.getrandbits(24):06x}"
 
 
-class _CaseName(Subset, frozen=True):
+class _CaseHead(Subset, frozen=True):
     WHOLE = CaseRecord
 
     suite: str = ""
@@ -108,7 +118,7 @@ class _CaseName(Subset, frozen=True):
     case_key: str = ""
 
 
-_decode_case = msgspec.json.Decoder(_CaseName).decode
+_decode_case = msgspec.json.Decoder(_CaseHead).decode
 
 
 class RunFolder:
@@ -138,24 +148,24 @@ class RunFolder:
         self._clock = clock
         self._folder = runs_folder / run_id
         self._blobs = BlobFolder(self._folder / "blobs")
-        self._broken: OSError | None = None
-        with self._opening(runs_folder):
+        self._disk_error: OSError | None = None
+        with self._open_errors(runs_folder):
             make_run_folder(self._folder)
             self._lock = RunLock(self._folder)
             self._files, self._segments = _open_files(self._folder, self._lock, segments, segment_rules)
-            self._folders = [os.open(folder, os.O_RDONLY) for folder in (self._folder, runs_folder)]
+            self._folder_descriptors = [os.open(folder, os.O_RDONLY) for folder in (self._folder, runs_folder)]
         self._events, self._cases, self._answers, self._results = self._files
         self._flusher = Flusher(fsync=fsync)
-        for descriptor in self._folders:
+        for descriptor in self._folder_descriptors:
             self._flusher.wrote(descriptor)
         self._known_cases = DigestSet()
         self._remember_cases()
         if self._segments is not None:
             for file in self._files[1:]:
-                self._segments.adopt(file)
+                self._segments.resume_moving(file)
         for file in self._files:
             if file.torn_bytes:
-                self.note("torn_line_cut", {"file": file.local.name, "bytes": file.torn_bytes})
+                self.note("torn_line_cut", {"file": file.current_path.name, "bytes": file.torn_bytes})
 
     @property
     def run_id(self) -> str:
@@ -173,11 +183,11 @@ class RunFolder:
         host, checksums = socket.gethostname(), self._checksums()
         if not path.exists():
             data = pretty(run_line(run))
-            with self._disk(f"write {RUN_FILE}"):
+            with self._write_errors(f"write {RUN_FILE}"):
                 write_by_rename(path, data)
             if self._segments is not None:
                 try:
-                    self._segments.check()
+                    self._segments.copy_run_file()
                 except BaseException:
                     path.unlink()  # without it the folder is not a run: its segments could not be stored
                     raise
@@ -192,7 +202,7 @@ class RunFolder:
 
     def append_case(self, case: CaseRecord) -> None:
         """Write a planned case and its binary attachments; ignore a case that is already written."""
-        if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
+        if self._known_cases.add(case_line_key(case.suite, case.eval_id, case.case_key)):
             for part in files_of((*case.input_messages, *case.expected_messages)):
                 if part.text is None:
                     self._save_attachment(part)
@@ -204,7 +214,7 @@ class RunFolder:
             self.append_case(CASES.of_line(line))
             return
         case = _decode_case(line)
-        if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
+        if self._known_cases.add(case_line_key(case.suite, case.eval_id, case.case_key)):
             self._write(self._cases, case, encoded=line)
 
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
@@ -238,13 +248,13 @@ class RunFolder:
         if segments is None:
             raise StorageError(f"{self._folder} has no segments.jsonl")
         while not segments.has_moved(file):
-            with self._disk(f"write {uploaded.file}"):
+            with self._write_errors(f"write {uploaded.file}"):
                 moving = segments.move(file)
             await asyncio.wrap_future(moving)
             if segments.error is not None:
                 return None
         first = file.next_seq
-        with self._disk("list a segment"):
+        with self._write_errors("list a segment"):
             segments.list_uploaded(file, uploaded)
         if file is self._results and first // RESULTS_PER_CHECKSUM < file.next_seq // RESULTS_PER_CHECKSUM:
             self.note("checksums", {"checksums": self._checksums()})
@@ -253,18 +263,18 @@ class RunFolder:
     def close(self, state: str) -> None:
         """Write the end of the run, sync all files, and release the lock.
 
-        After an earlier disk failure the last event may be missing: that failure was raised when it happened.
+        After an earlier disk failure, which was raised when it happened, the last event may be missing.
         """
-        raised = self._broken is not None
+        has_failed = self._disk_error is not None
         try:
             # A full disk may still have space for this one line, without which the run counts as interrupted.
-            with suppress(StorageError) if raised else nullcontext():
+            with suppress(StorageError) if has_failed else nullcontext():
                 self.note("ended", {"state": state, "checksums": self._checksums()})
         finally:
             self._release()
-        if self._flusher.error is not None and not raised:
-            raise self._failed(self._flusher.error, "sync the last results to the disk")
-        if self._segments is not None and self._segments.error is not None and not raised:
+        if self._flusher.error is not None and not has_failed:
+            raise self._storage_error(self._flusher.error, "sync the last results to the disk")
+        if self._segments is not None and self._segments.error is not None and not has_failed:
             raise self._segments.error
 
     def _checksums(self) -> JsonObject:
@@ -278,7 +288,7 @@ class RunFolder:
                 self._segments.close(self._files[1:])
         for file in self._files:
             file.close()
-        for descriptor in self._folders:
+        for descriptor in self._folder_descriptors:
             os.close(descriptor)
         self._lock.release()
 
@@ -286,7 +296,7 @@ class RunFolder:
         for number, line in enumerate(whole_lines(self._cases.path), start=1):
             try:
                 case = _decode_case(line)
-                self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key))
+                self._known_cases.add(case_line_key(case.suite, case.eval_id, case.case_key))
             except (ValueError, RecursionError) as error:
                 self._release()
                 raise StorageError(f"{self._cases.path}:{number}: {reason(error)}") from error
@@ -297,16 +307,16 @@ class RunFolder:
         try:
             # Searching for one byte is faster than for the whole key, and few lines have a dollar sign.
             if len(line) > BLOB_LIMIT or (b"$" in line and may_have_blobs(line)):
-                line = encode(self._blobs.extract(fitted(record)))
+                line = encode(self._blobs.extract(to_encodable(record)))
             if self._flusher.error is not None:
                 raise self._flusher.error
             file.append(line)
             if file.descriptor not in self._flusher.dirty:
                 self._flusher.wrote(file.descriptor)
             if self._segments is not None and file is not self._events:
-                self._segments.wrote(file)
+                self._segments.rotate_if_full(file)
         except OSError as error:
-            raise self._failed(error, f"write {file.path.name}") from error
+            raise self._storage_error(error, f"write {file.path.name}") from error
 
     def _save_attachment(self, part: FilePart) -> None:
         """Store a binary attachment; skip a missing file, because the target that needs it reports the error."""
@@ -314,11 +324,11 @@ class RunFolder:
         with suppress(OSError):
             data = Path(part.real_path).read_bytes()
         if data:
-            with self._disk(f"store the attachment {part.path}"):
+            with self._write_errors(f"store the attachment {part.path}"):
                 self._blobs.save(data, part.media_type)
 
     @contextmanager
-    def _opening(self, runs_folder: Path) -> Iterator[None]:
+    def _open_errors(self, runs_folder: Path) -> Iterator[None]:
         try:
             yield
         except StorageError:
@@ -332,16 +342,16 @@ class RunFolder:
             ) from error
 
     @contextmanager
-    def _disk(self, action: str) -> Iterator[None]:
+    def _write_errors(self, action: str) -> Iterator[None]:
         try:
             yield
         except StorageError:
             raise
         except OSError as error:
-            raise self._failed(error, action) from error
+            raise self._storage_error(error, action) from error
 
-    def _failed(self, error: OSError, action: str) -> StorageError:
-        self._broken = error
+    def _storage_error(self, error: OSError, action: str) -> StorageError:
+        self._disk_error = error
         return StorageError(
             f"cannot {action} in {self._folder}: {error.strerror or error}. "
             "Every reported result is saved and readable; free space or repair the disk, "
@@ -354,7 +364,7 @@ def _open_files(
 ) -> tuple[list[LineFile], SegmentWriter | None]:
     try:
         if segments is not None and not has_segments(folder):
-            place_segments(folder, segments)
+            set_segments_folder(folder, segments)
         files = [append_to(folder / name) for name in LINE_FILES]
         return files, SegmentWriter(folder, rules=rules) if has_segments(folder) else None
     except OSError:

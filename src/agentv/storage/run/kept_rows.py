@@ -28,11 +28,11 @@ _OFFSET_BITS = 40
 _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 
 
-_MARKED = 32
+_LINES_PER_MARK = 32
 """The offset of every 32nd line is stored; the number of a line is found by counting newlines from there."""
 
 
-class Found(NamedTuple):
+class IndexedLine(NamedTuple):
     """A line and the byte at which it begins."""
 
     line: bytes
@@ -58,14 +58,14 @@ class LineIndex:
 
     def mark(self, number: int, at: int) -> None:
         """Record the offset of line `number`, from 0. Before `number_at`, call this for each line, in order."""
-        if number % _MARKED == 0:
+        if number % _LINES_PER_MARK == 0:
             self._marks.append(at)
 
     def number_at(self, at: int) -> int:
         """Return the number, from 0, of the line that begins at byte `at`."""
         before = bisect_right(self._marks, at) - 1
         self._file.seek(self._marks[before])
-        return before * _MARKED + self._file.read(at - self._marks[before]).count(b"\n")
+        return before * _LINES_PER_MARK + self._file.read(at - self._marks[before]).count(b"\n")
 
     def close(self) -> None:
         """Close the file."""
@@ -79,11 +79,11 @@ class LineIndex:
             bucket.pop(place)
         bucket.insert(bisect_left(bucket, prefix | at), prefix | at)
 
-    def get(self, key: str) -> Found | None:
+    def get(self, key: str) -> IndexedLine | None:
         """Return the line with a key, or None."""
         return self._find(key, *self._bucket(key))[1]
 
-    def pop(self, key: str) -> Found | None:
+    def pop(self, key: str) -> IndexedLine | None:
         """Return the line with a key and remove it from the index."""
         bucket, prefix = self._bucket(key)
         place, found = self._find(key, bucket, prefix)
@@ -101,7 +101,7 @@ class LineIndex:
         digest = digest_of(key)
         return self._buckets[digest % _BUCKETS], digest >> _OFFSET_BITS << _OFFSET_BITS
 
-    def _find(self, key: str, bucket: "array[int]", prefix: int) -> tuple[int | None, Found | None]:
+    def _find(self, key: str, bucket: "array[int]", prefix: int) -> tuple[int | None, IndexedLine | None]:
         """Return the position of a key in its bucket, and its line."""
         for place in range(bisect_left(bucket, prefix), len(bucket)):
             if bucket[place] & ~_OFFSET_MASK != prefix:
@@ -109,7 +109,7 @@ class LineIndex:
             at = bucket[place] & _OFFSET_MASK
             line = self._line(at)
             if self._key_of(line) == key:
-                return place, Found(line, at)
+                return place, IndexedLine(line, at)
         return None, None
 
     def _line(self, at: int) -> bytes:
@@ -119,7 +119,8 @@ class LineIndex:
 
 Stored = TypeVar("Stored", Answer, CaseResult)
 
-_NONE = -1
+_UNSET = -1
+"""Stands for no generation, and for no answer."""
 
 
 class _Head(Subset, frozen=True):
@@ -130,7 +131,7 @@ class _Head(Subset, frozen=True):
     slot: ResultKey = ResultKey("", "", "")
     generation: int = 0
     answer_key: str = ""
-    answer_ref: AnswerRef = AnswerRef(_NONE)
+    answer_ref: AnswerRef = AnswerRef(_UNSET)
     error: dict[str, object] | None = None
 
 
@@ -138,7 +139,7 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 class StoredRows:
-    """An index of a run's results and answers, 17 bytes for a result and its answer.
+    """An index of a run's results and answers, which takes 17 bytes of memory for a result and its answer.
 
     It is built in one pass over the run's files; a lookup reads one line. Lines that are appended later are missing,
     so the caller must hold the run's lock. Raises StorageError for a line that cannot be read.
@@ -149,7 +150,8 @@ class StoredRows:
         self._blobs = BlobFolder(run.folder / "blobs")
         rows, answers = run.folder / "results.jsonl", run.folder / "answers.jsonl"
         self._rows = LineIndex(rows, lambda line: slot_name(_decode_head(line).slot))
-        self._answers = LineIndex(answers, lambda line: _lookup_key(_decode_head(line)))
+        self._answers = LineIndex(answers, lambda line: _answer_name(_decode_head(line)))
+        # By digest of the result key: the highest generation of an answer without a result.
         self._unjudged: dict[int, int] = {}
         try:
             self._index_answers(answers, self._index_rows(rows, most_answers=size_of(answers)))
@@ -166,7 +168,7 @@ class StoredRows:
         """Return the current result with a result key, or None, and remove it from the index."""
         return self._decoded(self._rows, self._rows.pop(slot_name(key)), RESULTS)
 
-    def left(self) -> Iterator[ResultKey]:
+    def remaining_keys(self) -> Iterator[ResultKey]:
         """Yield the keys of results that were not taken."""
         for line in self._rows.lines():
             yield _decode_head(line).slot
@@ -181,8 +183,8 @@ class StoredRows:
 
     def next_generation(self, key: ResultKey, row: CaseResult | None) -> int:
         """Return the generation of a result that replaces `row` and unjudged answers; 0 for a new result key."""
-        unjudged = self._unjudged.get(digest_of(slot_name(key)), _NONE)
-        return 1 + max(unjudged, _NONE if row is None else row.generation)
+        unjudged = self._unjudged.get(digest_of(slot_name(key)), _UNSET)
+        return 1 + max(unjudged, _UNSET if row is None else row.generation)
 
     def _index_rows(self, path: Path, *, most_answers: int) -> bytearray:
         """Index the current result of each result key; return a bit for each answer, set when it was judged.
@@ -203,18 +205,18 @@ class StoredRows:
     def _index_answers(self, path: Path, judged: bytearray) -> None:
         for number, at, head in _heads(path):
             self._answers.mark(number, at)
-            key = _lookup_key(head)
-            if head.error is None or self._has_no_good_answer(key):
+            key = _answer_name(head)
+            if head.error is None or self._has_only_errors(key):
                 self._answers.put(key, at)
             if not _has_bit(judged, number):
                 name = digest_of(slot_name(head.slot))
-                self._unjudged[name] = max(head.generation, self._unjudged.get(name, _NONE))
+                self._unjudged[name] = max(head.generation, self._unjudged.get(name, _UNSET))
 
-    def _has_no_good_answer(self, key: str) -> bool:
+    def _has_only_errors(self, key: str) -> bool:
         found = self._answers.get(key)
         return found is None or _decode_head(found.line).error is not None
 
-    def _decoded(self, index: LineIndex, found: Found | None, decoder: LineDecoder[Stored]) -> Stored | None:
+    def _decoded(self, index: LineIndex, found: IndexedLine | None, decoder: LineDecoder[Stored]) -> Stored | None:
         """Return the value of a line, None for no line. Raises StorageError when it cannot be read."""
         if found is None:
             return None
@@ -230,18 +232,18 @@ class StoredRows:
             raise StorageError(f"{self._folder}: a stored line of case {case!r} cannot be read: {error}") from error
 
 
-class _CaseName(Subset, frozen=True):
+class _CaseHead(Subset, frozen=True):
     WHOLE = CaseRecord
 
     suite: str = ""
     eval_id: str = ""
 
 
-_decode_case_name = msgspec.json.Decoder(_CaseName).decode
+_decode_case_head = msgspec.json.Decoder(_CaseHead).decode
 
 
-def _name_of_case(line: bytes) -> str:
-    name = _decode_case_name(line)
+def _case_name(line: bytes) -> str:
+    name = _decode_case_head(line)
     return f"{name.suite}\0{name.eval_id}"
 
 
@@ -251,12 +253,12 @@ class StoredCases:
     def __init__(self, run: StoredRun) -> None:
         self._path = run.folder / "cases.jsonl"
         self._blobs = BlobFolder(run.folder / "blobs")
-        self._lines = LineIndex(self._path, _name_of_case)
+        self._lines = LineIndex(self._path, _case_name)
         known = DigestSet()
         at = 0
         for number, line in enumerate(whole_lines(self._path), start=1):
             try:
-                name = _name_of_case(line)
+                name = _case_name(line)
             except (ValueError, RecursionError) as error:
                 self.close()
                 raise StorageError(f"{self._path}:{number}: {reason(error)}") from error
@@ -282,8 +284,8 @@ class StoredCases:
             raise StorageError(f"{self._path}: the case {eval_id!r} cannot be read: {error}") from error
 
 
-def _lookup_key(head: _Head) -> str:
-    """Return the key under which an answer is indexed."""
+def _answer_name(head: _Head) -> str:
+    """Return the key under which an answer is indexed: suite and answer key."""
     return f"{head.slot.suite}\0{head.answer_key}"
 
 

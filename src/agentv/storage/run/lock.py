@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 from agentv.execution.processes.live_trees import PROCESS_MARK
-from agentv.storage.files.line_file import open_lines, open_own
+from agentv.storage.files.line_file import open_for_writing, open_lines
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
@@ -22,7 +22,7 @@ class RunLock:
     """
 
     def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run") -> None:
-        self._descriptor = open_own(folder / name, os.O_RDWR | os.O_CREAT)
+        self._descriptor = open_for_writing(folder / name, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -47,7 +47,7 @@ class RunLock:
 def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
     """Return `pid`, `host` and `mark` of the process that writes the run or died writing it; None after a release.
 
-    A process of an older version has no mark.
+    `mark` is its PROCESS_MARK, which identifies its commands and temporary folders; older versions wrote none.
     """
     try:
         with open_lines(folder / name) as file:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agentv.scoring.keys.identity import DigestSet
-from agentv.storage.records.encode import case_name, numbered
+from agentv.storage.records.encode import case_line_key, numbered
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import Clock
 from agentv.types.records.answer import Answer
@@ -45,7 +45,7 @@ class MemoryStore:
 
     def append_case(self, case: CaseRecord) -> None:
         """Store a planned case; ignore a case that is already stored."""
-        if self._known_cases.add(case_name(case.suite, case.eval_id, case.case_key)):
+        if self._known_cases.add(case_line_key(case.suite, case.eval_id, case.case_key)):
             self.cases.append(case)
 
     def append_answer(self, answer: Answer) -> Answer:

@@ -20,7 +20,7 @@ _SHOWN = 5
 
 
 def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
-    """Return, by result key, the index of the run whose results are merged: the first run that has the key.
+    """Return, by result key, the index of the run that owns it, whose results are merged: the first with the key.
 
     Raises ConfigError when two runs have results of different cases, targets or evaluators under one result key.
     """
@@ -28,12 +28,12 @@ def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
     conflicts: list[str] = []
     for place, run in enumerate(runs):
         for row in run.results():
-            name, key = slot_name(row.slot), _key(row)
-            known = keys.get(name)
-            if known is None:
+            name, key = slot_name(row.slot), _content_key(row)
+            known_key = keys.get(name)
+            if known_key is None:
                 owners.put(name, place)
                 keys.put(name, key)
-            elif known != key:
+            elif known_key != key:
                 conflicts.append(f"{row.slot.suite} {row.eval_id} ({row.target}, trial {row.slot.trial + 1})")
     if conflicts:
         more = f" and {len(conflicts) - _SHOWN} more" if len(conflicts) > _SHOWN else ""
@@ -56,29 +56,29 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
         shutil.copytree(blobs, f"{store.folder}/blobs", dirs_exist_ok=True)
     for case in run.cases():
         store.append_case(case)
-    numbers = array("q")  # the number of each answer in the new run, -1 if it is not merged
+    new_numbers = array("q")  # the number of each answer in the new run, -1 if it is not merged
     for answer in run.all_answers():
         owner = owners.get(slot_name(answer.slot))
         if owner is None:  # answered, but not judged
             owners.put(slot_name(answer.slot), place)
-        is_taken = owner in (None, place)
-        seq = store.append_answer(answer, run_id=run.run_id).seq if is_taken else None
-        numbers.append(-1 if seq is None else seq)
+        is_owned = owner in (None, place)
+        seq = store.append_answer(answer, run_id=run.run_id).seq if is_owned else None
+        new_numbers.append(-1 if seq is None else seq)
     for row in run.all_results():
         if owners.get(slot_name(row.slot)) in (None, place):
-            ref = None if row.answer_seq is None else _new_ref(row, row.answer_seq, numbers, run)
+            ref = None if row.answer_seq is None else _new_ref(row, row.answer_seq, new_numbers, run)
             store.append(replace(row, answer_ref=ref))
     for key in run.retired():
         store.note("case_retired", {"slot": key.to_json()})
     owned = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
-    labels = [replace(label, answer_ref=_new_ref(label, label.answer_seq, numbers, run)) for label in owned]
+    labels = [replace(label, answer_ref=_new_ref(label, label.answer_seq, new_numbers, run)) for label in owned]
     if labels:
         append_labels(Path(store.folder), labels, run_id=store.run_id, note=store.note)
 
 
-def _new_ref(line: CaseResult | Label, seq: int, numbers: "array[int]", run: StoredRun) -> AnswerRef:
+def _new_ref(line: CaseResult | Label, seq: int, new_numbers: "array[int]", run: StoredRun) -> AnswerRef:
     """Return the reference to an answer in the new run. Raises StorageError if there is no such answer."""
-    number = numbers[seq] if 0 <= seq < len(numbers) else -1
+    number = new_numbers[seq] if 0 <= seq < len(new_numbers) else -1
     if number < 0:
         what = "a label" if isinstance(line, Label) else "the result"
         raise StorageError(
@@ -88,6 +88,6 @@ def _new_ref(line: CaseResult | Label, seq: int, numbers: "array[int]", run: Sto
     return AnswerRef(number)
 
 
-def _key(row: CaseResult) -> int:
+def _content_key(row: CaseResult) -> int:
     scores = "\0".join(f"{name}={key}" for name, key in sorted(row.score_keys.items()))
     return digest_of(f"{row.answer_key}\0{scores}")

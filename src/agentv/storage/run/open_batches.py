@@ -11,24 +11,25 @@ from agentv.types.json_value import JsonObject
 from agentv.types.provider import BatchTicket
 
 RUNS_SEARCHED = 50
-ENDS = ("batch_fetched", "batch_failed")
+"""The number of latest runs whose events are searched."""
+END_EVENTS = ("batch_fetched", "batch_failed")
 
 
 def find_open_batch(
-    home: Path, target: str, left: AbstractSet[str], *, keys: AbstractSet[str], own: str | None = None
+    home: Path, target: str, unanswered: AbstractSet[str], *, keys: AbstractSet[str], own_run_id: str | None = None
 ) -> BatchTicket | None:
-    """Return the ticket of the latest open batch that answers the keys in `left`, or None.
+    """Return the ticket of the latest open batch that answers the keys in `unanswered`, or None.
 
-    `left` are those of the answer keys `keys` that have no answer yet. A batch of another run must have all keys in
-    `left` and none outside `keys`. A batch of the calling run, `own`, needs only one key in `left`, because its other
-    keys may have been answered since. A batch is not open if it was fetched, if it failed, or if another run that is
-    still being written submitted it.
+    `unanswered` are those of the answer keys `keys` that have no answer yet. A batch of another run must have all of
+    `unanswered` and no key outside `keys`. A batch of the calling run, `own_run_id`, needs only one key of
+    `unanswered`, because its other keys may have been answered since. A batch is not open if it was fetched, if it
+    failed, or if another run that is still being written submitted it.
     """
     closed: set[str] = set()
     for folder in reversed(list_run_folders(home)[-RUNS_SEARCHED:]):
         events = list(_batch_events(folder / "events.jsonl"))
-        closed |= {str(event.get("id")) for event in events if event.get("type") in ENDS}
-        if folder.name != own and is_being_written(folder):
+        closed |= {str(event.get("id")) for event in events if event.get("type") in END_EVENTS}
+        if folder.name != own_run_id and is_being_written(folder):
             closed |= {str(event.get("id")) for event in events}
         for event in reversed(events):
             if event.get("type") != "batch_submitted" or event.get("target") != target or event.get("id") in closed:
@@ -36,7 +37,7 @@ def find_open_batch(
             listed = event.get("keys")
             ticket = BatchTicket(str(event.get("id")), tuple(map(str, listed)) if isinstance(listed, list) else ())
             requested = frozenset(ticket.keys)
-            if (left & requested) if folder.name == own else (left <= requested <= keys):
+            if (unanswered & requested) if folder.name == own_run_id else (unanswered <= requested <= keys):
                 return ticket
     return None
 

@@ -31,9 +31,9 @@ BASELINE_SCHEMA = "agentv-baseline-1"
 
 _RUN_KEYS = ("run_id", "name", "created_at", "agentv_version", "git")
 _PLAN_KEYS = ("suites", "targets", "scripts", "options", "seed", "price_table_date", "python")
-_EXPECTED = "JSON Lines: a file of `agentv baseline save`, or results that `agentv run -o results.jsonl` wrote"
+_EXPECTED_FORMAT = "JSON Lines: a file of `agentv baseline save`, or results that `agentv run -o results.jsonl` wrote"
 _GROUPS_OF_BASELINES = (None, "target", "prompt", "suite")
-_OLDER_IDS = ("eval_id", "evalId", "test_id", "testId")
+_OLDER_ID_KEYS = ("eval_id", "evalId", "test_id", "testId")
 
 
 def baseline_lines(side: Side) -> Iterator[bytes]:
@@ -78,7 +78,7 @@ def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> 
                 record = decode(line)
                 if number == 1 and str(record.get("schema", "")).startswith("agentv-baseline"):
                     baseline = _BaselineFile(side, record)
-                    _refuse_grouping(path, by)
+                    _check_grouping(path, by)
                     continue
                 for row in (_exported_row(record),) if baseline is None else map(_ungrouped, baseline.rows(record)):
                     if chosen.has(row.row.slot):
@@ -88,13 +88,13 @@ def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> 
             except StorageError as error:
                 raise ConfigError(f"{path}:{number}: {error}") from error
             except ValueError as error:
-                raise ConfigError(f"{path}:{number}: {error}; expected {_EXPECTED}") from error
+                raise ConfigError(f"{path}:{number}: {error}; expected {_EXPECTED_FORMAT}") from error
     if baseline is not None and baseline.problem is not None:
         raise ConfigError(f"{path}: {baseline.problem}; write it again with: agentv baseline save")
     return grouped
 
 
-def _refuse_grouping(path: Path, by: str | None) -> None:
+def _check_grouping(path: Path, by: str | None) -> None:
     if by not in _GROUPS_OF_BASELINES:
         raise ConfigError(f"{path} is a baseline, which has no {by} to group by; name the run instead")
 
@@ -168,7 +168,7 @@ def _exported_row(record: JsonObject) -> GroupedRow:
         result = RESULTS.of_record(record)
         row = scored_row(result)
         return GroupedRow(row, kind_of(result, row.state), result.metadata, result.timestamp)
-    eval_id = next((record[key] for key in _OLDER_IDS if key in record), None)
+    eval_id = next((record[key] for key in _OLDER_ID_KEYS if key in record), None)
     score = record.get("score")
     if not (isinstance(eval_id, str) and isinstance(score, int | float) and 0 <= score <= 1):
         raise StorageError(

@@ -71,7 +71,7 @@ class _Row(Subset, frozen=True):
     duration_ms: float | None = None
 
 
-class _RowOfGroup(_Row, frozen=True, kw_only=True):
+class _GroupableRow(_Row, frozen=True, kw_only=True):
     """The measured fields of a result, and the fields by which results can be grouped."""
 
     timestamp: datetime
@@ -90,7 +90,7 @@ class _Case(Subset, frozen=True):
 
 
 _decode_row: Callable[[bytes], _Row] = msgspec.json.Decoder(_Row).decode
-_decode_row_of_group: Callable[[bytes], _Row] = msgspec.json.Decoder(_RowOfGroup).decode
+_decode_groupable_row: Callable[[bytes], _Row] = msgspec.json.Decoder(_GroupableRow).decode
 _decode_case = msgspec.json.Decoder(_Case).decode
 
 
@@ -102,7 +102,7 @@ def load_side(stored: StoredRun, chosen: RowChoice = ALL_ROWS, *, by: str | None
     """
     side = Side(chosen.label(stored.run_id), to_record(stored.run), state=stored.state())
     grouped = GroupedSide(side, by)
-    decode = _decode_row if by is None else _decode_row_of_group
+    decode = _decode_row if by is None else _decode_groupable_row
     for number, offset, line in stored.current_lines(_RESULTS):
         try:
             row = decode(line)
@@ -113,7 +113,7 @@ def load_side(stored: StoredRun, chosen: RowChoice = ALL_ROWS, *, by: str | None
         if not chosen.has(row.slot):
             continue
         scored = _scored_row(row, Place(number, offset, len(line)))
-        if isinstance(row, _RowOfGroup):
+        if isinstance(row, _GroupableRow):
             grouped.add(GroupedRow(scored, _kind(row, scored), row.metadata, row.timestamp))
         else:
             side.add(scored)
@@ -141,7 +141,7 @@ def _scored_row(row: _Row, place: Place) -> ScoredRow:
     return ScoredRow(slot, state, measures, place, session=row.session_id or row.conversation_id)
 
 
-def _kind(row: _RowOfGroup, scored: ScoredRow) -> RowKind:
+def _kind(row: _GroupableRow, scored: ScoredRow) -> RowKind:
     return RowKind(
         state=scored.state,
         score=row.score,
@@ -198,7 +198,7 @@ def find_scores(home: Path, reference: str, chosen: RowChoice = ALL_ROWS, *, by:
     if path.is_file() and path.suffix != LOG_SUFFIX:
         found = FoundScores(load_score_file(path, chosen, by=by), reference)
     else:
-        stored = open_run(_find(home, reference))
+        stored = open_run(_find_run_folder(home, reference))
         is_ours = stored.folder.resolve().parent == runs_folder(home).resolve()
         found = FoundScores(load_side(stored, chosen, by=by), stored.run_id if is_ours else reference, stored)
     if not found.side.cases and chosen != ALL_ROWS:
@@ -212,7 +212,7 @@ def find_scores(home: Path, reference: str, chosen: RowChoice = ALL_ROWS, *, by:
     return found
 
 
-def _find(home: Path, reference: str) -> Path:
+def _find_run_folder(home: Path, reference: str) -> Path:
     try:
         return find_run(home, reference)
     except ConfigError:

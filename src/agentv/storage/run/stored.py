@@ -45,7 +45,7 @@ def slot_name(key: ResultKey) -> str:
 
 
 class Generations:
-    """The highest generation of each result key, if above 0; most runs have none. An entry takes 13 bytes."""
+    """The highest generation of each result key, if above 0: a repeat of a result has the next generation."""
 
     def __init__(self) -> None:
         self._highest = DigestMap("I")
@@ -56,7 +56,7 @@ class Generations:
         return 0 if self.are_all_first else self._highest.get(slot_name(key)) or 0
 
     def add(self, key: ResultKey, generation: int) -> bool:
-        """Add a result; return True if it replaces earlier ones with the same key."""
+        """Add a result; return False if an earlier result with the same key has a higher generation."""
         if generation < self.of(key):
             return False
         if generation:
@@ -68,7 +68,7 @@ class Generations:
 Row_co = TypeVar("Row_co", covariant=True)
 
 
-class LineReader(Protocol[Row_co]):
+class RowDecoder(Protocol[Row_co]):
     """A decoder of lines, which are given as bytes or parsed into dicts."""
 
     def of_line(self, line: bytes) -> Row_co:
@@ -254,7 +254,7 @@ class StoredRun:
                 file.seek(offset)
                 yield self._row(name, number, file.read(size), RESULTS)
 
-    def _current(self, name: str, decoder: LineReader[Row_co], lines: int | None = None) -> Iterator[Row_co]:
+    def _current(self, name: str, decoder: RowDecoder[Row_co], lines: int | None = None) -> Iterator[Row_co]:
         for number, _, line in self.current_lines(name, lines):
             yield self._row(name, number, line, decoder)
 
@@ -264,10 +264,10 @@ class StoredRun:
         `lines` limits reading to the first lines of the file; None reads the lines that it has at the start.
         """
         (generations, lines), retired = self._generations(name, lines), self._retired()
-        is_plain = generations.are_all_first and not retired
+        are_all_current = generations.are_all_first and not retired
         offset = 0
         for number, line in enumerate(islice(whole_lines(self.folder / name), lines), start=1):
-            head = None if is_plain else self._head(name, number, line)
+            head = None if are_all_current else self._head(name, number, line)
             if head is None or (head.generation == generations.of(head.slot) and head.slot not in retired):
                 yield number, offset, line
             offset += len(line) + 1
@@ -308,11 +308,11 @@ class StoredRun:
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{self.folder / name}:{number}: {reason(error)}") from error
 
-    def _read(self, name: str, decoder: LineReader[Row_co]) -> Iterator[Row_co]:
+    def _read(self, name: str, decoder: RowDecoder[Row_co]) -> Iterator[Row_co]:
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
             yield self._row(name, number, line, decoder)
 
-    def _row(self, name: str, number: int, line: bytes, decoder: LineReader[Row_co]) -> Row_co:
+    def _row(self, name: str, number: int, line: bytes, decoder: RowDecoder[Row_co]) -> Row_co:
         try:
             row = decoder.of_record(self._blobs.resolve(decode(line))) if b'"$blob":' in line else decoder.of_line(line)
         except (ValueError, StorageError) as error:
