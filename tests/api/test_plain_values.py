@@ -34,8 +34,8 @@ from agentv.engine.planning.options import RunKeywords, RunOptions
 from agentv.evaluators.judges.code_judge import CodeEvaluatorKeywords, CodeEvaluatorOptions
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions, LlmJudgeKeywords
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryKeywords, ToolTrajectorySettings
-from agentv.types.cases import MoreOfCase, RubricItem
-from agentv.types.criteria.evaluation_input import MoreOfInput
+from agentv.types.cases import CaseKeywords, RubricItem
+from agentv.types.criteria.evaluation_input import InputKeywords
 
 POLITE = EvaluationCriteria("polite")
 CALL = {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": '{"id": 7}'}}
@@ -259,10 +259,10 @@ def test_typed_keywords_are_the_fields_of_their_options() -> None:
     )
     for keywords, options in pairs:
         assert tuple(keywords.__annotations__) == options.__struct_fields__
-    more = {"response", "prompt", "criteria", *MoreOfInput.__annotations__}
+    more = {"response", "prompt", "criteria", *InputKeywords.__annotations__}
     assert more == set(EvaluationInput.__struct_fields__)
     first = {"id", "input_messages", "expected_outcome", "expected_messages"}
-    assert {*first, *MoreOfCase.__annotations__} == set(EvalCase.__struct_fields__)
+    assert {*first, *CaseKeywords.__annotations__} == set(EvalCase.__struct_fields__)
 
 
 def test_a_trace_from_a_function_is_noted_once_as_deprecated() -> None:

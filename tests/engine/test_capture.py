@@ -8,7 +8,7 @@ from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.templating.secrets import REDACTED
 from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
-from agentv.types.message_shapes.objects import DEEPEST, TOO_DEEP
+from agentv.types.message_shapes.objects import MAX_LEVELS, TOO_DEEP
 from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import ProviderResponse
 
@@ -96,7 +96,7 @@ def test_what_is_nested_deeper_than_anything_reads_is_cut_off() -> None:
     depth = 0
     while isinstance(cleaned, dict):
         cleaned, depth = cleaned["deeper"], depth + 1
-    assert (cleaned, depth) == (TOO_DEEP, DEEPEST)
+    assert (cleaned, depth) == (TOO_DEEP, MAX_LEVELS)
 
 
 def test_keys_that_are_no_texts_become_texts() -> None:

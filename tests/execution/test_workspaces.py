@@ -17,7 +17,7 @@ from agentv.execution.workspaces.sources import missing_source
 from agentv.execution.workspaces.workspaces import Workspace, open_workspace
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.workspaces import Captured, WorkspaceConfig, WorkspaceRepo, workspace_from_json
+from agentv.types.workspaces import WorkspaceChanges, WorkspaceConfig, WorkspaceRepo, workspace_from_json
 
 T = TypeVar("T")
 Work = Callable[[Path], object]
@@ -51,10 +51,10 @@ def use(config: WorkspaceConfig, base_dir: Path, use: Callable[[Workspace], Awai
     return asyncio.run(run())
 
 
-def captured_after(work: Work, template: Path, **settings: object) -> Captured:
+def captured_after(work: Work, template: Path, **settings: object) -> WorkspaceChanges:
     """Return the changes captured after an agent did `work` in a copy of the template."""
 
-    async def use_it(workspace: Workspace) -> Captured:
+    async def use_it(workspace: Workspace) -> WorkspaceChanges:
         work(workspace.path)
         return await workspace.capture()
 
@@ -71,7 +71,7 @@ def failure_of(config: WorkspaceConfig, base_dir: Path) -> Failure:
     return raised.value.failure
 
 
-def statuses(captured: Captured) -> dict[str, str]:
+def statuses(captured: WorkspaceChanges) -> dict[str, str]:
     return {file.path: file.status for file in captured.changed}
 
 
@@ -252,7 +252,7 @@ def test_what_an_agent_changed_is_listed_and_shown(template: Path) -> None:
 
 
 def test_nothing_changed_is_an_empty_diff(template: Path) -> None:
-    assert captured_after(lambda _: None, template) == Captured()
+    assert captured_after(lambda _: None, template) == WorkspaceChanges()
 
 
 def test_a_change_of_the_same_length_right_after_the_copy_is_seen(template: Path) -> None:
@@ -489,7 +489,7 @@ def test_teardown_runs_after_a_crash_too(template: Path) -> None:
 def test_a_reset_workspace_is_as_it_was_set_up(template: Path) -> None:
     setup = f"echo x >> {template.parent}/setups; echo made > made.txt; rm run.sh"
 
-    async def work(workspace: Workspace) -> list[Captured]:
+    async def work(workspace: Workspace) -> list[WorkspaceChanges]:
         shutil.rmtree(workspace.path / "src")
         (workspace.path / "new.txt").write_text("first attempt\n")
         (workspace.path / "made.txt").write_text("first attempt\n")
@@ -500,7 +500,7 @@ def test_a_reset_workspace_is_as_it_was_set_up(template: Path) -> None:
 
     untouched, second = use(WorkspaceConfig(template="template", setup=setup), template.parent, work)
 
-    assert untouched == Captured()
+    assert untouched == WorkspaceChanges()
     assert "-made\n+second attempt\n" in second.diff
     assert statuses(second) == {"made.txt": "modified"}
     assert (template.parent / "setups").read_text() == "x\nx\n"
@@ -811,7 +811,7 @@ def test_changes_in_an_added_repository_are_captured(template: Path) -> None:
     commit_all(library)
     config = WorkspaceConfig(repos=(WorkspaceRepo("library", "library"),))
 
-    async def change(workspace: Workspace) -> Captured:
+    async def change(workspace: Workspace) -> WorkspaceChanges:
         (workspace.path / "library" / "a.txt").write_text("changed\n")
         return await workspace.capture()
 

@@ -225,7 +225,7 @@ def test_a_value_that_contains_itself_is_cut_off() -> None:
     loop: list[object] = []
     loop.append(loop)
     (message,) = read_messages([{"role": "assistant", "tool_calls": [{"tool": "t", "input": loop}]}], "m")
-    assert "nested too deeply to be kept" in json.dumps(message.tool_calls[0].input)
+    assert "nested too deeply to be stored" in json.dumps(message.tool_calls[0].input)
     with pytest.raises(MessageError, match=r"m\[0\].content\[0\] is not a content part: \[\["):
         read_messages([{"role": "user", "content": loop}], "m")
 

@@ -42,9 +42,11 @@ ConversationAggregate: TypeAlias = Literal["mean", "min", "max"]
 """How a case with `turns` is scored from the scores of its turns."""
 
 OnTurnFailure: TypeAlias = Literal["continue", "stop"]
+"""What a turn that does not pass does to the conversation."""
 OnDependencyFailure: TypeAlias = Literal["skip", "fail", "run"]
+"""What becomes of a case if a case that it depends on has an error."""
 WithoutMessages: TypeAlias = Literal["unknown", "no_calls"]
-WITHOUT_MESSAGES_HELP = "whether the tool calls of an answer without messages are `unknown`, or there are `no_calls`"
+WITHOUT_MESSAGES_HELP = "how to read an answer without messages: its tool calls are `unknown`, or it made `no_calls`"
 Unmet: TypeAlias = Literal["fail", "zero"]
 """The effect of an unmet `required` on the case: the verdict `fail`, or also the score 0."""
 
@@ -55,8 +57,7 @@ class EvaluatorConfig(Struct, frozen=True):
     `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (the verdict must be
     `pass`) or a number (the minimum score); `unmet` is the effect on the case if it is not met. For a conversation,
     `window` (at least 1) selects the last turns; `per_turn` judges each turn separately, and `aggregate` combines their
-    scores.
-    Relative paths in `settings` are relative to `base_dir`.
+    scores. Relative paths in `settings` are relative to `base_dir`.
     """
 
     name: str
@@ -94,14 +95,13 @@ class Location(Struct, frozen=True, gc=False):
     line: int = 0
 
 
-_SEQUENCES = ("input_messages", "expected_messages", "rubrics", "criteria", "turns", "tags", "evaluators")
-_sequences_of = attrgetter(*_SEQUENCES)
-_ONE_MESSAGE, _DEFAULTS = (Message,), ((), (), (), (), (), None)
-"""The values of `_SEQUENCES` in a case with one input message and nothing else: the types of the input messages, and
-all other sequences."""
-_WITH_VALUES = 5
-"""The first five of `_SEQUENCES` have items of the types in `_VALUES`."""
-_ACCEPTED = frozenset({tuple, type(None)})
+_SEQUENCE_FIELDS = ("input_messages", "expected_messages", "rubrics", "criteria", "turns", "tags", "evaluators")
+_sequences_of = attrgetter(*_SEQUENCE_FIELDS)
+_ONE_MESSAGE, _OTHER_DEFAULTS = (Message,), ((), (), (), (), (), None)
+"""The types of the input messages and the values of the other sequences in a case with one input message alone."""
+_TYPED_SEQUENCES = 5
+"""The number of sequences, the first ones, whose items have a type of `_ITEM_TYPES`."""
+_SEQUENCE_TYPES = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 
 
@@ -133,7 +133,7 @@ class TurnRules(Struct, frozen=True):
     window: int | None = None
 
 
-_VALUES = frozenset({Message, RubricItem, EvaluationCriteria, CaseTurn})
+_ITEM_TYPES = frozenset({Message, RubricItem, EvaluationCriteria, CaseTurn})
 
 
 class PromptMessages(Struct, frozen=True):
@@ -143,7 +143,7 @@ class PromptMessages(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
-class MoreOfCase(TypedDict, total=False):
+class CaseKeywords(TypedDict, total=False):
     """The keywords of EvalCase besides its messages and the expected outcome."""
 
     conversation_id: str | None
@@ -216,7 +216,7 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
             input_messages: str | Sequence[Message | Mapping[str, Any]] = (),
             expected_outcome: str = "",
             expected_messages: str | Sequence[Message | Mapping[str, Any]] = (),
-            **more: Unpack[MoreOfCase],
+            **more: Unpack[CaseKeywords],
         ) -> None: ...
 
     def with_prompts(self) -> "tuple[EvalCase, ...]":
@@ -228,18 +228,18 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     def __post_init__(self) -> None:
         """Convert a string or a list to a tuple, and messages, criteria and rubric items given as dicts to values.
 
-        Raises MessageError or EvalFileError with the place of what is not understood.
+        Raises MessageError or EvalFileError with the place of a value that cannot be read.
         """
         sequences = _sequences_of(self)
         messages = sequences[0]
         # Most cases of a dataset; the general check takes three times as long (bench/echo_cases.py).
-        if sequences[1:] == _DEFAULTS and type(messages) is tuple and tuple(map(type, messages)) == _ONE_MESSAGE:
+        if sequences[1:] == _OTHER_DEFAULTS and type(messages) is tuple and tuple(map(type, messages)) == _ONE_MESSAGE:
             return
-        if _ACCEPTED.issuperset(map(type, sequences)):
-            values = chain.from_iterable(filter(None, sequences[:_WITH_VALUES]))
-            if _VALUES.issuperset(map(type, values)):
+        if _SEQUENCE_TYPES.issuperset(map(type, sequences)):
+            items = chain.from_iterable(filter(None, sequences[:_TYPED_SEQUENCES]))
+            if _ITEM_TYPES.issuperset(map(type, items)):
                 return
-        for name, given in zip(_SEQUENCES, sequences, strict=True):
+        for name, given in zip(_SEQUENCE_FIELDS, sequences, strict=True):
             if isinstance(given, str) and name in _ROLES:
                 force_setattr(self, name, (Message(role=_ROLES[name], content=given),))
             elif isinstance(given, list | tuple):
@@ -252,7 +252,9 @@ def _read_criteria(given: Sequence[object]) -> tuple[EvaluationCriteria, ...]:
 
 def _read_rubrics(given: Sequence[object]) -> tuple["RubricItem | str", ...]:
     return tuple(
-        RubricItem(f"rubric-{number}", item) if isinstance(item, str) else rubric_item(item, f"$.rubrics[{number - 1}]")
+        RubricItem(f"rubric-{number}", item)
+        if isinstance(item, str)
+        else read_rubric_item(item, f"$.rubrics[{number - 1}]")
         for number, item in enumerate(given, start=1)
     )
 
@@ -273,11 +275,12 @@ def _read_turn(given: object, at: str) -> CaseTurn:
     rubrics, evaluators = fields.value("rubrics"), fields.value("evaluators")
     if user_input is None:
         problems.add(at, "the key 'input' is missing")
+    expected_messages: tuple[Message, ...] = ()
+    if expected is not None:
+        expected_messages = read_messages([{"role": "assistant", "content": expected}], f"{at}.expected")
     turn = CaseTurn(
         input=read_messages([{"role": "user", "content": user_input or ""}], f"{at}.input")[0],
-        expected_messages=()
-        if expected is None
-        else read_messages([{"role": "assistant", "content": expected}], f"{at}.expected"),
+        expected_messages=expected_messages,
         expected_outcome=fields.text("expected_outcome") or "",
         rubrics=cast(tuple[RubricItem, ...], _read_rubrics(rubrics)) if isinstance(rubrics, list | tuple) else (),
         evaluators=cast(tuple[EvaluatorLike, ...], tuple(evaluators)) if isinstance(evaluators, list | tuple) else (),
@@ -296,7 +299,7 @@ _READERS: Mapping[str, Callable[[Sequence[object]], tuple[object, ...]]] = {
 }
 
 
-def rubric_item(given: object, at: str) -> "RubricItem | str":
+def read_rubric_item(given: object, at: str) -> "RubricItem | str":
     """Return a rubric item given as a dict; other values are returned unchanged.
 
     `at` is its place in errors. Raises EvalFileError with all of its problems.
@@ -381,8 +384,8 @@ class EvalSuite(Struct, frozen=True):
     `about` describes the file (author, version). `dialect` describes another program's format, "" for our own. Each of
     `targets` answers all cases; without `targets`, `target` does. `judge` judges them instead of the
     `judge_target` of each target (types.targets.name_of_target). `variables` are the names that `--var` may set;
-    `is_filled` is True for a file that declares variables or reads a dataset. `prompts` are the ids of its prompts;
-    each case is run with each.
+    `fills_placeholders` is True if `{{ name }}` in the file stands for a variable or a column: the file declares
+    variables or reads a dataset. `prompts` are the ids of its prompts; each case is run with each.
     """
 
     path: str
@@ -413,7 +416,7 @@ class EvalSuite(Struct, frozen=True):
     sha256: str = ""
     warnings: tuple[Problem, ...] = ()
     variables: tuple[str, ...] = ()
-    is_filled: bool = False
+    fills_placeholders: bool = False
     prompts: tuple[str, ...] = ()
 
 

@@ -14,7 +14,7 @@ AgentvError
 ├── EvaluatorError (RuntimeError)  an evaluator could not judge; carries a Failure
 ├── JudgeUnavailable (RuntimeError) a check in a test could not be judged
 ├── ClusterError (RuntimeError)    the machines of a run cannot be used
-├── QuotaError (ConnectionError)   the shared quota does not answer
+├── QuotaError (ConnectionError)   a shared quota does not answer
 └── StorageError (OSError)         results could not be stored or read
 """
 
@@ -64,7 +64,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 class UnknownNameError(ConfigError, LookupError):
-    """An unknown name; the message lists the known ones and suggests the nearest, which may be an alias."""
+    """An unknown name; the message lists the known names and suggests the nearest one, which may be an alias.
+
+    `what` is the kind of name in the message, such as `evaluator`.
+    """
 
     def __init__(self, what: str, name: str, *, known: Iterable[str], aliases: Iterable[str] = ()) -> None:
         self.what = what
@@ -152,7 +155,7 @@ class ClusterError(AgentvError, RuntimeError):
 
 
 class QuotaError(AgentvError, ConnectionError):
-    """The shared quota does not answer, so no call may be made."""
+    """A shared quota does not answer, so no call may be made."""
 
     def __str__(self) -> str:
         """Return the message unchanged; OSError would show errno."""

@@ -63,7 +63,7 @@ class Fields:
     def required_text(self, name: str, *others: str) -> str:
         """Return the string of a key; its absence is a problem."""
         value = self.text(name, *others)
-        if value is None and not self._is_there(name, *others):
+        if value is None and not self._has_any(name, *others):
             self._problems.add(self.at, f"`{name}` is missing")
         return value or ""
 
@@ -73,14 +73,14 @@ class Fields:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
         if value is not None:
-            self._wrong(name, "a number", value)
+            self._add_wrong_type(name, "a number", value)
         return None
 
     def count(self, name: str) -> int:
         """Return the integer of a key; 0 when it is absent."""
         value = self.number(name) or 0
         if value < 0 or value % 1 != 0:  # `value % 1` is also not 0 for NaN and infinity
-            self._wrong(name, "a whole number of at least 0", value)
+            self._add_wrong_type(name, "a whole number of at least 0", value)
             return 0
         return int(value)
 
@@ -88,7 +88,7 @@ class Fields:
         """Return the object of a key; None when it is absent."""
         value = self.value(name)
         if value is not None and not isinstance(value, Mapping):
-            self._wrong(name, "an object", value)
+            self._add_wrong_type(name, "an object", value)
             return None
         return value
 
@@ -96,7 +96,7 @@ class Fields:
         """Yield each item of the list of a key, with its path."""
         value = self.value(name, *others)
         if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
-            self._wrong(name, "a list", value)
+            self._add_wrong_type(name, "a list", value)
             return
         for index, item in enumerate(value or ()):
             yield f"{self.at}.{name}[{index}]", item
@@ -122,8 +122,8 @@ class Fields:
         allowed: str | None = f"allowed: {', '.join(dict.fromkeys(names.values()))}"
         for key in () if self._problems.ignores_unknown else self._raw:
             if key not in names:
-                near = nearest(str(key), names)
-                suggestion = others.get(str(key)) or (None if near is None else names[near])
+                nearest_name = nearest(str(key), names)
+                suggestion = others.get(str(key)) or (None if nearest_name is None else names[nearest_name])
                 message = f"unknown key {key!r}"
                 self._problems.add(f"{self.at}.{key}", message, allowed=allowed, suggestion=suggestion)
                 allowed = None
@@ -132,11 +132,11 @@ class Fields:
         value = self.value(name, *others)
         if value is None or isinstance(value, kind):
             return value
-        self._wrong(name, type_name, value)
+        self._add_wrong_type(name, type_name, value)
         return None
 
-    def _is_there(self, *names: str) -> bool:
+    def _has_any(self, *names: str) -> bool:
         return any(self._raw.get(spelling) is not None for name in names for spelling in (name, camel_case(name)))
 
-    def _wrong(self, name: str, wanted: str, value: object) -> None:
+    def _add_wrong_type(self, name: str, wanted: str, value: object) -> None:
         self._problems.add(f"{self.at}.{name}", f"must be {wanted}, got {type(value).__name__}")

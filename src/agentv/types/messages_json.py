@@ -58,8 +58,8 @@ def content_text(content: Content | None) -> str:
     if isinstance(content, Mapping):
         return pretty_json(content)
     with_text = [part for part in content if isinstance(part, TextPart | FilePart) and part.text is not None]
-    runs = groupby(with_text, key=lambda part: part.path if isinstance(part, FilePart) else None)
-    return "\n".join("".join(part.text or "" for part in run) for _, run in runs)
+    by_file = groupby(with_text, key=lambda part: part.path if isinstance(part, FilePart) else None)
+    return "\n".join("".join(part.text or "" for part in parts) for _, parts in by_file)
 
 
 def part_to_json(part: Part) -> dict[str, JsonValue]:
@@ -136,7 +136,7 @@ def trace_summary_to_json(summary: TraceSummary | None) -> dict[str, JsonValue] 
 
 
 def _optional_text(value: JsonValue) -> str | None:
-    return None if value is None else value if isinstance(value, str) else compact_json(value)
+    return value if value is None or isinstance(value, str) else compact_json(value)
 
 
 def message_from_json(value: JsonValue) -> Message:

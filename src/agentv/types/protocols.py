@@ -27,6 +27,7 @@ Clock: TypeAlias = Callable[[], datetime]
 """Returns the current time, always with a time zone."""
 
 OpenShared: TypeAlias = Callable[[], AbstractAsyncContextManager[T]]
+"""Opens a shared resource, which is closed when its context ends."""
 
 
 class SharedParts(Protocol):
@@ -155,6 +156,7 @@ NODE_LEASE_S = 5.0
 WINDOW_S = 60.0
 """How long requests and tokens count against the limits after their lease ended, in seconds."""
 BLOCKS_PER_WINDOW = 30
+"""The number of blocks, the requests leased at once, into which the requests of 60 seconds are divided."""
 LARGEST_BLOCK = 100
 
 
@@ -189,9 +191,10 @@ class LeaseUse(Struct, frozen=True):
 class QuotaRequest(Struct, frozen=True, kw_only=True):
     """A request for a lease, or only a report when `least` is empty. `holder` names the process that sends it.
 
-    At least `least` is granted, or nothing; up to `wanted` if that is free. `lease` is the id of a new lease, chosen by
-    the process, or of its existing lease, which the grant extends. `uses` are recorded before anything is granted.
-    With `hold_s`, the account grants nothing to any process for that many seconds, because the server refused a call.
+    `holder` names the requesting process. At least `least` is granted, or nothing; up to `wanted` if that is free.
+    `lease` is the id of a new lease, chosen by the process, or of its existing lease, which the grant extends. `uses`
+    are recorded before anything is granted. With `hold_s`, the account grants nothing to any process for that many
+    seconds, because the server refused a call.
     """
 
     account: str
@@ -230,13 +233,13 @@ class QuotaService(Protocol):
 
 @runtime_checkable
 class StartedQuota(Protocol):
-    """A quota that starts an actor for each account; an early start saves the first call the wait."""
+    """A quota with a process (an actor of Ray) for each account; an early start saves the first call the wait."""
 
     def start(self, account: str) -> None:
         """Start the actor that grants the leases of an account. Raises QuotaError."""
 
 
-BUDGET_ACCOUNT = "budget "
+BUDGET_ACCOUNT_PREFIX = "budget "
 """The prefix of the account of a budget, before the budget's name. The account of a rate limit is a digest."""
 
 

@@ -69,11 +69,11 @@ class RunReport(Struct, frozen=True):
     """The report of a run: counts, means, rows that did not pass, notes, and the verdict.
 
     `failing` holds the first rows that did not pass, up to a limit, in the order they finished; `failing_total` counts
-    all. Of these, `worst` holds the lowest scores and `errors` the first errors. `needs` lists what is required to
-    resume the run. `corrected` are the pass rates of judges with a calibration. `results` holds every row of a run in
-    memory, else it is empty. `read`, the number of lines read, and the percentiles of the time to judge an answer are
-    set for a stream of given answers only. `is_imported` is True for a run made from another program's log, which
-    cannot be resumed. `by` are the kinds of `groups` to show as tables.
+    all. Of these, `worst` holds the lowest scores and `errors` the first errors. `needs` are the options that
+    `agentv resume` requires. `corrected` are the pass rates of judges with a calibration. `results` holds every row of
+    a run in memory, else it is empty. `read`, the number of lines read, and the percentiles of the time to judge an
+    answer are set for a stream of given answers only. `is_imported` is True for a run made from another program's log,
+    which cannot be resumed. `by` are the kinds of `groups` to show as tables.
     """
 
     run_id: str

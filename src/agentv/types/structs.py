@@ -22,8 +22,8 @@ _NO_NAMES: Mapping[str, str] = {}
 Options = TypeVar("Options", bound=Struct)
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
-_SHARED = frozenset({type(None), str, bool, int, float})
-_STRUCTS = frozenset({Message, ToolCall, TraceEvent, TextPart, FilePart, DataPart})
+_IMMUTABLE_TYPES = frozenset({type(None), str, bool, int, float})
+_MESSAGE_TYPES = frozenset({Message, ToolCall, TraceEvent, TextPart, FilePart, DataPart})
 
 
 class StructField(Struct, frozen=True, kw_only=True):
@@ -61,8 +61,8 @@ def replace_fields(value: Any, changes: Mapping[str, object]) -> Any:
     """Return a copy of a Struct or dataclass with some fields changed; the value itself for no changes."""
     if not changes:
         return value
-    replace = msgspec.structs.replace if isinstance(value, Struct) else dataclasses.replace
-    return replace(value, **changes)
+    copy_with = replace if isinstance(value, Struct) else dataclasses.replace
+    return copy_with(value, **changes)
 
 
 def repr_without(value: Struct, *hidden: str) -> str:
@@ -93,11 +93,11 @@ def _described(
 ) -> StructField:
     notes: dict[str, Any] = dict(metadata)
     if get_origin(hint) is Annotated:
-        plain, *marks = get_args(hint)
-        for mark in [mark for mark in marks if isinstance(mark, Meta)]:
-            notes |= {"help": mark.description, **(mark.extra or {})}
-            marks.remove(mark)
-        hint = cast(Any, Annotated)[(plain, *marks)] if marks else plain
+        plain, *annotations = get_args(hint)
+        for annotation in [annotation for annotation in annotations if isinstance(annotation, Meta)]:
+            notes |= {"help": annotation.description, **(annotation.extra or {})}
+            annotations.remove(annotation)
+        hint = cast(Any, Annotated)[(plain, *annotations)] if annotations else plain
     if not any(factory is each for each in _NO_DEFAULT):
         default = factory()
     return StructField(
@@ -147,12 +147,13 @@ def snake_keywords(
     """
     spelled: dict[str, Any] = {}
     for name, value in keywords.items():
-        own = name if name in known else snake_case(name)
-        own = others.get(own, own)
-        own = own if own in known else name
-        if own in spelled:
-            raise TypeError(f"{own!r} is given twice, in two spellings")
-        spelled[own] = value
+        snake_name = name if name in known else snake_case(name)
+        field_name = others.get(snake_name, snake_name)
+        if field_name not in known:
+            field_name = name
+        if field_name in spelled:
+            raise TypeError(f"{field_name!r} is given twice, in two spellings")
+        spelled[field_name] = value
     return spelled
 
 
@@ -227,6 +228,7 @@ def _alternatives(kind: type[Struct]) -> Mapping[str, Sequence[Any]]:
 
 
 def _without_structs(given: Any) -> Any:
+    """Return a type with Any in place of Structs."""
     if not _has_struct(given):
         return given
     return tuple[Any, ...] if get_origin(given) is tuple else Any
@@ -242,15 +244,15 @@ def deep_copy(value: T) -> T:
     kind: type[Any] = type(given)
     copied: Any = given
     if kind is dict:
-        copied = {key: item if type(item) in _SHARED else deep_copy(item) for key, item in given.items()}
+        copied = {key: item if type(item) in _IMMUTABLE_TYPES else deep_copy(item) for key, item in given.items()}
     elif kind is list:
-        copied = [item if type(item) in _SHARED else deep_copy(item) for item in given]
+        copied = [item if type(item) in _IMMUTABLE_TYPES else deep_copy(item) for item in given]
     elif kind is tuple:
-        copied = tuple([item if type(item) in _SHARED else deep_copy(item) for item in given])
-    elif kind in _STRUCTS:
+        copied = tuple([item if type(item) in _IMMUTABLE_TYPES else deep_copy(item) for item in given])
+    elif kind in _MESSAGE_TYPES:
         fields = astuple(given)
-        own = deep_copy(fields)
-        copied = given if all(map(operator.is_, own, fields)) else kind(*own)
-    elif kind not in _SHARED:
+        new_fields = deep_copy(fields)
+        copied = given if all(map(operator.is_, new_fields, fields)) else kind(*new_fields)
+    elif kind not in _IMMUTABLE_TYPES:
         copied = deep_copy(dict(given)) if isinstance(given, Mapping) else copy.deepcopy(given)
     return cast(T, copied)

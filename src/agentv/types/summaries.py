@@ -25,6 +25,7 @@ IntervalMethod: TypeAlias = Literal[
 """The method of an interval; docs/explanation/numbers.md describes them."""
 
 LEVEL = 0.95
+"""The coverage of confidence intervals."""
 
 
 class Interval(Struct, frozen=True):
@@ -90,8 +91,8 @@ class TargetSummary(CountsByState, Struct, frozen=True):
 
     Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
     from the cache. `is_target_estimated` and `is_judge_estimated` are True if a part of that usage and cost was
-    estimated from texts. `unverified` counts the rows with an accepted judge's verdict that lacks the nonce of its
-    call. Latencies are of the target's answers, in seconds. `trials` is empty if no case is repeated.
+    estimated from texts. `unverified` counts the rows with an accepted verdict whose judge did not repeat the nonce
+    of its call. Latencies are of the target's answers, in seconds. `trials` is empty if no case is repeated.
     """
 
     target: str
@@ -194,7 +195,7 @@ class MeasuredRate(Struct, frozen=True):
 
 
 class Confusion(Struct, frozen=True):
-    """Answers counted by the verdicts of the judge and of people."""
+    """Answers counted by the verdicts of the judge and of people. `judge_alone`: only the judge passed them."""
 
     both_pass: int = 0
     judge_alone: int = 0

@@ -13,7 +13,7 @@ DEFAULT_RETRY_STATUSES = (408, 429, 500, 502, 503, 504, 529)
 
 
 Unsigned: TypeAlias = Literal["error", "accept"]
-"""How to treat a judge's verdict without the nonce of its call: as an error, or as `unverified`."""
+"""How to treat a verdict whose judge did not repeat the nonce of its call: as an error, or as `unverified`."""
 
 
 class RetryPolicy(Struct, frozen=True):

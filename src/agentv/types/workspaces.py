@@ -11,6 +11,7 @@ from msgspec import Struct
 from agentv.types.json_value import JsonObject
 
 Keep: TypeAlias = Literal["never", "failed", "always"]
+"""The rows whose workspace folders are not deleted."""
 ChangeStatus: TypeAlias = Literal["added", "modified", "deleted", "renamed"]
 
 
@@ -88,7 +89,8 @@ class WorkspaceConfig(Struct, frozen=True):
             if (getattr(self, name) or "").startswith("-"):
                 raise ValueError(f"{name} must not start with a dash")
         for name in ("setup", "teardown"):
-            if not (getattr(self, name) or "x").strip():
+            command = getattr(self, name)
+            if command and not command.strip():
                 raise ValueError(f"{name} is empty")
 
 
@@ -128,7 +130,7 @@ class ChangedFile(Struct, frozen=True):
         return {key: value for key, value in fields.items() if value is not None}
 
 
-class Captured(Struct, frozen=True):
+class WorkspaceChanges(Struct, frozen=True):
     """The changes of an agent: the files ordered by path, and a unified diff as git writes it.
 
     Both are limited in size; `notes` list what was left out.

@@ -15,7 +15,7 @@ from agentv.execution.quotas import InProcessQuota, LeasedMoney, MoneyInUse, Quo
 from agentv.execution.user_code import off_the_clock
 from agentv.types.errors import ProviderError, QuotaError
 from agentv.types.failures import Failure
-from agentv.types.protocols import BUDGET_ACCOUNT
+from agentv.types.protocols import BUDGET_ACCOUNT_PREFIX
 from agentv.types.provider import EmbeddingResponse, ProviderResponse
 from agentv.types.usage import Usage, total_usage
 
@@ -105,7 +105,7 @@ class Budget(Struct):
     @property
     def account(self) -> str:
         """The name of the budget's account in a quota."""
-        return f"{BUDGET_ACCOUNT}{self.name or ''}"
+        return f"{BUDGET_ACCOUNT_PREFIX}{self.name or ''}"
 
     @property
     def money(self) -> LeasedMoney:

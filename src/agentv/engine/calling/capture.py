@@ -10,7 +10,7 @@ import msgspec
 
 from agentv.templating.secrets import REDACTED, SecretRedactor
 from agentv.types.errors import ConfigError
-from agentv.types.message_shapes.objects import DEEPEST, TOO_DEEP
+from agentv.types.message_shapes.objects import MAX_LEVELS, TOO_DEEP
 from agentv.types.structs import has_fields, names_of_fields, replace_fields
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Cleaner:
     """Cleans answers and results before they are stored.
 
     Secrets are redacted, lone surrogates and numbers that are not finite are replaced, and values nested deeper than
-    `DEEPEST` levels are cut off. `repaired` is True if a surrogate was found since `clean_all` was last called.
+    `MAX_LEVELS` levels are cut off. `repaired` is True if a surrogate was found since `clean_all` was last called.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -88,7 +88,7 @@ class Cleaner:
 
     def clean(self, value: Any) -> Any:
         """Return JSON, a Struct or a tuple with all its parts cleaned; the same object if nothing needs cleaning."""
-        return value if self._is_clean(value) else self._cleaned(value, DEEPEST)
+        return value if self._is_clean(value) else self._cleaned(value, MAX_LEVELS)
 
     def clean_all(self, *values: Any) -> tuple[Any, ...]:
         """Return several values cleaned; one check covers them all if there is nothing to clean."""
@@ -105,7 +105,7 @@ class Cleaner:
             data = _pack(value)
         except Exception:  # noqa: BLE001 - a plug-in's objects may raise anything when they are packed
             return False
-        may_be_deep = len(data.translate(None, _NO_CONTAINER)) >= DEEPEST
+        may_be_deep = len(data.translate(None, _NO_CONTAINER)) >= MAX_LEVELS
         return not may_be_deep and not _NOT_FINITE.search(data) and self._redactor.finds_nothing(data)
 
     def _cleaned(self, value: Any, levels: int) -> Any:

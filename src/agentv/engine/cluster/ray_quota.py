@@ -14,7 +14,7 @@ import ray
 from agentv.execution.quota_journal import JournaledBook
 from agentv.scoring.keys.identity import digest
 from agentv.types.errors import QuotaError
-from agentv.types.protocols import BUDGET_ACCOUNT, Amounts, QuotaGrant, QuotaRequest, QuotaService
+from agentv.types.protocols import BUDGET_ACCOUNT_PREFIX, Amounts, QuotaGrant, QuotaRequest, QuotaService
 
 _ACTOR_OPTIONS: dict[str, Any] = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0}
 
@@ -85,7 +85,7 @@ class RayQuota:
         options = _ACTOR_OPTIONS | {"name": _name(self._run_id, account), "scheduling_strategy": here}
         try:
             self._folder.mkdir(exist_ok=True)
-            if account.startswith(BUDGET_ACCOUNT):  # the answers record what was spent
+            if account.startswith(BUDGET_ACCOUNT_PREFIX):  # the answers record what was spent
                 journal.unlink(missing_ok=True)
             self._accounts[account] = ActorQuota(ray.remote(QuotaActor).options(**options).remote(str(journal)))
         except (RayError, ValueError, OSError) as error:

@@ -74,7 +74,7 @@ from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
-from agentv.types.workspaces import Captured, Keep, WorkspaceConfig, workspace_from_json
+from agentv.types.workspaces import Keep, WorkspaceChanges, WorkspaceConfig, workspace_from_json
 
 if TYPE_CHECKING:
     from agentv.execution.workspaces.workspaces import Workspace
@@ -124,7 +124,7 @@ def workspace_name(task: CaseTask) -> str:
     return "-".join(filter(None, (key.eval_id, key.prompt, key.target, str(key.trial))))
 
 
-def captured_to_json(captured: Captured, workspace: "Workspace", *, keep: Keep) -> JsonObject:
+def captured_to_json(captured: WorkspaceChanges, workspace: "Workspace", *, keep: Keep) -> JsonObject:
     """Return the fields that an answer stores: changed files, diff, and, with `keep: always`, the saved path."""
     fields: dict[str, JsonValue] = {
         "diff": captured.diff,

@@ -36,7 +36,7 @@ from agentv.execution.workspaces.sources import WITHOUT_GIT_VARIABLES, Source, g
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts
-from agentv.types.workspaces import Captured, ChangedFile, WorkspaceConfig
+from agentv.types.workspaces import ChangedFile, WorkspaceChanges, WorkspaceConfig
 
 CONTEXT_LINES = 3
 MAX_STEPS = 2_000_000
@@ -281,7 +281,7 @@ def _with_renames(changes: Sequence[Change], before: FolderSnapshot, after: Fold
     return [change for change in combined if not (change.new is None and change.path in renamed)]
 
 
-def capture(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> Captured:
+def capture(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnapshot) -> WorkspaceChanges:
     """Return changes as they are stored: a list of the first 2,000, and a diff of up to 1 MiB."""
     diff = _Diff(before, after)
     changed = tuple(diff.add(change) for change in changes[:MAX_CHANGED])
@@ -290,7 +290,7 @@ def capture(changes: Sequence[Change], before: FolderSnapshot, after: FolderSnap
     if diff.left_out + unlisted:
         notes.append(f"the diff is too large: {diff.left_out + unlisted} of {len(changes)} changed files are left out")
         diff.parts.append(f"# {notes[-1]}\n")
-    return Captured("".join(diff.parts), changed, tuple(notes))
+    return WorkspaceChanges("".join(diff.parts), changed, tuple(notes))
 
 
 class _Diff:
@@ -489,7 +489,7 @@ class Workspace:
             {path: entry for path, entry in entries.items() if path not in ignored}, lambda _: self.path
         )
 
-    async def capture(self) -> Captured:
+    async def capture(self) -> WorkspaceChanges:
         """Return the changes since the setup, regardless of commits made meanwhile."""
         now = await self._snapshot()
         return await in_thread(lambda _: capture(find_changes(self._before, now), self._before, now))

@@ -216,7 +216,7 @@ def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
     """Add the problems of a stream's lines to `rows`; yield one warning if texts of cases have `{{ names }}`."""
     found: list[tuple[EvalCase, str]] = []
     others = 0
-    has_own_cases = suite.is_filled and not suite.path.endswith(".jsonl")
+    has_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
     try:
         for case in suite.cases:
             is_filled = has_own_cases and case.location is not None and case.location.path == suite.path
@@ -229,7 +229,9 @@ def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
         yield from error.problems
     for case, name in found:
         more = f", and in {others:,} more case{'s' if others > 1 else ''}" if others else ""
-        where = "not in the values of datasets" if suite.is_filled else "in judge prompts only, without `vars:`"
+        where = (
+            "not in the values of datasets" if suite.fills_placeholders else "in judge prompts only, without `vars:`"
+        )
         message = f"{{{{ {name} }}}} is text here{more}: variables are filled {where}"
         place = case.location or Location("")
         yield Problem(place.path, message, place.line, min(1, place.line), severity="warning")

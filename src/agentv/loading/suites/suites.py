@@ -644,7 +644,7 @@ def _with_origin(suite: EvalSuite, cases: CaseScope, importer: AgentvImport, use
     return replace(
         suite,
         variables=used,
-        is_filled=cases.variables is not None,
+        fills_placeholders=cases.variables is not None,
         prompts=tuple(prompt.id for prompt in prompts),
         about=importer.about,
         dialect=importer.sentence,

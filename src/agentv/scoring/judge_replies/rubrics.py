@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentv.scoring.judge_replies.replies import RubricReply
 from agentv.scoring.results.aggregation import is_met, reaches, weighted_mean
 from agentv.scoring.results.folding import Vote, combine, spread
-from agentv.types.cases import ItemScale, RubricItem, rubric_item
+from agentv.types.cases import ItemScale, RubricItem, read_rubric_item
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonValue
 
@@ -26,7 +26,7 @@ def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
     items = tuple(
         RubricItem(id=f"rubric-{number}", description=item)
         if isinstance(item, str)
-        else cast(RubricItem, rubric_item(item, f"$.rubrics[{number - 1}]"))
+        else cast(RubricItem, read_rubric_item(item, f"$.rubrics[{number - 1}]"))
         for number, item in enumerate(given, start=1)
     )
     seen: set[str] = set()

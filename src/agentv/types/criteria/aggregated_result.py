@@ -44,8 +44,8 @@ class AggregatedEvaluationResult(Struct, frozen=True):
     a result with weight or a required one could not be judged. `judge_usage` and `judge_cost_usd` are those of the
     judges; the cost is None when a price is not known. `input_snapshot` is a deep copy of the input.
     `evaluation_config_snapshot["config"]` is the config, with secrets redacted, from which the evaluation can be
-    repeated. `unverified` counts the evaluators with an accepted judge's verdict that lacks the nonce of its call.
-    `duration_ms` is wall time.
+    repeated. `unverified` counts the evaluators with an accepted verdict whose judge did not repeat the nonce, the
+    random text of its call. `duration_ms` is wall time.
     """
 
     overall_score: float | None
@@ -171,8 +171,10 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
 def _line_of(result: EvaluationResult) -> Line:
     state = "error" if result.error is not None else "-" if result.value is None else verdict_of(result.value)
-    own = "" if result.score is None or result.score == result.value else f"{result.score} on {result.scale}"
-    return Line(state, result.criterion_name, result.value, reason_of(result.reasoning, (), result.error), note=own)
+    own_scale = "" if result.score is None or result.score == result.value else f"{result.score} on {result.scale}"
+    return Line(
+        state, result.criterion_name, result.value, reason_of(result.reasoning, (), result.error), note=own_scale
+    )
 
 
 def _usage(raw: JsonObject | None) -> Usage | None:

@@ -30,7 +30,7 @@ _FOREIGN_NAMES = {
     "expected_output": "ground_truth",
     "reference": "ground_truth",
 }
-"""Names of other tools, with the name of our field."""
+"""The names of fields in other tools, with our name of each field."""
 
 
 MAX_DURATION_MS = 10**12
@@ -49,7 +49,7 @@ def _is_above(value: JsonValue, limit: float) -> bool:
     return isinstance(value, int | float) and value > limit
 
 
-class MoreOfInput(TypedDict, total=False):
+class InputKeywords(TypedDict, total=False):
     """The keywords of EvaluationInput besides response, prompt and criteria."""
 
     context: JsonObject
@@ -69,7 +69,7 @@ class MoreOfInput(TypedDict, total=False):
     tags: Sequence[str] | str
 
 
-class _InputKeywords(CamelKeywords):
+class _InputMeta(CamelKeywords):
     """Accepts positional criteria and prompt in either order, as they differ in type."""
 
     if not TYPE_CHECKING:
@@ -102,7 +102,7 @@ class _InputFields(Struct, frozen=True):
     id: str | None = None
 
 
-class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputKeywords):
+class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputMeta):
     """One answer with its context (the PRD's EvaluationInput).
 
     `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
@@ -131,7 +131,7 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputK
             response: str | Message | Mapping[str, Any],
             prompt: str | None = None,
             criteria: Sequence[EvaluationCriteria | Mapping[str, Any]] = (),
-            **more: Unpack[MoreOfInput],
+            **more: Unpack[InputKeywords],
         ) -> None: ...
         @overload
         def __init__(
@@ -139,7 +139,7 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputK
             response: str | Message | Mapping[str, Any],
             criteria: Sequence[EvaluationCriteria | Mapping[str, Any]],
             prompt: str | None = None,
-            **more: Unpack[MoreOfInput],
+            **more: Unpack[InputKeywords],
         ) -> None: ...
         def __init__(self, response: Any, *arguments: Any, **keywords: Any) -> None: ...
 
@@ -365,10 +365,10 @@ def input_messages(given: EvaluationInput) -> tuple[Message, ...]:
 
     A prompt that is not in the history is appended to the history.
     """
-    return _split(given)[0]
+    return _split_history(given)[0]
 
 
-def _split(given: EvaluationInput) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+def _split_history(given: EvaluationInput) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """Return the messages that were answered, and the steps that followed them."""
     prompt = () if given.prompt is None else (Message("user", given.prompt),)
     places = [index for index, message in enumerate(given.message_history) if message.role == "user"]
@@ -389,7 +389,7 @@ def output_messages(given: EvaluationInput) -> tuple[Message, ...] | None:
     """Return the messages after the user's last one, ending with the answer; None if the answer is only a text."""
     if not given.message_history:
         return None if isinstance(given.response, str) else (given.response,)
-    steps = _split(given)[1]
+    steps = _split_history(given)[1]
     answer = given.response
     if isinstance(answer, str):
         if not steps or _is_answer(steps[-1], answer):

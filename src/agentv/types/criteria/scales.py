@@ -88,9 +88,9 @@ class EvaluationCriteria(Struct, frozen=True):
 
     def faults(self) -> Iterator[str]:
         """Yield the problems that make the criterion unusable, each a sentence that begins with the field."""
-        wrong = tuple(self._wrong_types())
-        if wrong:
-            yield from wrong
+        type_faults = tuple(self._type_faults())
+        if type_faults:
+            yield from type_faults
             return
         if not self.name.strip():
             yield "`name` must not be empty"
@@ -99,14 +99,14 @@ class EvaluationCriteria(Struct, frozen=True):
         near = None if self.scale in NAMED_SCALES or self.labels else nearest(self.scale, NAMED_SCALES)
         if near is not None:
             yield f"`scale` {self.scale!r} is unknown; did you mean {near!r}? A scale of your own may list `labels`"
-        different = len(set(map(str.casefold, self.labels)))
-        if (self.labels or self.scale == LABELS) and not MIN_LABELS <= different == len(self.labels):
-            yield f"`{_labelled(self.scale)}` must list at least two labels, all different, from worst to best"
+        distinct = len(set(map(str.casefold, self.labels)))
+        if (self.labels or self.scale == LABELS) and not MIN_LABELS <= distinct == len(self.labels):
+            yield f"`{_labels_field(self.scale)}` must list at least two labels, all different, from worst to best"
         low, high = 0.0 if self.min is None else self.min, 1.0 if self.max is None else self.max
         if (self.min is not None or self.max is not None) and not -math.inf < low < high < math.inf:
             yield f"`min` must be less than `max`; {low:g} to {high:g} is not a range"
 
-    def _wrong_types(self) -> Iterator[str]:
+    def _type_faults(self) -> Iterator[str]:
         for name in ("name", "description", "scale"):
             if not isinstance(getattr(self, name), str):
                 yield f"`{name}` must be a string, not {getattr(self, name)!r}"
@@ -117,10 +117,10 @@ class EvaluationCriteria(Struct, frozen=True):
             ):
                 yield f"`{name}` must be a number, not {value!r}"
         if not all(isinstance(label, str) for label in self.labels):
-            yield f"`{_labelled(self.scale)}` must list labels that are strings"
+            yield f"`{_labels_field(self.scale)}` must list labels that are strings"
 
 
-def _labelled(scale: EvaluationScale) -> str:
+def _labels_field(scale: EvaluationScale) -> str:
     """Return the name of the field in which the labels were given."""
     return "scale" if scale == LABELS else "labels"
 

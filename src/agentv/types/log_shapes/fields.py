@@ -16,9 +16,9 @@ Form: TypeAlias = Literal["own", "recorded", "mapped"]
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _EARLIEST_S = 10**8  # 1973: an earlier number is more likely a duration or a counter
-_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
-"""The units of a number of seconds, milliseconds, microseconds or nanoseconds since 1970, recognised by its size: each
-with its exclusive upper bound, and how many of it make a second."""
+_TIME_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
+"""Seconds, milliseconds, microseconds and nanoseconds since 1970 are told apart by size: the exclusive upper bound of
+each, and the number of such units in a second."""
 
 
 class Found(Struct, frozen=True):
@@ -107,14 +107,14 @@ def logged_moment(value: JsonValue) -> datetime:
         try:
             return moment_of(value)
         except ValueError:
-            raise ValueError(_EXPECTED) from None
-    if not _EARLIEST_S <= value < _UNITS[-1][0]:
-        raise ValueError(f"{value} is too {'small' if value < _EARLIEST_S else 'large'} for a time; {_EXPECTED}")
-    per_second = next(per for bound, per in _UNITS if value < bound)
+            raise ValueError(_EXPECTED_TIME) from None
+    if not _EARLIEST_S <= value < _TIME_UNITS[-1][0]:
+        raise ValueError(f"{value} is too {'small' if value < _EARLIEST_S else 'large'} for a time; {_EXPECTED_TIME}")
+    per_second = next(per for bound, per in _TIME_UNITS if value < bound)
     return datetime.fromtimestamp(0, UTC) + timedelta(seconds=value / per_second)
 
 
-_EXPECTED = "must be a time such as 2026-01-31T12:00:00Z, or seconds or milliseconds since 1970"
+_EXPECTED_TIME = "must be a time such as 2026-01-31T12:00:00Z, or seconds or milliseconds since 1970"
 
 
 def milliseconds_between(start: JsonValue, end: JsonValue) -> float | None:

@@ -28,7 +28,7 @@ _FIELD_OF_KEY: Mapping[str, str] = {
 }
 """The known keys, in snake_case or camelCase, and the field of each; the first of several keys of a field wins."""
 
-NAMES: tuple[str, ...] = tuple(_FIELD_OF_KEY)
+KNOWN_KEYS: tuple[str, ...] = tuple(_FIELD_OF_KEY)
 
 
 def read_own(value: JsonObject) -> LogRecord:
@@ -49,6 +49,7 @@ def read_own(value: JsonObject) -> LogRecord:
 
 
 Extra: TypeAlias = Literal["metadata", "error"]
+"""How to treat unknown keys of a line: store them as metadata, or report them as errors."""
 LogMap: TypeAlias = Mapping[str, str]
 """The path of each mapped field in a line."""
 
@@ -56,7 +57,7 @@ MAP_FIELDS = (
     *("id", "prompt", "response", "messages", "context", "ground_truth", "session_id", "agent_id", "timestamp"),
     *("target", "model", "duration_ms", "usage", "cost_usd", "tags", "metadata", "metadata.NAME"),
 )
-_OLDER = {"latency_ms": "duration_ms"}
+_RENAMED_FIELDS = {"latency_ms": "duration_ms"}
 _TOP_KEY = re.compile(r"[^.\[]+")
 
 
@@ -67,7 +68,7 @@ def parse_map(given: Sequence[str], option: str = "--map") -> LogMap:
         name, sign, path = (part.strip() for part in text.partition("="))
         if not sign or not path:
             raise ConfigError(f"{option} {text!r}: write FIELD=PATH, such as response=data.answer")
-        name = _OLDER.get(name, name)
+        name = _RENAMED_FIELDS.get(name, name)
         check_field(name, option)
         if name in paths:
             raise ConfigError(f"{option} {name} is given twice: {paths[name]} and {path}")
@@ -81,7 +82,7 @@ def check_field(name: str, option: str) -> None:
         raise ConfigError(f"{option}: {UnknownNameError('field', name, known=MAP_FIELDS)}")
 
 
-def mapped(record: LogRecord, value: JsonObject, paths: LogMap) -> LogRecord:
+def with_mapped_fields(record: LogRecord, value: JsonObject, paths: LogMap) -> LogRecord:
     """Return a record with the mapped fields set; a line with a mapped answer is no longer a step."""
     if not paths:
         return record
@@ -91,12 +92,12 @@ def mapped(record: LogRecord, value: JsonObject, paths: LogMap) -> LogRecord:
         if (item := at_path(value, path)) is not None:
             fields[name] = Found(item, f"$.{path}", "mapped")
     used = {key for path in paths.values() for key in _first_keys(value, path)}
-    is_chosen = "response" in paths or "messages" in paths
+    has_mapped_answer = "response" in paths or "messages" in paths
     return replace(
         record,
         fields=fields,
         unread=tuple(key for key in record.unread if key not in used),
-        step=None if is_chosen else record.step,
+        step=None if has_mapped_answer else record.step,
     )
 
 

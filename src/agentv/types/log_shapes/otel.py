@@ -17,29 +17,29 @@ from agentv.types.log_shapes.fields import Found, LogRecord, decoded, find_field
 from agentv.types.log_shapes.services import nested_attributes, read_phoenix
 from agentv.types.message_shapes.usages import read_usage
 
-_NO_ANSWERS = frozenset({"execute_tool", "embeddings", "tool", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER"})
+_STEP_KINDS = frozenset({"execute_tool", "embeddings", "tool", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER"})
 """The operations and kinds of spans whose output is not an answer."""
 _ANSWER_ATTRIBUTES = (
     *("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "pydantic_ai.all_messages"),
     *("all_messages_events", "output.value", "llm.output_messages"),
 )
 _ANSWER_EVENTS = ("gen_ai.choice", "gen_ai.content.completion", "gen_ai.client.inference.operation.details")
-_PREFIXES = ("gen_ai.", "traceloop.", "pydantic_ai.", "all_messages_events")
+_ATTRIBUTE_PREFIXES = ("gen_ai.", "traceloop.", "pydantic_ai.", "all_messages_events")
 
 
 def is_otlp(value: object) -> TypeGuard[JsonObject]:
     """Return True for an export of spans: the body of an OTLP request in JSON."""
-    return isinstance(value, Mapping) and any(isinstance(value.get(key), list) for key in _RESOURCES)
+    return isinstance(value, Mapping) and any(isinstance(value.get(key), list) for key in _RESOURCE_KEYS)
 
 
-_RESOURCES = ("resourceSpans", "resource_spans")
+_RESOURCE_KEYS = ("resourceSpans", "resource_spans")
 
 
 def spans_of(export: JsonObject) -> Iterator[JsonObject]:
     """Yield each span of an export as a line, whose `step` is None if the span has an answer of its own.
 
-    Of nested spans with messages, only the outermost in the export has one. Raises EvalFileError with the place of
-    every part that is not a list of objects.
+    Of nested spans with messages, only the outermost in the export counts as an answer. Raises EvalFileError with the
+    place of every part that is not a list of objects.
     """
     problems = Problems("OTLP export")
     listed = list(_spans(export, problems))
@@ -66,7 +66,7 @@ def _step(span: JsonObject, spans: Mapping[tuple[str, str], JsonObject]) -> str 
 def _has_answer(span: JsonObject) -> bool:
     attributes = cast(JsonObject, span["attributes"])
     kinds = ("gen_ai.operation.name", "traceloop.span.kind", "openinference.span.kind")
-    if any(str(attributes.get(kind)) in _NO_ANSWERS for kind in kinds):
+    if any(str(attributes.get(kind)) in _STEP_KINDS for kind in kinds):
         return False
     if any(event.get("name") in _ANSWER_EVENTS for event in _objects(span["events"])):
         return True
@@ -74,8 +74,8 @@ def _has_answer(span: JsonObject) -> bool:
 
 
 def _spans(export: JsonObject, problems: Problems) -> Iterator[JsonObject]:
-    for at_resource, resource in _parts(export, "$", _RESOURCES, problems):
-        for at_scope, scope in _parts(resource, at_resource, _SCOPES, problems):
+    for at_resource, resource in _parts(export, "$", _RESOURCE_KEYS, problems):
+        for at_scope, scope in _parts(resource, at_resource, _SCOPE_KEYS, problems):
             for at, span in _parts(scope, at_scope, ("spans",), problems):
                 events = [
                     {"name": each.get("name"), "attributes": _attributes(each.get("attributes"))}
@@ -85,19 +85,19 @@ def _spans(export: JsonObject, problems: Problems) -> Iterator[JsonObject]:
                     list(_parts(span, at, ("attributes",), problems))  # records the problems
                 yield {
                     "otlp": True,
-                    "traceId": _first(span, "traceId", "trace_id"),
-                    "spanId": _first(span, "spanId", "span_id"),
-                    "parentSpanId": _first(span, "parentSpanId", "parent_span_id"),
+                    "traceId": _first_value(span, "traceId", "trace_id"),
+                    "spanId": _first_value(span, "spanId", "span_id"),
+                    "parentSpanId": _first_value(span, "parentSpanId", "parent_span_id"),
                     "name": span.get("name"),
-                    "start_time": _moment(_first(span, "startTimeUnixNano", "start_time_unix_nano")),
-                    "end_time": _moment(_first(span, "endTimeUnixNano", "end_time_unix_nano")),
+                    "start_time": _moment(_first_value(span, "startTimeUnixNano", "start_time_unix_nano")),
+                    "end_time": _moment(_first_value(span, "endTimeUnixNano", "end_time_unix_nano")),
                     "status": span.get("status"),
                     "attributes": _attributes(span.get("attributes")),
                     "events": events,
                 }
 
 
-_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+_SCOPE_KEYS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 
 
 def _parts(value: JsonObject, at: str, names: tuple[str, ...], problems: Problems) -> Iterator[tuple[str, JsonObject]]:
@@ -117,7 +117,7 @@ def _parts(value: JsonObject, at: str, names: tuple[str, ...], problems: Problem
             problems.add(f"{at}.{name}[{index}]", f"must be an object, got {type(each).__name__}")
 
 
-def _first(value: JsonObject, *names: str) -> JsonValue:
+def _first_value(value: JsonObject, *names: str) -> JsonValue:
     return next((value[name] for name in names if value.get(name) not in (None, "")), None)
 
 
@@ -133,10 +133,10 @@ def _objects(value: JsonValue) -> list[JsonObject]:
 def _attributes(value: JsonValue) -> JsonObject:
     if isinstance(value, Mapping):
         return value
-    return {str(each.get("key")): _plain(each.get("value")) for each in _objects(value)}
+    return {str(each.get("key")): _json_of_any_value(each.get("value")) for each in _objects(value)}
 
 
-def _plain(value: JsonValue) -> JsonValue:
+def _json_of_any_value(value: JsonValue) -> JsonValue:
     """Return an AnyValue of OTLP as JSON."""
     if not isinstance(value, Mapping):
         return value
@@ -145,7 +145,10 @@ def _plain(value: JsonValue) -> JsonValue:
             case "intValue" | "int_value":
                 return int(item) if isinstance(item, str) and item.lstrip("-").isdecimal() else item
             case "arrayValue" | "array_value":
-                return [_plain(each) for each in _objects(item.get("values") if isinstance(item, Mapping) else None)]
+                return [
+                    _json_of_any_value(each)
+                    for each in _objects(item.get("values") if isinstance(item, Mapping) else None)
+                ]
             case "kvlistValue" | "kvlist_value":
                 return _attributes(item.get("values") if isinstance(item, Mapping) else None)
             case _:
@@ -159,7 +162,7 @@ def is_otel(value: JsonObject) -> bool:
         return True
     context, attributes = value.get("context"), value.get("attributes")
     is_span = isinstance(context, Mapping) and "span_id" in context and isinstance(attributes, Mapping)
-    return is_span and any(key.startswith(_PREFIXES) for key in cast(JsonObject, attributes))
+    return is_span and any(key.startswith(_ATTRIBUTE_PREFIXES) for key in cast(JsonObject, attributes))
 
 
 def read_otel(value: JsonObject) -> LogRecord:
@@ -171,11 +174,11 @@ def read_otel(value: JsonObject) -> LogRecord:
         step = "inner span" if value.get("parent_id") else None
     attributes = cast(JsonObject, value["attributes"])
     status = value.get("status") if isinstance(value.get("status"), Mapping) else {}
-    code = _first(cast(JsonObject, status), "code", "status_code")
+    code = _first_value(cast(JsonObject, status), "code", "status_code")
     is_error = str(code).upper() in ("2", "ERROR", "STATUS_CODE_ERROR")
-    message = _first(cast(JsonObject, status), "message", "description")
+    message = _first_value(cast(JsonObject, status), "message", "description")
     failure = str(message or "status ERROR") if is_error else None
-    if not any(key.startswith(_PREFIXES) for key in attributes) and not _objects(value.get("events")):
+    if not any(key.startswith(_ATTRIBUTE_PREFIXES) for key in attributes) and not _objects(value.get("events")):
         phoenix = read_phoenix({**value, "parent_id": None, "start_time": None, "end_time": None})
         fields = {**phoenix.fields, **_times(value)}
         return replace(phoenix, shape="OpenTelemetry", fields=fields, step=cast(str | None, step), failure=failure)
@@ -214,15 +217,15 @@ def _fields(value: JsonObject, attributes: JsonObject) -> dict[str, Found]:
     counts = {name: count for name, count in _counts(attributes).items() if read_usage({name: count}) is not None}
     if counts:
         fields["usage"] = Found(counts, "$.attributes.gen_ai.usage", "recorded")
-    messages = _with_system(_messages(attributes, _objects(value.get("events"))), attributes.get(_SYSTEM))
+    messages = _with_system(_messages(attributes, _objects(value.get("events"))), attributes.get(_INSTRUCTIONS))
     return {**fields, **_times(value), **messages}
 
 
 def _counts(attributes: JsonObject) -> dict[str, JsonValue]:
     """Return the token counts of a span, not yet checked."""
     counts = {
-        "input_tokens": _first(attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
-        "output_tokens": _first(attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+        "input_tokens": _first_value(attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        "output_tokens": _first_value(attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     }
     return {name: count for name, count in counts.items() if count is not None}
 
@@ -244,16 +247,16 @@ def _messages(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str,
     nested = nested_attributes({key: item for key, item in attributes.items() if key.startswith(_INDEXED)})
     inner = nested.get("gen_ai") if isinstance(nested, Mapping) else None
     indexed: JsonObject = inner if isinstance(inner, Mapping) else {}
-    for name, keys in _PLACES.items():
+    for name, keys in _MESSAGE_KEYS.items():
         for key in keys:
             raw = indexed.get(key.removeprefix("gen_ai.")) if key in _INDEXED else attributes.get(key)
             if raw in (None, "", []):
                 continue
             messages = _listed(raw)
-            value = _conversation(messages) if messages is not None else _entity(raw)
+            value = _conversation(messages) if messages is not None else _unwrapped_entity(raw)
             made[name] = Found(value, f"$.attributes.{key}", "recorded")
             break
-    return {**_of_events(events), **made}
+    return {**_messages_of_events(events), **made}
 
 
 def _with_system(fields: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
@@ -264,31 +267,31 @@ def _with_system(fields: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
     content = _content(listed) if isinstance(listed, list) else raw
     system: JsonObject = {"role": "system", "content": content}
     name = "messages" if "messages" in fields else "prompt"
-    given = fields.get(name, Found([], f"$.attributes.{_SYSTEM}", "recorded"))
+    given = fields.get(name, Found([], f"$.attributes.{_INSTRUCTIONS}", "recorded"))
     value = [{"role": "user", "content": given.value}] if isinstance(given.value, str) else given.value
     if not isinstance(value, list) or not all(isinstance(each, Mapping) and "role" in each for each in value):
-        return {**fields, "metadata.system_instructions": Found(content, f"$.attributes.{_SYSTEM}", "recorded")}
+        return {**fields, "metadata.system_instructions": Found(content, f"$.attributes.{_INSTRUCTIONS}", "recorded")}
     if system in value:
         return fields
     return {**fields, name: replace(given, value=[system, *value])}
 
 
-_SYSTEM = "gen_ai.system_instructions"
+_INSTRUCTIONS = "gen_ai.system_instructions"
 _INDEXED = ("gen_ai.prompt", "gen_ai.completion")
-_PLACES = {
+_MESSAGE_KEYS = {
     "prompt": ("gen_ai.input.messages", "gen_ai.prompt", "traceloop.entity.input", "input.value"),
     "response": ("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "output.value"),
 }
 
 
-def _of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
+def _messages_of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
     """Return the messages in the events of older forms: one for each message, or one for prompt and one for answer."""
     prompts: list[JsonValue] = []
     answers: list[JsonValue] = []
     for event in events:
         name, body = str(event.get("name")), _attributes(event.get("attributes"))
         if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
-            raw = _first(body, "gen_ai.prompt", "gen_ai.completion")
+            raw = _first_value(body, "gen_ai.prompt", "gen_ai.completion")
             listed = _listed(raw)
             messages = _conversation(listed) if listed is not None else [{"role": "user", "content": raw}]
             (prompts if name.endswith("prompt") else answers).extend(messages)
@@ -312,7 +315,7 @@ def _listed(value: JsonValue) -> list[JsonValue] | None:
     return messages if is_list and isinstance(messages, list) else None
 
 
-def _entity(value: JsonValue) -> JsonValue:
+def _unwrapped_entity(value: JsonValue) -> JsonValue:
     """Return an input or output of OpenLLMetry without the object around it."""
     if isinstance(value, str) and value.startswith('"'):
         with suppress(ValueError):
@@ -344,14 +347,14 @@ def _conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
             made_calls: JsonObject = {"tool_calls": list(map(_call, calls))} if calls else {}
             made.append({"role": role, "content": content, **made_calls, **_call_id(message)})
         for part in results:
-            result = _first(part, "response", "result", "content")
+            result = _first_value(part, "response", "result", "content")
             content = result if isinstance(result, str) else {"result": result}
             made.append({"role": "tool", "tool_call_id": part.get("id"), "content": content})
     return made
 
 
 def _call_id(message: JsonObject) -> JsonObject:
-    name = _first(message, "tool_call_id", "id")
+    name = _first_value(message, "tool_call_id", "id")
     return {"tool_call_id": name} if message.get("role") == "tool" and name is not None else {}
 
 
@@ -387,7 +390,7 @@ def _type(part: JsonValue) -> str:
 def _content(parts: Sequence[JsonValue]) -> JsonValue:
     """Return parts without calls and their results, as one text if all are texts."""
     content = [_part(part) for part in parts if _type(part) not in (*_CALLS, *_RESULTS)]
-    texts = [part if isinstance(part, str) else _first(part, "content", "text") for part in content
+    texts = [part if isinstance(part, str) else _first_value(part, "content", "text") for part in content
              if isinstance(part, str) or (isinstance(part, Mapping) and _type(part) == "text")]  # fmt: skip
     if len(texts) == len(content) and all(isinstance(text, str) for text in texts):
         return "\n".join(map(str, texts))

@@ -13,7 +13,7 @@ from agentv.types.errors import MessageError, nearest
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue, snake_case
 from agentv.types.log_shapes.fields import Found, LogRecord, decoded, keys_of, logged_moment
-from agentv.types.log_shapes.mapping import INPUT_KEYS, NAMES, Extra, LogMap, mapped, read_own
+from agentv.types.log_shapes.mapping import INPUT_KEYS, KNOWN_KEYS, Extra, LogMap, read_own, with_mapped_fields
 from agentv.types.log_shapes.otel import is_otel, read_otel
 from agentv.types.log_shapes.services import (
     is_langfuse,
@@ -36,7 +36,7 @@ from agentv.types.usage import Usage
 
 TextOrMessages: TypeAlias = str | tuple[Message, ...]
 
-_PAIR = 2
+_PAIR_LENGTH = 2
 
 
 class LoggedField(NamedTuple):
@@ -106,7 +106,9 @@ _ROLES = {"human": "user", "ai": "assistant"}
 
 
 def _is_pair(value: JsonValue) -> bool:
-    is_pair = isinstance(value, list | tuple) and len(value) == _PAIR and all(isinstance(item, str) for item in value)
+    is_pair = (
+        isinstance(value, list | tuple) and len(value) == _PAIR_LENGTH and all(isinstance(item, str) for item in value)
+    )
     return is_pair and isinstance(value, list | tuple) and (value[0] in ROLE_NAMES or value[0] in TYPES)
 
 
@@ -143,15 +145,15 @@ def _named_text(value: JsonObject, at: str, field: LoggedField) -> TextOrMessage
     return texts[known[0]] if known else None
 
 
-_SHAPES: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRecord]], ...] = (
+_READERS: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRecord]], ...] = (
     (is_otel, read_otel),
     (is_langsmith, read_langsmith),
     (is_phoenix, read_phoenix),
     (is_langfuse, read_langfuse),
     (is_openai, read_openai),
 )
-_WHAT = "log line"
-_UNKNOWN = "name the fields with --map FIELD=PATH, such as --map prompt=PATH --map response=PATH"
+_LINE = "log line"
+_MAPPING_ADVICE = "name the fields with --map FIELD=PATH, such as --map prompt=PATH --map response=PATH"
 
 
 class LoggedAnswer(Struct, frozen=True):
@@ -193,12 +195,12 @@ def read_conversation(value: object, *, paths: LogMap | None = None) -> LoggedLi
 
 
 def _read(value: object, paths: LogMap, read: "Callable[[_Reader], LoggedAnswer]") -> LoggedLine:
-    problems = Problems(_WHAT)
+    problems = Problems(_LINE)
     if not isinstance(value, Mapping):
         problems.add("$", f"must be an object, got {type(value).__name__}")
         problems.raise_any()
     line = cast(JsonObject, value)
-    record = mapped(_record(line), line, paths)
+    record = with_mapped_fields(_record(line), line, paths)
     if record.step is not None:
         return TraceStep(f"{record.shape} {record.step}")
     answer = read(_Reader(line, record, problems))
@@ -210,7 +212,7 @@ def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
     """Return only the id of a line: "" if it has none, None if it is a part of a longer trace."""
     if not isinstance(value, Mapping):
         return ""
-    record = mapped(_record(value), value, paths or {})
+    record = with_mapped_fields(_record(value), value, paths or {})
     if record.step is not None:
         return None
     name = record.fields.get("id")
@@ -220,11 +222,11 @@ def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
 
 def is_export(value: JsonObject) -> bool:
     """Return True for a line of an export of another program."""
-    return any(is_shape(value) for is_shape, _ in _SHAPES)
+    return any(is_shape(value) for is_shape, _ in _READERS)
 
 
 def _record(value: JsonObject) -> LogRecord:
-    return next((read for is_shape, read in _SHAPES if is_shape(value)), read_own)(value)
+    return next((read for is_shape, read in _READERS if is_shape(value)), read_own)(value)
 
 
 class _Reader:
@@ -238,18 +240,21 @@ class _Reader:
         """Return the answer; a missing answer or a wrong value is recorded as a problem."""
         fields = self._fields(extra)
         if "response" not in fields:
-            self._no_answer()
+            self._report_missing_answer()
             return LoggedAnswer(EvaluationInput(""), notes=tuple(self._notes))
         given = EvaluationInput.read(fields, self._problems, "$")
         if extra == "error":
-            self._refuse(self._record.unread)
+            self._report_unread(self._record.unread)
         return LoggedAnswer(given, notes=tuple(self._notes))
 
     def read_conversation(self) -> LoggedAnswer:
         """Return the conversation, with an empty answer if there is none."""
         given = EvaluationInput.read({"response": "", **self._fields(None)}, self._problems, "$")
-        if not self._problems.found and not given.prompt and not any(m.role == "user" for m in given.message_history):
-            self._problems.add("$", f"has no question; this line has the keys {keys_of(self._line)}", allowed=_UNKNOWN)
+        has_question = given.prompt or any(message.role == "user" for message in given.message_history)
+        if not self._problems.found and not has_question:
+            self._problems.add(
+                "$", f"has no question; this line has the keys {keys_of(self._line)}", allowed=_MAPPING_ADVICE
+            )
         return LoggedAnswer(given, notes=tuple(self._notes))
 
     def _fields(self, extra: Extra | None) -> dict[str, JsonValue]:
@@ -261,9 +266,9 @@ class _Reader:
             if name in fields and (fields[name].form == "own" or name not in ("prompt", "response"))
         }
         given |= {name: _id_text(given[name]) for name in ("id", "session_id", "agent_id", "target") if name in given}
-        if (at := fields.get("timestamp")) is not None:
-            given["timestamp"] = self._timestamp(at)
-        given |= self._call()
+        if (logged := fields.get("timestamp")) is not None:
+            given["timestamp"] = self._timestamp(logged)
+        given |= self._call_facts()
         given |= self._content(given)
         metadata = self._metadata()
         if extra == "metadata":
@@ -272,7 +277,7 @@ class _Reader:
             given["metadata"] = metadata
         return given
 
-    def _call(self) -> dict[str, JsonValue]:
+    def _call_facts(self) -> dict[str, JsonValue]:
         """Return the logged facts about the call: model, duration, usage, cost, and tags."""
         fields = self._record.fields
         call: dict[str, JsonValue] = {
@@ -333,7 +338,9 @@ class _Reader:
             metadata = dict(written)
         elif field is not None:
             self._problems.add(field.at, f"must be an object, got {type(written).__name__}")
-        named = {name[9:]: item.value for name, item in fields.items() if name.startswith("metadata.")}
+        named = {
+            name.removeprefix("metadata."): item.value for name, item in fields.items() if name.startswith("metadata.")
+        }
         for name, item in named.items():
             if item is not None and item != []:
                 metadata.setdefault(name, item)
@@ -345,8 +352,8 @@ class _Reader:
         parts: dict[str, JsonValue] = {}
         try:
             if "messages" in fields:
-                return self._conversation(_listed(fields["messages"]), has_answer="response" in given)
-            before = self._before(fields.get("prompt"), parts)
+                return self._conversation(_messages_in(fields["messages"]), has_answer="response" in given)
+            before = self._read_input(fields.get("prompt"), parts)
             answer = fields.get("response")
             if answer is not None and answer.form != "own":
                 content = self._answer(answer)
@@ -364,7 +371,7 @@ class _Reader:
             self._problems.add(error.at, error.what, allowed=error.advice)
         return parts
 
-    def _before(self, field: Found | None, parts: dict[str, JsonValue]) -> tuple[Message, ...]:
+    def _read_input(self, field: Found | None, parts: dict[str, JsonValue]) -> tuple[Message, ...]:
         """Return the messages of an input; an input that is a text is set as the prompt in `parts` instead."""
         if field is None or field.form == "own":
             return ()
@@ -401,7 +408,7 @@ class _Reader:
         history = (*messages[:place], *messages[place + 1 :])
         return cast(dict[str, JsonValue], {"message_history": history, "response": messages[place]})
 
-    def _no_answer(self) -> None:
+    def _report_missing_answer(self) -> None:
         """Record why there is no answer: a logged failure, a question without an answer, or an unknown shape."""
         record, problems = self._record, self._problems
         if problems.found:
@@ -419,14 +426,14 @@ class _Reader:
                 return
             if record.shape != "own":
                 what = f"is an export of {record.shape} without an answer; this line has the keys {keys}"
-            problems.add("$", what, allowed=_UNKNOWN, suggestion=near and f"--map response={near}")
+            problems.add("$", what, allowed=_MAPPING_ADVICE, suggestion=near and f"--map response={near}")
 
-    def _refuse(self, unread: Sequence[str]) -> None:
+    def _report_unread(self, unread: Sequence[str]) -> None:
         """Record the unknown keys of a line as problems."""
         ways = "store such keys with --extra metadata, or map them to fields with --map FIELD=PATH"
         for place, key in enumerate(unread):
             advice = None if place else ways
-            near = nearest(snake_case(key), NAMES)
+            near = nearest(snake_case(key), KNOWN_KEYS)
             self._problems.add(f"$.{key}", f"unknown key {key!r}", allowed=advice, suggestion=near)
 
 
@@ -435,7 +442,7 @@ def _is_like_answer(key: str) -> bool:
     return name in RESPONSE.keys or nearest(name, ("response",)) is not None
 
 
-def _listed(field: Found) -> tuple[Message, ...]:
+def _messages_in(field: Found) -> tuple[Message, ...]:
     value = field.value
     if isinstance(value, str) and (inner := decoded(value)) is not None:
         value = inner

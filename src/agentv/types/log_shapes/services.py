@@ -7,10 +7,10 @@ from typing import cast
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.fields import Found, LogRecord, at_path, find_fields, milliseconds_between
 
-_TYPES = frozenset(
+_OBSERVATION_TYPES = frozenset(
     "SPAN GENERATION EVENT AGENT TOOL CHAIN RETRIEVER EVALUATOR EMBEDDING GUARDRAIL".split()  # noqa: SIM905 - a list of words
 )
-_MARKS = ("htmlPath", "bookmarked", "public", "projectId", "project_id")
+_TRACE_KEYS = ("htmlPath", "bookmarked", "public", "projectId", "project_id")
 
 
 def is_langfuse(value: JsonObject) -> bool:
@@ -20,11 +20,11 @@ def is_langfuse(value: JsonObject) -> bool:
         return True
     if "input" not in value or "output" not in value:
         return False
-    return _is_observation(value) or any(mark in value for mark in _MARKS)
+    return _is_observation(value) or any(mark in value for mark in _TRACE_KEYS)
 
 
 def _is_observation(value: JsonObject) -> bool:
-    return str(value.get("type")).upper() in _TYPES and ("traceId" in value or "trace_id" in value)
+    return str(value.get("type")).upper() in _OBSERVATION_TYPES and ("traceId" in value or "trace_id" in value)
 
 
 def read_langfuse(value: JsonObject) -> LogRecord:
@@ -75,7 +75,7 @@ def _step(value: JsonObject) -> str | None:
     return f"{str(value['type']).lower()} observation" if parent and not is_root else None
 
 
-_THREADS = ("session_id", "thread_id", "conversation_id")
+_THREAD_KEYS = ("session_id", "thread_id", "conversation_id")
 """The metadata keys that group runs into a conversation; the `session_id` of the run itself is its project."""
 
 
@@ -93,7 +93,7 @@ def read_langsmith(value: JsonObject) -> LogRecord:
             "id": ("id", "run_id"),
             "prompt": "inputs",
             "response": "outputs",
-            "session_id": ("thread_id", *(f"{place}.{key}" for place in metadata for key in _THREADS)),
+            "session_id": ("thread_id", *(f"{place}.{key}" for place in metadata for key in _THREAD_KEYS)),
             "timestamp": "start_time",
             "model": tuple(f"{place}.ls_model_name" for place in metadata),
             "usage": ("outputs.usage_metadata", "usage_metadata", "token_usage"),
@@ -115,7 +115,7 @@ def read_langsmith(value: JsonObject) -> LogRecord:
     return LogRecord("LangSmith", fields, step=step, failure=str(error) if error else None)
 
 
-_ADVICE = (
+_QUESTION_NOTE = (
     "stored completions do not contain the question; add it for judges as `messages`, the result of "
     "client.chat.completions.messages.list(id)"
 )
@@ -156,28 +156,29 @@ def read_openai(value: JsonObject) -> LogRecord:
     )
     answer = reply.get("output") if is_response else reply
     if answer:
-        fields["response"] = Found(answer, f"$.{at}output" if is_response else f"$.{at}"[:-1], "recorded")
+        place = f"$.{at}output" if is_response else f"$.{at}".removesuffix(".")
+        fields["response"] = Found(answer, place, "recorded")
     error = reply.get("error")
     failure = str(error.get("message") or error) if isinstance(error, Mapping) else None
-    return LogRecord("OpenAI", fields, failure=failure, notes=() if "prompt" in fields else (_ADVICE,))
+    return LogRecord("OpenAI", fields, failure=failure, notes=() if "prompt" in fields else (_QUESTION_NOTE,))
 
 
-_COLUMN = "attributes."
+_COLUMN_PREFIX = "attributes."
 
 
 def is_phoenix(value: JsonObject) -> bool:
     """Return True for a span of Phoenix, as a nested object or as a row of a data frame."""
     context = value.get("context")
     is_span = isinstance(context, Mapping) and "span_id" in context and isinstance(value.get("attributes"), Mapping)
-    return is_span or ("span_kind" in value and any(key.startswith(_COLUMN) for key in value))
+    return is_span or ("span_kind" in value and any(key.startswith(_COLUMN_PREFIX) for key in value))
 
 
 def read_phoenix(value: JsonObject) -> LogRecord:
     """Return the fields of a span; a span with a parent is a step of its trace."""
-    columns = {key.removeprefix(_COLUMN): item for key, item in value.items() if key.startswith(_COLUMN)}
+    columns = {key.removeprefix(_COLUMN_PREFIX): item for key, item in value.items() if key.startswith(_COLUMN_PREFIX)}
     given = value.get("attributes")
     attributes = nested_attributes(given if isinstance(given, Mapping) else columns)
-    rest = {key: item for key, item in value.items() if not key.startswith(_COLUMN)}
+    rest = {key: item for key, item in value.items() if not key.startswith(_COLUMN_PREFIX)}
     line: dict[str, JsonValue] = {**rest, "attributes": attributes}
     fields = find_fields(
         line,
@@ -217,7 +218,8 @@ def read_phoenix(value: JsonObject) -> LogRecord:
 def _messages(value: JsonValue) -> JsonValue:
     """Return messages of OpenInference, which wrap each level in an object, as messages of OpenAI's chat API."""
     items = value if isinstance(value, list | tuple) else []
-    return [_message(inner) for item in items for inner in [_unwrapped(item, "message")] if isinstance(inner, Mapping)]
+    messages = [_unwrapped(item, "message") for item in items]
+    return [_message(message) for message in messages if isinstance(message, Mapping)]
 
 
 def _message(message: JsonObject) -> JsonObject:

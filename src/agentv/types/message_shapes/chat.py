@@ -26,7 +26,7 @@ from agentv.types.message_shapes.fields import (
 )
 from agentv.types.messages import Content, Message, Part, TextPart, ToolCall
 
-_UI_TOOL = "tool-"
+_UI_TOOL_PREFIX = "tool-"
 
 
 def read_ui_message(value: JsonObject, at: str) -> tuple[Message, ...]:
@@ -35,14 +35,14 @@ def read_ui_message(value: JsonObject, at: str) -> tuple[Message, ...]:
     parts = value.get("parts")
     if not isinstance(parts, list | tuple):
         raise MessageError(f"{at}.parts", "must be a list of parts")
-    beside = read_calls(value, at)
+    outer_calls = read_calls(value, at)
     steps = _steps(parts, f"{at}.parts")
     if not any(content or calls for content, calls in steps):
-        steps = [([], list(beside))]
-        content = content_of_message(value, at, has_calls=bool(beside))
-        return (_message(role, content, beside, value),)
+        steps = [([], list(outer_calls))]
+        content = content_of_message(value, at, has_calls=bool(outer_calls))
+        return (_message(role, content, outer_calls, value),)
     known = {call.id for _, calls in steps for call in calls}
-    steps[0][1].extend(call for call in beside if call.id is None or call.id not in known)
+    steps[0][1].extend(call for call in outer_calls if call.id is None or call.id not in known)
     return tuple(_message(role, joined(content), tuple(without_repeats(calls)), value) for content, calls in steps)
 
 
@@ -68,13 +68,13 @@ def _steps(parts: list[JsonValue] | tuple[JsonValue, ...], at: str) -> list[tupl
 
 def _is_call(part: JsonObject) -> bool:
     kind = str(part.get("type"))
-    return kind in ("tool-invocation", "dynamic-tool") or (kind.startswith(_UI_TOOL) and "state" in part)
+    return kind in ("tool-invocation", "dynamic-tool") or (kind.startswith(_UI_TOOL_PREFIX) and "state" in part)
 
 
 def _call(part: JsonObject, at: str) -> ToolCall:
     if part.get("type") == "tool-invocation":
         return read_tool_call(part.get("toolInvocation"), f"{at}.toolInvocation")
-    name = part.get("toolName") or str(part["type"]).removeprefix(_UI_TOOL)
+    name = part.get("toolName") or str(part["type"]).removeprefix(_UI_TOOL_PREFIX)
     output, error = part.get("output"), part.get("errorText")
     if error is not None:
         output = {"error": error}
@@ -85,12 +85,14 @@ def _call(part: JsonObject, at: str) -> ToolCall:
 
 
 CONTENT_KEYS = ("content_parts", "contentParts", "content")
-_CALLS = ("tool_calls", "toolCalls", "toolInvocations", "tool_invocations")
-_ONE_CALL = ("function_call", "functionCall")
+_CALL_LISTS = ("tool_calls", "toolCalls", "toolInvocations", "tool_invocations")
+_SINGLE_CALL = ("function_call", "functionCall")
 _INVALID_CALLS = ("invalid_tool_calls", "invalidToolCalls")
-_CALL_ID = ("tool_call_id", "toolCallId", "call_id", "tool_use_id")
-_REASONING = ("reasoning_content", "reasoning", "thinking")
-_READ = frozenset({"role", "parts", *CONTENT_KEYS, *_CALLS, *_ONE_CALL, *_INVALID_CALLS, *_CALL_ID, *_REASONING})
+_CALL_ID_KEYS = ("tool_call_id", "toolCallId", "call_id", "tool_use_id")
+_REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
+_READ_KEYS = frozenset(
+    {"role", "parts", *CONTENT_KEYS, *_CALL_LISTS, *_SINGLE_CALL, *_INVALID_CALLS, *_CALL_ID_KEYS, *_REASONING_KEYS}
+)
 _ABOUT_MESSAGE = frozenset(
     {
         *("id", "type", "name", "refusal", "audio", "timestamp", "createdAt", "created_at", "metadata", "status"),
@@ -102,13 +104,13 @@ _ABOUT_MESSAGE = frozenset(
 )
 """Keys with facts about a message, which are not its content."""
 
-_ALL_CALLS = frozenset({*_CALLS, *_ONE_CALL, *_INVALID_CALLS})
-_LIKE_CALLS = re.compile(r"tool|call|function", re.IGNORECASE)
-_KNOWN = _READ | _ABOUT_MESSAGE | {"tool_name", "toolName", "tool_kind"}
+_CALL_KEYS = frozenset({*_CALL_LISTS, *_SINGLE_CALL, *_INVALID_CALLS})
+_CALL_LIKE_KEY = re.compile(r"tool|call|function", re.IGNORECASE)
+_KNOWN_KEYS = _READ_KEYS | _ABOUT_MESSAGE | {"tool_name", "toolName", "tool_kind"}
 ADVICE = "write {role, content, tool_calls: [{tool, input, output}]}"
 
 
-_OTHER_CONTENT = frozenset({"content_parts", "contentParts", *_REASONING})
+_OTHER_CONTENT = frozenset({"content_parts", "contentParts", *_REASONING_KEYS})
 
 
 def read_chat(value: JsonObject, at: str) -> Message:
@@ -121,21 +123,21 @@ def read_chat(value: JsonObject, at: str) -> Message:
         content=content_of_message(value, at, has_calls=bool(calls)),
         name=optional_text(first(value, "name", "tool_name", "toolName")),
         tool_calls=calls,
-        tool_call_id=optional_text(first(value, *_CALL_ID)),
+        tool_call_id=optional_text(first(value, *_CALL_ID_KEYS)),
         timestamp=optional_text(value.get("timestamp")),
         metadata=metadata if isinstance(metadata, Mapping) else None,
     )
 
 
 def read_calls(value: JsonObject, at: str) -> tuple[ToolCall, ...]:
-    """Return the tool calls beside a message's content, each once. Raises MessageError for an unknown form of calls."""
-    for key in value.keys() - _KNOWN:
-        if value[key] and _LIKE_CALLS.search(key):
+    """Return the tool calls outside a message's content, each once. Raises MessageError for an unknown form."""
+    for key in value.keys() - _KNOWN_KEYS:
+        if value[key] and _CALL_LIKE_KEY.search(key):
             raise MessageError(f"{at}.{key}", "is not understood", ADVICE)
-    if _ALL_CALLS.isdisjoint(value):
+    if _CALL_KEYS.isdisjoint(value):
         return ()
-    listed = [read_tool_calls(value.get(key), f"{at}.{key}") for key in _CALLS]
-    single = [read_tool_call(value[key], f"{at}.{key}") for key in _ONE_CALL if value.get(key) is not None]
+    listed = [read_tool_calls(value.get(key), f"{at}.{key}") for key in _CALL_LISTS]
+    single = [read_tool_call(value[key], f"{at}.{key}") for key in _SINGLE_CALL if value.get(key) is not None]
     invalid = [read_invalid_calls(value.get(key), f"{at}.{key}") for key in _INVALID_CALLS]
     return tuple(without_repeats([*chain.from_iterable(listed), *single, *chain.from_iterable(invalid)]))
 
@@ -161,7 +163,7 @@ def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Conten
     content = read_content(value.get(key), f"{at}.{key}")
     if not content:
         content = _refusal_or_transcript(value) or content
-    thoughts = [item for item in (value.get(key) for key in _REASONING) if isinstance(item, str) and item]
+    thoughts = [item for item in (value.get(key) for key in _REASONING_KEYS) if isinstance(item, str) and item]
     if not content and not has_calls and not thoughts:
         _check_empty(value, at)
     if not thoughts:
@@ -183,12 +185,14 @@ def _refusal_or_transcript(value: JsonObject) -> str | None:
 def _check_empty(value: JsonObject, at: str) -> None:
     """Raise MessageError for a message without content, unless a known key shows that it is empty."""
     unread = [
-        key for key, item in value.items() if key not in _READ and key not in _ABOUT_MESSAGE and not _is_empty(item)
+        key
+        for key, item in value.items()
+        if key not in _READ_KEYS and key not in _ABOUT_MESSAGE and not _is_empty(item)
     ]
     if unread:
         keys = ", ".join(map(repr, unread))
         raise MessageError(at, f"has no content, and its {keys} {_verb(unread)} not understood", ADVICE)
-    if not any(key in value for key in _READ - {"role"}):
+    if not any(key in value for key in _READ_KEYS - {"role"}):
         raise MessageError(at, "has neither content nor tool calls", ADVICE)
 
 

@@ -26,7 +26,8 @@ ROLE_NAMES: tuple[WrittenRole, ...] = get_args(WrittenRole)
 
 _TOOL_NAMES = ("tool", "tool_name", "toolName", "name")
 _TOOL_INPUTS = ("input", "args", "arguments", "tool_arguments", "toolArguments")
-_ARGUMENTS = ("args", "arguments", "tool_arguments", "toolArguments")
+_JSON_INPUTS = ("args", "arguments", "tool_arguments", "toolArguments")
+"""Names of inputs that may be JSON in a text."""
 _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "id")
 
 _TEXT_PARTS = (None, "text", "input_text", "output_text", "text-content", "text-plain")
@@ -54,7 +55,7 @@ def first(fields: JsonObject, *names: str) -> JsonValue:
 
 def optional_text(value: JsonValue) -> str | None:
     """Return a value as text; None stays None."""
-    return None if value is None else value if isinstance(value, str) else compact_json(value)
+    return value if value is None or isinstance(value, str) else compact_json(value)
 
 
 def read_role(value: JsonValue, at: str) -> Role:
@@ -88,7 +89,7 @@ def tool_call_from_json(value: JsonValue) -> ToolCall | None:
     if not isinstance(name, str) or not name:
         return None
     given = first(named, *_TOOL_INPUTS)
-    if isinstance(given, str) and first(named, *_ARGUMENTS) is given:
+    if isinstance(given, str) and first(named, *_JSON_INPUTS) is given:
         given = _parsed(given)
     return ToolCall(
         tool=name,
@@ -119,7 +120,7 @@ def milliseconds_between(began: str, ended: str) -> float | None:
 
 
 def _parsed(arguments: str) -> JsonValue:
-    """Parse arguments in JSON; any other text stays a text."""
+    """Return the value of arguments in JSON; any other text unchanged."""
     try:
         return cast(JsonValue, json.loads(arguments))
     except (ValueError, RecursionError):
@@ -131,14 +132,14 @@ def read_tool_call(value: JsonValue, at: str) -> ToolCall:
     call = tool_call_from_json(value)
     if call is None:
         advice = "write {tool, input, output}, or OpenAI's {function: {name, arguments}}"
-        raise MessageError(at, f"is not a tool call: {_shown(value)}", advice)
+        raise MessageError(at, f"is not a tool call: {_excerpt(value)}", advice)
     return call
 
 
 def read_tool_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
     """Read a list of tool calls; None is an empty list. Raises MessageError for any other value."""
     if value is not None and not isinstance(value, list | tuple):
-        raise MessageError(at, f"must be a list of tool calls, but is {_shown(value)}")
+        raise MessageError(at, f"must be a list of tool calls, but is {_excerpt(value)}")
     return tuple(read_tool_call(call, f"{at}[{index}]") for index, call in enumerate(value or ()))
 
 
@@ -169,7 +170,7 @@ def read_part(value: JsonValue, at: str) -> Part:
     if isinstance(value, str):
         return TextPart(value)
     if not isinstance(value, Mapping):
-        raise MessageError(at, f"is not a content part: {_shown(value)}", "write {type: text, text: …}")
+        raise MessageError(at, f"is not a content part: {_excerpt(value)}", "write {type: text, text: …}")
     kind = first(value, "type", "kind", "part_kind")
     if kind in _TEXT_PARTS:
         return TextPart(_part_text(value, at))
@@ -189,7 +190,7 @@ def _part_text(part: JsonObject, at: str) -> str:
     if isinstance(text, Mapping):  # the assistants of OpenAI write {value, annotations}
         text = text.get("value")
     if not isinstance(text, str):
-        raise MessageError(at, f"is a text part without a text: {_shown(part)}", "write {type: text, text: …}")
+        raise MessageError(at, f"is a text part without a text: {_excerpt(part)}", "write {type: text, text: …}")
     return text
 
 
@@ -220,6 +221,6 @@ def tool_message(
 _SHOWN = 200
 
 
-def _shown(value: JsonValue) -> str:
+def _excerpt(value: JsonValue) -> str:
     text = value if isinstance(value, str) else compact_json(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

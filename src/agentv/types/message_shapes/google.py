@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.fields import first, joined, optional_text, reasoning_part, tool_message
-from agentv.types.messages import DataPart, Message, Part, TextPart, ToolCall
+from agentv.types.messages import DataPart, Message, Part, Role, TextPart, ToolCall
 
 _ROLES = ("model", "user", "system", "function")
-_NOT_SAID = frozenset({"thought", "thoughtSignature", "thought_signature"})
-_ABOUT_PART = _NOT_SAID | {"videoMetadata", "video_metadata", "mediaResolution", "media_resolution"}
-_DATA: Mapping[str, str] = {
+_THOUGHT_KEYS = frozenset({"thought", "thoughtSignature", "thought_signature"})
+_KEYS_ABOUT_PART = _THOUGHT_KEYS | {"videoMetadata", "video_metadata", "mediaResolution", "media_resolution"}
+_DATA_KEYS: Mapping[str, str] = {
     "inlineData": "inline_data",
     "fileData": "file_data",
     "executableCode": "executable_code",
@@ -46,7 +46,7 @@ def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Messa
         return ()
     content_parts: list[Part] = []
     calls: list[ToolCall] = []
-    returned: list[Message] = []
+    tool_results: list[Message] = []
     for index, part in enumerate(parts if isinstance(parts, list | tuple) else ()):
         place = f"{at}.parts[{index}]"
         if not isinstance(part, Mapping):
@@ -57,21 +57,26 @@ def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Messa
             calls.append(ToolCall(str(call.get("name")), call.get("args"), id=optional_text(call.get("id"))))
         elif isinstance(result, Mapping):
             tool, call_id = optional_text(result.get("name")), optional_text(result.get("id"))
-            returned.append(tool_message(result.get("response"), call_id=call_id, tool=tool))
+            tool_results.append(tool_message(result.get("response"), call_id=call_id, tool=tool))
         else:
             content_parts.append(_part(part, place))
-    by_model = content.get("role") == "model" or (content.get("role") is None and value.get("author") != "user")
-    role = "assistant" if by_model else "system" if content.get("role") == "system" else "user"
-    own_message = (Message(role, joined(content_parts), tool_calls=tuple(calls)),) if content_parts or calls else ()  # type: ignore[arg-type]  # one of three roles
-    return (*returned, *own_message)
+    is_by_model = content.get("role") == "model" or (content.get("role") is None and value.get("author") != "user")
+    if not content_parts and not calls:
+        return tuple(tool_results)
+    role: Role = "assistant" if is_by_model else "user"
+    if content.get("role") == "system":
+        role = "system"
+    return (*tool_results, Message(role, joined(content_parts), tool_calls=tuple(calls)))
 
 
 def _part(part: JsonObject, at: str) -> Part:
     text = part.get("text")
     if isinstance(text, str):
         return reasoning_part(text) if part.get("thought") else TextPart(text)
-    known = {_DATA.get(key, key): item for key, item in part.items() if item is not None and key not in _ABOUT_PART}
-    for kind in _DATA.values():
+    known = {
+        _DATA_KEYS.get(key, key): item for key, item in part.items() if item is not None and key not in _KEYS_ABOUT_PART
+    }
+    for kind in _DATA_KEYS.values():
         item = known.get(kind)
         if isinstance(item, Mapping):
             return DataPart(kind, item)

@@ -22,10 +22,10 @@ def fields_of(value: JsonObject) -> JsonObject | None:
     """Return the fields of a LangChain message, with its `type`; None for any other value."""
     if "lc" in value:
         fields, path = value.get("kwargs"), value.get("id")
-        named = str(path[-1]) if isinstance(path, list | tuple) and path else ""
+        class_name = str(path[-1]) if isinstance(path, list | tuple) and path else ""
     else:
-        fields, named = value.get("data", value), str(value.get("type"))
-    kind = named.removesuffix("Chunk").removesuffix("Message").lower()
+        fields, class_name = value.get("data", value), str(value.get("type"))
+    kind = class_name.removesuffix("Chunk").removesuffix("Message").lower()
     if not isinstance(fields, Mapping) or kind not in TYPES or "content" not in fields:
         return None
     is_other = "role" in fields and kind != "chat"
@@ -42,10 +42,10 @@ def read_langchain(fields: JsonObject, at: str) -> Message:
         output = fields.get("content")
         tool = optional_text(fields.get("name"))
         return tool_message(output, call_id=optional_text(fields.get("tool_call_id")), tool=tool, failed=True)
-    more = fields.get("additional_kwargs")
-    beside = more if isinstance(more, Mapping) else {}
+    kwargs = fields.get("additional_kwargs")
+    api_fields = kwargs if isinstance(kwargs, Mapping) else {}
     # Before LangChain 0.2 the calls were in `additional_kwargs`, in the form of the API.
-    merged = {**{key: item for key, item in beside.items() if not fields.get(key)}, **_known(fields)}
+    merged = {**{key: item for key, item in api_fields.items() if not fields.get(key)}, **_without_empty(fields)}
     calls = read_calls({key: item for key, item in merged.items() if key != "artifact"}, at)
     return Message(
         role=role,
@@ -56,5 +56,5 @@ def read_langchain(fields: JsonObject, at: str) -> Message:
     )
 
 
-def _known(fields: JsonObject) -> JsonObject:
+def _without_empty(fields: JsonObject) -> JsonObject:
     return {key: item for key, item in fields.items() if item not in (None, [], {})}

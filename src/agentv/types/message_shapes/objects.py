@@ -12,14 +12,14 @@ from msgspec import Struct
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message
 
-TOO_DEEP = "[nested too deeply to be kept]"
-DEEPEST = 100
+TOO_DEEP = "[nested too deeply to be stored]"
+MAX_LEVELS = 100
 """The maximum number of levels of a value; deeper ones are replaced by `TOO_DEEP`."""
 
 
 def plain_json(value: object) -> JsonValue | Message:
     """Return a value as JSON; a Message is unchanged, bytes become base64, and an object without fields its `str`."""
-    return _plain(value, DEEPEST)
+    return _plain(value, MAX_LEVELS)
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None), Message})

@@ -16,13 +16,13 @@ from agentv.types.message_shapes.responses import is_item, read_item
 from agentv.types.message_shapes.results import messages_of_reply
 from agentv.types.messages import DataPart, Message, Part, TextPart
 
-_SHAPES = (
+_SHAPES_ADVICE = (
     f"{ADVICE}, or return messages of OpenAI (chat or Responses), Anthropic, Google, LangChain, pydantic-ai or the "
     "AI SDK as they are"
 )
 
 
-_OTHER_SHAPES = frozenset({"type", "kind", "lc", "data", "parts"})
+_KEYS_OF_OTHER_SHAPES = frozenset({"type", "kind", "lc", "data", "parts"})
 
 
 def read_messages(given: object, at: str) -> tuple[Message, ...]:
@@ -44,12 +44,12 @@ def read_message(given: object, at: str) -> tuple[Message, ...]:
     if isinstance(value, Message):
         return (value,)
     if not isinstance(value, Mapping):
-        raise MessageError(at, f"is not a message, but {_kind(given)}", _SHAPES)
+        raise MessageError(at, f"is not a message, but {_kind(given)}", _SHAPES_ADVICE)
     return tuple(map(_with_content, _read(value, at)))
 
 
 def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
-    if "role" in value and _OTHER_SHAPES.isdisjoint(value):  # most messages; no other shape has to be tried
+    if "role" in value and _KEYS_OF_OTHER_SHAPES.isdisjoint(value):  # most messages; no other shape has to be tried
         return (read_chat(value, at),)
     fields = fields_of(value)
     if fields is not None:
@@ -66,7 +66,7 @@ def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
         return (read_item(value, at),)
     if "role" not in value:
         keys = ", ".join(map(repr, value)) or "none"
-        raise MessageError(at, f"has no role; its keys: {keys}", _SHAPES)
+        raise MessageError(at, f"has no role; its keys: {keys}", _SHAPES_ADVICE)
     return read_ui_message(value, at) if value.get("parts") is not None else (read_chat(value, at),)
 
 
@@ -76,11 +76,11 @@ def read_answer(given: object, at: str) -> Message:
     Several steps become one message: the last content, with the calls of all steps.
     """
     value = plain_json(given)
-    is_unnamed = isinstance(value, Mapping) and not _has_own_role(value)
-    if isinstance(value, Mapping) and is_unnamed:
+    lacks_role = isinstance(value, Mapping) and not _has_own_role(value)
+    if isinstance(value, Mapping) and lacks_role:
         value = {"role": "assistant", **value}
     messages = read_message(value, at)
-    if isinstance(value, Mapping) and is_unnamed and value.keys().isdisjoint({"parts", *CONTENT_KEYS}):
+    if isinstance(value, Mapping) and lacks_role and value.keys().isdisjoint({"parts", *CONTENT_KEYS}):
         # A value with neither role nor content is a message only if it has calls.
         messages = tuple(each for each in messages if each.content or each.tool_calls)
     if not messages:
@@ -130,4 +130,6 @@ def _parts(message: Message) -> tuple[Part, ...]:
 
 
 def _kind(given: object) -> str:
-    return "null" if given is None else "a text" if isinstance(given, str) else f"of type {type(given).__name__}"
+    if given is None:
+        return "null"
+    return "a text" if isinstance(given, str) else f"of type {type(given).__name__}"

@@ -10,7 +10,7 @@ from agentv.types.messages import DataPart, Message
 
 _CALL = re.compile(r"(\w+)_call")
 _OUTPUT = re.compile(r"(\w+)_(?:call_)?output")
-_NAMED = frozenset({"function", "custom_tool", "mcp"})
+_CALLS_WITH_NAME = frozenset({"function", "custom_tool", "mcp"})
 _INPUTS = ("arguments", "input", "action", "actions", "operation", "queries", "code", "revised_prompt")
 _OUTPUTS = ("output", "outputs", "results", "result", "error")
 _STORED_AS_IS = frozenset({"compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "program"})
@@ -34,15 +34,15 @@ def read_item(value: JsonObject, at: str) -> Message:
     call = _CALL.fullmatch(kind)
     if call is None:
         return tool_message(first(value, *_OUTPUTS), call_id=call_id, tool=optional_text(value.get("name")))
-    if call[1] in _NAMED:
+    if call[1] in _CALLS_WITH_NAME:
         name: JsonValue = value.get("name")
     else:
         name = call[1]
-    given = first(value, *_INPUTS)
+    call_input = first(value, *_INPUTS)
     key = "arguments" if "arguments" in value else "input"
     output = None if kind == "function_call" else first(value, *_OUTPUTS)
-    made = read_tool_call({"tool": name, key: given, "output": output, "id": call_id}, at)
-    return Message("assistant", tool_calls=(made,))
+    tool_call = read_tool_call({"tool": name, key: call_input, "output": output, "id": call_id}, at)
+    return Message("assistant", tool_calls=(tool_call,))
 
 
 def _thoughts(value: JsonObject) -> str:

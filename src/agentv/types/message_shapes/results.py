@@ -19,7 +19,7 @@ from agentv.types.message_shapes.usages import member, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import pretty_json
 
-_OWN = ("text", "output_messages", "outputMessages")
+_OWN_KEYS = ("text", "output_messages", "outputMessages")
 
 
 def read_result(given: object) -> Mapping[str, object] | None:
@@ -29,38 +29,38 @@ def read_result(given: object) -> Mapping[str, object] | None:
     failed result.
     """
     if isinstance(given, list | tuple) and not hasattr(given, "_fields"):
-        return _of_list(given)
+        return _parts_of_list(given)
     if isinstance(given, Mapping):
-        return _of_mapping(given)
+        return _parts_of_mapping(given)
     if callable(getattr(given, "all_messages", None)) and hasattr(given, "output"):
-        return _of_pydantic_ai(given)
+        return _parts_of_pydantic_ai(given)
     if callable(getattr(given, "to_input_list", None)) and hasattr(given, "final_output"):
-        return _of_openai_agents(given)
-    if _is_of_crewai(given):
-        return _of_crewai(given)
+        return _parts_of_openai_agents(given)
+    if _is_crewai_result(given):
+        return _parts_of_crewai(given)
     messages = messages_of_reply(given, "the result")
     if messages is not None:
         return {**_facts_of(given), "output_messages": messages}
     if isinstance(getattr(given, "messages", None), list | tuple):
-        return _of_state({name: getattr(given, name, None) for name in ("messages", "structured_response")})
+        return _parts_of_state({name: getattr(given, name, None) for name in ("messages", "structured_response")})
     value = plain_json(given)
-    return {"output_messages": [value]} if isinstance(value, Message) else _of_message(value, given)
+    return {"output_messages": [value]} if isinstance(value, Message) else _parts_of_message(value, given)
 
 
-def _of_mapping(given: Mapping[str, object]) -> Mapping[str, object]:
+def _parts_of_mapping(given: Mapping[str, object]) -> Mapping[str, object]:
     """Return the parts of an answer; a mapping of an unknown shape unchanged, so that the error can list its keys."""
     if is_ai_sdk_result(given):
-        return _of_ai_sdk(given)
-    if any(given.get(name) is not None for name in _OWN):
+        return _parts_of_ai_sdk(given)
+    if any(given.get(name) is not None for name in _OWN_KEYS):
         return given
-    if _is_of_crewai(given):
-        return _of_crewai(given)
+    if _is_crewai_result(given):
+        return _parts_of_crewai(given)
     if given.get("messages") is not None:
-        return _of_state(given)
+        return _parts_of_state(given)
     messages = messages_of_reply(given, "the result")
     if messages is not None:
         return {**_facts_of(given), "output_messages": messages}
-    return _of_message(cast(JsonValue, given)) or given
+    return _parts_of_message(cast(JsonValue, given)) or given
 
 
 def is_ai_sdk_result(given: Mapping[str, object]) -> bool:
@@ -69,7 +69,7 @@ def is_ai_sdk_result(given: Mapping[str, object]) -> bool:
     return isinstance(steps, list) and bool(steps) and "totalUsage" in given
 
 
-def _of_ai_sdk(given: Mapping[str, object]) -> Mapping[str, object]:
+def _parts_of_ai_sdk(given: Mapping[str, object]) -> Mapping[str, object]:
     """Return the messages of the last step, which has those of all steps; the usage counts each step as a request."""
     steps = cast(list[object], given["steps"])
     last = steps[-1]
@@ -82,13 +82,13 @@ def _of_ai_sdk(given: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-def _of_list(given: list[object] | tuple[object, ...]) -> Mapping[str, object]:
+def _parts_of_list(given: list[object] | tuple[object, ...]) -> Mapping[str, object]:
     if not given:
         raise MessageError("the list", "is empty", ADVICE)
     return {"output_messages": given}
 
 
-def _of_message(value: JsonValue, given: object = None) -> Mapping[str, object] | None:
+def _parts_of_message(value: JsonValue, given: object = None) -> Mapping[str, object] | None:
     """Return the parts of an answer that is a single message; None for any other value."""
     if not isinstance(value, Mapping):
         return None
@@ -104,9 +104,9 @@ _MODEL_KEYS = ("model", "model_name", "model_version", "modelVersion")
 def _facts_of(given: object) -> Mapping[str, object]:
     """Return the model, finish reason and usage of a model's reply, if known."""
     choices = member(given, "choices")
-    ended = choices[0] if isinstance(choices, list | tuple) and choices else given
+    finished = choices[0] if isinstance(choices, list | tuple) and choices else given
     named = {"model": _first_text(given, *_MODEL_KEYS)}
-    named["finish_reason"] = _first_text(ended, "stop_reason", "finish_reason")
+    named["finish_reason"] = _first_text(finished, "stop_reason", "finish_reason")
     usage = usage_of_messages([given])
     found = {key: item for key, item in named.items() if item is not None}
     return found if usage is None else {**found, "usage": usage}
@@ -124,7 +124,7 @@ def _output_text(output: object) -> str:
     return pretty_json(cast(JsonValue, plain_json(output)))
 
 
-def _of_pydantic_ai(given: object) -> Mapping[str, object]:
+def _parts_of_pydantic_ai(given: object) -> Mapping[str, object]:
     messages = given.all_messages()  # type: ignore[attr-defined]  # checked by the caller
     usage = getattr(given, "usage", None)
     if callable(usage) and not hasattr(usage, "input_tokens"):  # a method before pydantic-ai 2
@@ -138,7 +138,7 @@ def _of_pydantic_ai(given: object) -> Mapping[str, object]:
     }
 
 
-def _of_openai_agents(given: object) -> Mapping[str, object]:
+def _parts_of_openai_agents(given: object) -> Mapping[str, object]:
     if member(given, "is_complete") is False:
         raise MessageError("the result", "is still being streamed", "read all of its events first")
     usage = member(member(given, "context_wrapper"), "usage")
@@ -149,7 +149,7 @@ def _of_openai_agents(given: object) -> Mapping[str, object]:
     }
 
 
-def _is_of_crewai(given: object) -> bool:
+def _is_crewai_result(given: object) -> bool:
     return isinstance(member(given, "raw"), str) and bool(_crew_usage(given) or member(given, "tasks_output"))
 
 
@@ -157,7 +157,7 @@ def _crew_usage(given: object) -> object:
     return member(given, "token_usage") or member(given, "usage_metrics")
 
 
-def _of_crewai(given: object) -> Mapping[str, object]:
+def _parts_of_crewai(given: object) -> Mapping[str, object]:
     tasks = member(given, "tasks_output")
     holders = tasks if isinstance(tasks, list | tuple) and tasks else [given]
     messages = [message for each in holders for message in _listed(member(each, "messages"))]
@@ -170,7 +170,7 @@ def _listed(value: object) -> list[object]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def _of_state(state: Mapping[str, object]) -> Mapping[str, object]:
+def _parts_of_state(state: Mapping[str, object]) -> Mapping[str, object]:
     """Return the state of a graph as the parts of an answer, its structured response as the text."""
     structured = state.get("structured_response")
     rest = {key: item for key, item in state.items() if key != "structured_response"}
@@ -182,10 +182,10 @@ def messages_of_reply(given: object, at: str) -> list[object] | None:
 
     Raises MessageError for a reply without an answer or with several.
     """
-    for name, of_one in (("choices", "message"), ("candidates", "content")):
+    for name, item_name in (("choices", "message"), ("candidates", "content")):
         listed = member(given, name)
         if isinstance(listed, list | tuple) and not _has_role(given):
-            return [_only(listed, of_one, f"{at}.{name}")]
+            return [_only_item(listed, item_name, f"{at}.{name}")]
     output = member(given, "output")
     is_response = member(given, "object") == "response" or member(given, "response_id") is not None
     if not isinstance(output, list | tuple) or not is_response:
@@ -200,7 +200,7 @@ def _has_role(given: object) -> bool:
     return isinstance(given, Mapping) and "role" in given
 
 
-def _only(listed: list[object] | tuple[object, ...], name: str, at: str) -> object:
+def _only_item(listed: list[object] | tuple[object, ...], name: str, at: str) -> object:
     found = [member(each, name) for each in listed]
     if len(found) != 1 or found[0] is None:
         raise MessageError(at, f"must hold one {name}, but holds {len([each for each in found if each is not None])}")

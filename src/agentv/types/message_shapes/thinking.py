@@ -7,8 +7,8 @@ from agentv.types.json_value import JsonValue
 from agentv.types.message_shapes.fields import REASONING_PARTS
 from agentv.types.messages import DataPart, Message
 
-_OPEN = re.compile(r"\s*<(think|thinking)>")
-_TEXTS = ("text", "thinking", "reasoning", "reasoning_content", "content")
+_OPENING_TAG = re.compile(r"\s*<(think|thinking)>")
+_TEXT_KEYS = ("text", "thinking", "reasoning", "reasoning_content", "content")
 
 
 def split_thinking(text: str) -> tuple[str, str | None]:
@@ -16,7 +16,7 @@ def split_thinking(text: str) -> tuple[str, str | None]:
 
     A text without the closing `</think>` is reasoning only.
     """
-    start = _OPEN.match(text)
+    start = _OPENING_TAG.match(text)
     if start is None:
         return text, None
     thoughts, _, rest = text[start.end() :].partition(f"</{start[1]}>")
@@ -32,4 +32,4 @@ def reasoning_of(messages: Sequence[Message]) -> str | None:
 
 
 def _text(part: Mapping[str, JsonValue]) -> str | None:
-    return next((text for name in _TEXTS if isinstance(text := part.get(name), str)), None)
+    return next((text for name in _TEXT_KEYS if isinstance(text := part.get(name), str)), None)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.types.message_shapes.objects import plain_json
 from agentv.types.usage import Usage, total_usage
 
-_COUNTS: Mapping[str, tuple[str, ...]] = {
+_COUNT_NAMES: Mapping[str, tuple[str, ...]] = {
     "input": ("input", "input_tokens", "prompt_tokens", "prompt_token_count"),
     "output": ("output", "output_tokens", "completion_tokens", "candidates_token_count"),
     "cached_input": (
@@ -27,7 +27,7 @@ _COUNTS: Mapping[str, tuple[str, ...]] = {
 }
 """The names of token counts: ours, those of vendors, and those of frameworks; all in snake_case."""
 
-_DETAILS: Mapping[str, tuple[str, ...]] = {
+_DETAIL_NAMES: Mapping[str, tuple[str, ...]] = {
     "cached_input": ("cached_tokens", "cache_read", "cache_read_tokens"),
     "reasoning": ("reasoning_tokens", "reasoning"),
 }
@@ -51,14 +51,14 @@ def read_usage(value: object) -> Usage | None:
     if not isinstance(fields, Mapping):
         return None
     given: Mapping[str, object] = {_CAPITAL.sub("_", key).lower(): item for key, item in fields.items()}
-    counts = {name: next(filter(_is_count, map(given.get, names)), None) for name, names in _COUNTS.items()}
+    counts = {name: next(filter(_is_count, map(given.get, names)), None) for name, names in _COUNT_NAMES.items()}
     known = {name: int(count) for name, count in counts.items() if count is not None}
     if not known:
         return None
     for name, places in (("cached_input", _INPUT_DETAILS), ("reasoning", _OUTPUT_DETAILS)):
-        deeper = _detail(given, places, _DETAILS[name])
-        if name not in known and deeper:
-            known[name] = deeper
+        detail = _detail(given, places, _DETAIL_NAMES[name])
+        if name not in known and detail:
+            known[name] = detail
     usage = _with_separate_counts(Usage(**known), given)
     return usage if "total" in known else replace(usage, total=usage.input + usage.output)
 
@@ -77,8 +77,8 @@ def _detail(given: Mapping[str, object], places: tuple[str, ...], names: tuple[s
 def _with_separate_counts(usage: Usage, given: Mapping[str, object]) -> Usage:
     """Add the counts that are not part of the totals: Anthropic's cached input, and Google's thoughts."""
     if "input_tokens" in given:
-        beside = map(given.get, ("cache_read_input_tokens", "cache_creation_input_tokens"))
-        usage = replace(usage, input=usage.input + sum(int(count) for count in beside if _is_count(count)))
+        separate_counts = map(given.get, ("cache_read_input_tokens", "cache_creation_input_tokens"))
+        usage = replace(usage, input=usage.input + sum(int(count) for count in separate_counts if _is_count(count)))
     if "candidates_token_count" in given or "thoughts_token_count" in given:
         usage = replace(usage, output=usage.output + usage.reasoning)
     return usage
