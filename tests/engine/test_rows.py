@@ -8,7 +8,7 @@ from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.case import broken_row, crashed_row, skipped_row
 from agentv.scoring.counting.summary import Summary
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed_cases
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -18,7 +18,9 @@ BROKEN = BrokenCase("a", (), Location("s.jsonl", 7))
 
 def task(case: EvalCase | BrokenCase) -> CaseTask:
     known: KnownTargets = object()  # type: ignore[assignment]  # targets are not used here
-    return CaseTask(case, EvalSuite("s.jsonl", listed([CASE])), ResolvedTarget("t", "mock", None), known, generation=3)
+    return CaseTask(
+        case, EvalSuite("s.jsonl", listed_cases([CASE])), ResolvedTarget("t", "mock", None), known, generation=3
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.selection import parse_expression, select_cases
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, ListedCases, Location, listed
+from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, ListedCases, Location, listed_cases
 from agentv.types.errors import ConfigError, UnknownNameError
 
 
@@ -17,7 +17,7 @@ def case(name: str, *tags: str) -> EvalCase:
 
 SUITE = EvalSuite(
     "s.yaml",
-    listed([case("refund-1", "money"), case("refund-2", "slow"), case("order-1", "money", "slow")]),
+    listed_cases([case("refund-1", "money"), case("refund-2", "slow"), case("order-1", "money", "slow")]),
     dataset="returns",
     tags=("smoke",),
 )
@@ -48,12 +48,12 @@ def test_the_options_choose_the_cases(options: dict[str, object], ids: list[str]
 
 
 def test_an_id_that_looks_like_a_pattern_means_itself() -> None:
-    suite = EvalSuite("s.yaml", listed([case("a[1]"), case("a1"), case("b")]))
+    suite = EvalSuite("s.yaml", listed_cases([case("a[1]"), case("a1"), case("b")]))
     assert [case.id for case in select_cases(suite, make_options({"case_globs": ["a[1]"]}))] == ["a[1]", "a1"]
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_keeps_the_order() -> None:
-    many = EvalSuite("m.yaml", listed([case(f"c{n:03}") for n in range(200)]))
+    many = EvalSuite("m.yaml", listed_cases([case(f"c{n:03}") for n in range(200)]))
     first, again, other = (
         [item.id for item in select_cases(many, RunOptions(sample=20, seed=seed))] for seed in (1, 1, 2)
     )

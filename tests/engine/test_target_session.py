@@ -9,7 +9,7 @@ from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs
 from agentv.engine.running.case import TargetSession
 from agentv.engine.running.clock import make_clock
-from agentv.types.cases import EvalCase, EvalSuite, listed
+from agentv.types.cases import EvalCase, EvalSuite, listed_cases
 from agentv.types.targets import ResolvedTarget
 
 
@@ -19,7 +19,7 @@ def test_secrets_of_a_target_named_by_a_late_line_are_redacted() -> None:
     known = KnownTargets({}, {}, specs)
     known.resolved["t"] = target = ResolvedTarget("t", "mock", None, secrets=("first",))
     case = EvalCase("a", "?")
-    suite = EvalSuite("s.yaml", listed([case]))
+    suite = EvalSuite("s.yaml", listed_cases([case]))
     target_session = TargetSession(CaseTask(case, suite, target, known), runtime, Fingerprints(runtime))
     assert target_session.cleaner().text("first and second") == "*** and second"
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agentv.scoring.results.applicable import applicable_evaluators
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, RubricItem, listed
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, RubricItem, listed_cases
 
 OWN = EvaluatorConfig("own", "contains")
 SUITES = EvaluatorConfig("suite", "equals")
@@ -12,7 +12,7 @@ RUBRICS = (RubricItem("r1", "Mentions the rule"),)
 
 def applies(suite: dict[str, Any] | None = None, **case: Any) -> tuple[list[str], bool]:
     evaluators, single = applicable_evaluators(
-        EvalCase("c", (), **case), EvalSuite("s.yaml", listed([]), **(suite or {}))
+        EvalCase("c", (), **case), EvalSuite("s.yaml", listed_cases([]), **(suite or {}))
     )
     return [config.name for config in evaluators if isinstance(config, EvaluatorConfig)], single
 

@@ -31,7 +31,7 @@ from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, run_verdict
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, ListedCases, listed
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, ListedCases, listed_cases
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonValue
 from agentv.types.provider import ProviderRequest
@@ -245,7 +245,7 @@ class SessionRun:
         )
         suite, target, known = self._check_suite(given, plan)
         findings = Findings()
-        with_case = replace(suite, cases=listed([case]))
+        with_case = replace(suite, cases=listed_cases([case]))
         checked = SuitePlan(Selection(with_case, None, 1), (target,), known, self._options.run_options())
         SuiteCheck(plan=checked, specs=plan.specs, findings=findings, overrides={}, home=plan.home).run()
         if findings.problems:
@@ -267,7 +267,7 @@ class SessionRun:
             judge = given.judge or _judge_of(known, self._options, plan.specs)
             suite = EvalSuite(
                 given.file,
-                listed([]),
+                listed_cases([]),
                 dataset=CHECK,
                 base_dir=self._options.root,
                 repository_root=str(find_repository_root(self._root)),

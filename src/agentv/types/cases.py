@@ -420,6 +420,6 @@ class EvalSuite(Struct, frozen=True):
     prompts: tuple[str, ...] = ()
 
 
-def listed(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:
+def listed_cases(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:
     """Return the cases as a CaseSource in memory."""
     return ListedCases(tuple(cases))

@@ -21,7 +21,7 @@ from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.providers import PROVIDERS
 from agentv.providers.local.python import JudgeFunction, PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs, names_model
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, ListedCases, listed
+from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, ListedCases, listed_cases
 from agentv.types.criteria.aggregated_result import CriteriaEvaluator
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.protocols import ProviderTools
@@ -244,7 +244,7 @@ def _suite_of(given: Sequence[EvalCase | Mapping[str, Any]]) -> EvalSuite:
     if twice:
         raise ConfigError(f"case ids must be unique; duplicates: {', '.join(twice)}")
     folder = str(Path.cwd())
-    return EvalSuite(GIVEN_SUITE, listed(cases), dataset=GIVEN_SUITE, base_dir=folder, repository_root=folder)
+    return EvalSuite(GIVEN_SUITE, listed_cases(cases), dataset=GIVEN_SUITE, base_dir=folder, repository_root=folder)
 
 
 def _task_target(task: object, specs: Specs) -> TargetConfig:

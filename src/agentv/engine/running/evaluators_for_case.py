@@ -26,7 +26,7 @@ from agentv.registry import Spec
 from agentv.scoring.results.aggregation import case_fields, case_verdict, evaluators_score, first_broken
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.scoring.results.completion import to_score
-from agentv.types.cases import EvalCase, EvalSuite, listed
+from agentv.types.cases import EvalCase, EvalSuite, listed_cases
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator, EvaluatorResult
 from agentv.types.message_shapes.reading import read_answer
@@ -107,7 +107,7 @@ async def run_evaluators_for_case(
     if case.turns:
         raise ConfigError(f"case {case.id!r} has turns, which are answered one by one: run it with evaluate()")
     folder = str(Path.cwd())
-    suite = EvalSuite(path="", cases=listed([case]), base_dir=folder, repository_root=folder)
+    suite = EvalSuite(path="", cases=listed_cases([case]), base_dir=folder, repository_root=folder)
     target = target or GIVEN_TARGET
     response = _response(candidate)
     specs = load_specs()
