@@ -100,7 +100,7 @@ _sequences_of = attrgetter(*_SEQUENCE_FIELDS)
 _ONE_MESSAGE, _OTHER_DEFAULTS = (Message,), ((), (), (), (), (), None)
 """The types of the input messages and the values of the other sequences in a case with one input message alone."""
 _TYPED_SEQUENCES = 5
-"""The number of sequences, the first ones, whose items have a type of `_ITEM_TYPES`."""
+"""The items of the first five sequences have the types `_ITEM_TYPES`."""
 _SEQUENCE_TYPES = frozenset({tuple, type(None)})
 _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assistant"}
 

@@ -195,7 +195,7 @@ def _converted(name: str, value: object, types: Sequence[Any]) -> object:
         return None
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    problems: dict[str, None] = {}
+    problems: dict[str, None] = {}  # each message once, in order
     for each in types:
         if each is NoneType:
             continue

@@ -34,7 +34,8 @@ class View(Struct, frozen=True):
 def view_of(state: str, heading: str, lines: Iterable[Line], *, total: int | None = None) -> View:
     """Return a view with the first MAX_LINES lines; `total` is the number of all, None if `lines` has all."""
     listed = tuple(lines)
-    return View(state, heading, listed[:MAX_LINES], (len(listed) if total is None else total) - len(listed[:MAX_LINES]))
+    shown = listed[:MAX_LINES]
+    return View(state, heading, shown, more=(len(listed) if total is None else total) - len(shown))
 
 
 def one_line(text: str) -> str:
@@ -63,16 +64,19 @@ def view_text(view: View) -> str:
 
 
 def _cells(line: Line) -> tuple[str, str, str]:
+    return line.state, one_line(line.name), _score_cell(line)
+
+
+def _score_cell(line: Line) -> str:
     note = f" ({line.note})" if line.note else ""
-    return line.state, one_line(line.name), f"{score_text(line.score)}{note}"
+    return f"{score_text(line.score)}{note}"
 
 
 def view_html(view: View) -> str:
     """Return a view as HTML: the heading, and a table with a row for each judgement."""
     rows = [
-        (_marked(line.state), escape(score), escape(one_line(line.name)), escape(one_line(line.reason)))
+        (_marked(line.state), escape(_score_cell(line)), escape(one_line(line.name)), escape(one_line(line.reason)))
         for line in view.lines
-        for score in [_cells(line)[2]]
     ]
     more = f"<p>… and {view.more} more</p>" if view.more else ""
     table = _table(("verdict", "score", "name", "reason"), rows) if rows else ""

@@ -60,11 +60,8 @@ def stamp_of(path: Path) -> str:
         found = part_path(path, last).stat()
     except FileNotFoundError:
         return f"part {listed}" if listed else "none"
-    return f"{last}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}" if last else _stamp(found)
-
-
-def _stamp(found: os.stat_result) -> str:
-    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+    stamp = f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+    return f"{last}:{stamp}" if last else stamp
 
 
 def append_to(path: Path) -> LineFile:
@@ -104,13 +101,13 @@ def _open_parts(path: Path) -> list[_Part] | None:
     has grown, everything is read again.
     """
     while True:
-        size = _size_of_list(path.parent)
-        if size is None:
+        list_size = _size_of_list(path.parent)
+        if list_size is None:
             return None
         segments = load_segments(path.parent)
         found = () if segments is None else segments.of(path.name)
         local = _open_local(path, len(found))
-        if _size_of_list(path.parent) == size:
+        if _size_of_list(path.parent) == list_size:
             break
         for file, _ in local:
             file.close()
@@ -127,6 +124,7 @@ def _open_parts(path: Path) -> list[_Part] | None:
 
 
 def _size_of_list(folder: Path) -> int | None:
+    """Return the size of segments.jsonl, None for a run without it."""
     try:
         return (folder / SEGMENTS_FILE).stat().st_size
     except FileNotFoundError:

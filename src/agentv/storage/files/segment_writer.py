@@ -76,7 +76,7 @@ class SegmentWriter:
 
     def resume_moving(self, file: LineFile) -> None:
         """Move the parts that an earlier process did not move, and delete the local file of a part that it listed."""
-        listed = self._listed_parts(file.path.name)
+        listed = self._count_listed(file.path.name)
         if listed:
             part_path(file.path, listed - 1).unlink(missing_ok=True)
         self._waiting.extend((file.path.name, part) for part in range(listed, file.part))
@@ -95,11 +95,11 @@ class SegmentWriter:
             self._rotate(file)
 
     def has_moved(self, file: LineFile) -> bool:
-        """Return True if all lines of a file are in listed segments, so that a segment from elsewhere can follow."""
-        return not file.own_bytes and self._listed_parts(file.path.name) == file.part
+        """Return True if all lines of a file are in listed segments, so that another process's segment can follow."""
+        return not file.own_bytes and self._count_listed(file.path.name) == file.part
 
     def move(self, file: LineFile) -> "Future[None]":
-        """Move all parts of a file, also one that is not full. The future is done when that succeeded or failed."""
+        """Move all parts of a file, also one that is not full. The future is done when the attempt ended."""
         if file.own_bytes:
             self._rotate(file)
         return self._thread.submit(self._move_all)
@@ -155,7 +155,7 @@ class SegmentWriter:
         self._waiting.append((file.path.name, file.part - 1))
         self._start_moving()
 
-    def _listed_parts(self, name: str) -> int:
+    def _count_listed(self, name: str) -> int:
         return self._last_listed[name].part + 1 if name in self._last_listed else 0
 
     def _start_moving(self) -> None:
@@ -179,7 +179,7 @@ class SegmentWriter:
     def _move(self, name: str, part: int) -> None:
         """Upload a part, list it, delete its local file."""
         local_path = part_path(self._folder / name, part)
-        if part >= self._listed_parts(name):
+        if part >= self._count_listed(name):
             record = self._describe(name, part, local_path)
             self._rules.before_step("upload", name)
             put(local_path, joined(self._url, segment_name(name, part)), base=self._folder)

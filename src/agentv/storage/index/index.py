@@ -52,10 +52,10 @@ class Statement(NamedTuple):
 def cells_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that counts the rows matching text, case and metadata, grouped for the facets."""
     conditions = _shared_conditions(query)
-    sql = f"""
+    text = f"""
         SELECT suite, target, prompt, state, tag_set, count(*) FROM rows WHERE {_all_of(conditions)}
         GROUP BY suite, target, prompt, state, tag_set"""  # noqa: S608 - built from constants, values are parameters
-    return Statement(sql, _values(run, conditions))
+    return Statement(text, _values(run, conditions))
 
 
 def page_statement(run: int, query: RowQuery) -> Statement:
@@ -64,7 +64,7 @@ def page_statement(run: int, query: RowQuery) -> Statement:
     order = _order(query)
     # Columns outside the index would be looked up row by row; a scan of all rows is faster, unless few rows match.
     scan = "NOT INDEXED" if query.sort in _UNINDEXED_SORTS and not conditions else ""
-    sql = f"""
+    text = f"""
         SELECT line, offset, bytes, suite, eval_id, target, trial, prompt, generation, state, score, cost_usd,
                duration_ms
         FROM rows WHERE run = :run AND line IN (
@@ -73,7 +73,7 @@ def page_statement(run: int, query: RowQuery) -> Statement:
         ORDER BY {order}"""  # noqa: S608 - as above
     size = -1 if query.page_size is None else query.page_size
     from_row = 0 if query.page_size is None else (query.page - 1) * query.page_size
-    return Statement(sql, _values(run, conditions) | {"size": size, "from_row": from_row})
+    return Statement(text, _values(run, conditions) | {"size": size, "from_row": from_row})
 
 
 def _order(query: RowQuery) -> str:
@@ -93,8 +93,9 @@ def _shared_conditions(query: RowQuery) -> list[Statement]:
         found.append(Statement("instr(lower(eval_id), lower(:text)) > 0", {"text": query.text}))
     if query.case is not None:
         is_pattern = _WILDCARDS.search(query.case)
-        either = "(eval_id = :case_id OR fits(eval_id, :case_id))" if is_pattern else "eval_id = :case_id"
-        found.append(Statement(either, {"case_id": query.case}))
+        # index/file.py defines `fits`, which matches a glob pattern.
+        condition = "(eval_id = :case_id OR fits(eval_id, :case_id))" if is_pattern else "eval_id = :case_id"
+        found.append(Statement(condition, {"case_id": query.case}))
     for number, (key, value) in enumerate(query.metadata.items()):
         values: dict[str, str | int] = {f"key_{number}": key}
         equal = ""
@@ -117,8 +118,8 @@ def _facet_conditions(query: RowQuery) -> list[Statement]:
             found.append(_one_of(column, wanted, column))
     if query.tags:
         inner = _one_of("tag", query.tags, "tag")
-        sql = f"tag_set IN (SELECT tag_set FROM tags WHERE run = :run AND {inner.sql})"  # noqa: S608 - as above
-        found.append(Statement(sql, inner.values))
+        condition = f"tag_set IN (SELECT tag_set FROM tags WHERE run = :run AND {inner.sql})"  # noqa: S608 - as above
+        found.append(Statement(condition, inner.values))
     return found
 
 

@@ -79,8 +79,8 @@ class RunPusher:
     """Pushes the lines of one run's folder, also those written later, to the database.
 
     The constructor compares the database's lines of the run with the folder; `push` continues after them. Raises
-    StorageError when they belong to a different run, when the database has more lines than the folder, or when the
-    connection breaks; a new pusher on a new connection then continues.
+    StorageError when the database has different or more lines than the folder, or when the connection breaks; a new
+    pusher on a new connection then continues.
     """
 
     def __init__(self, folder: Path, connection: "Connection", url: "StoreUrl") -> None:
@@ -155,7 +155,7 @@ class RunPusher:
             if number in stored and hashlib.sha256(line).digest() != stored[number]:
                 raise StorageError(
                     f"the store {self._url} has another line {number + 1} in {table.file} of run {self.run_id}: "
-                    "another run with this id was pushed. Nothing was changed"
+                    "another run with this id was pushed. The lines of this folder were not pushed"
                 )
 
     def _stored_digests(self, table: LineTable, seq: int, most: int) -> dict[int, bytes]:
@@ -206,6 +206,7 @@ def _insert_into(table: LineTable) -> bytes:
 
 
 def _arrays(table: LineTable, run_id: str, seq: int, lines: list[bytes]) -> list[object]:
+    """Return the parameters of `_insert_into`: the run's id, then an array for each column."""
     columns: list[list[Column]] = [list(values) for values in zip(*map(table.values, lines), strict=True)]
     return [run_id, list(range(seq, seq + len(lines))), lines, *columns]
 

@@ -93,7 +93,8 @@ class Mirror:
             is_complete = self._push()
             if is_last:
                 attempts = 0 if is_complete else attempts - 1
-                time.sleep(0 if is_complete or not attempts else _FIRST_WAIT_S)
+                if attempts:
+                    time.sleep(_FIRST_WAIT_S)
             if not is_complete:
                 self._woken.set()
         self._disconnect()

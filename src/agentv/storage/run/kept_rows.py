@@ -213,6 +213,7 @@ class StoredRows:
                 self._unjudged[name] = max(head.generation, self._unjudged.get(name, _UNSET))
 
     def _has_only_errors(self, key: str) -> bool:
+        """Return True if no answer without an error is indexed under a key."""
         found = self._answers.get(key)
         return found is None or _decode_head(found.line).error is not None
 

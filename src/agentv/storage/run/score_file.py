@@ -80,7 +80,8 @@ def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> 
                     baseline = _BaselineFile(side, record)
                     _check_grouping(path, by)
                     continue
-                for row in (_exported_row(record),) if baseline is None else map(_ungrouped, baseline.rows(record)):
+                rows = (_exported_row(record),) if baseline is None else map(_ungrouped, baseline.rows(record))
+                for row in rows:
                     if chosen.has(row.row.slot):
                         grouped.add(row)
             except ConfigError:

@@ -78,11 +78,8 @@ class AggregatedEvaluationResult(Struct, frozen=True):
         """The results that did not pass or could not be judged, and one for each evaluator without any result."""
         failed = [each for each in self.results if each.error is not None or each.passed is False]
         known = {each.criterion_name for each in failed if each.error is not None}
-        broken = [
-            EvaluationResult(name, reasoning=error.message, error=error.message)
-            for error in self._unjudged()
-            if (name := error.criterion or error.evaluator) not in known
-        ]
+        named = [(error.criterion or error.evaluator, error.message) for error in self._unjudged()]
+        broken = [EvaluationResult(name, reasoning=text, error=text) for name, text in named if name not in known]
         return (*failed, *broken)
 
     def _unjudged(self) -> tuple[EvaluationRunError, ...]:
@@ -170,7 +167,8 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
 
 def _line_of(result: EvaluationResult) -> Line:
-    state = "error" if result.error is not None else "-" if result.value is None else verdict_of(result.value)
+    judged_state = "-" if result.value is None else verdict_of(result.value)
+    state = judged_state if result.error is None else "error"
     own_scale = "" if result.score is None or result.score == result.value else f"{result.score} on {result.scale}"
     return Line(
         state, result.criterion_name, result.value, reason_of(result.reasoning, (), result.error), note=own_scale

@@ -78,10 +78,10 @@ class _InputMeta(CamelKeywords):
             """Make an input from (response, prompt, criteria, …) or (response, criteria, prompt, …)."""
             if len(arguments) > 1 and isinstance(arguments[1], list | tuple) and "criteria" not in keywords:
                 response, criteria, *others = arguments
-                given = {"criteria": criteria, **keywords}
                 if others and "prompt" not in keywords:
-                    return super().__call__(response, others[0], criteria, *others[1:], **keywords)
-                return super().__call__(response, *others, **given)
+                    prompt, *rest = others
+                    return super().__call__(response, prompt, criteria, *rest, **keywords)
+                return super().__call__(response, *others, criteria=criteria, **keywords)
             return super().__call__(*arguments, **keywords)
 
 

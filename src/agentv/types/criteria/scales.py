@@ -99,8 +99,9 @@ class EvaluationCriteria(Struct, frozen=True):
         near = None if self.scale in NAMED_SCALES or self.labels else nearest(self.scale, NAMED_SCALES)
         if near is not None:
             yield f"`scale` {self.scale!r} is unknown; did you mean {near!r}? A scale of your own may list `labels`"
-        distinct = len(set(map(str.casefold, self.labels)))
-        if (self.labels or self.scale == LABELS) and not MIN_LABELS <= distinct == len(self.labels):
+        are_distinct = len(set(map(str.casefold, self.labels))) == len(self.labels)
+        needs_labels = bool(self.labels) or self.scale == LABELS
+        if needs_labels and (len(self.labels) < MIN_LABELS or not are_distinct):
             yield f"`{_labels_field(self.scale)}` must list at least two labels, all different, from worst to best"
         low, high = 0.0 if self.min is None else self.min, 1.0 if self.max is None else self.max
         if (self.min is not None or self.max is not None) and not -math.inf < low < high < math.inf:
@@ -112,9 +113,9 @@ class EvaluationCriteria(Struct, frozen=True):
                 yield f"`{name}` must be a string, not {getattr(self, name)!r}"
         for name in ("weight", "min", "max"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(
-                value, int | float if name == "weight" else int | float | None
-            ):
+            is_absent = value is None and name != "weight"
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_absent and not is_number:
                 yield f"`{name}` must be a number, not {value!r}"
         if not all(isinstance(label, str) for label in self.labels):
             yield f"`{_labels_field(self.scale)}` must list labels that are strings"

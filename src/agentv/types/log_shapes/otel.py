@@ -179,6 +179,7 @@ def read_otel(value: JsonObject) -> LogRecord:
     message = _first_value(cast(JsonObject, status), "message", "description")
     failure = str(message or "status ERROR") if is_error else None
     if not any(key.startswith(_ATTRIBUTE_PREFIXES) for key in attributes) and not _objects(value.get("events")):
+        # A span with the attributes of OpenInference; its step and times are read here.
         phoenix = read_phoenix({**value, "parent_id": None, "start_time": None, "end_time": None})
         fields = {**phoenix.fields, **_times(value)}
         return replace(phoenix, shape="OpenTelemetry", fields=fields, step=cast(str | None, step), failure=failure)
@@ -278,6 +279,7 @@ def _with_system(fields: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
 
 _INSTRUCTIONS = "gen_ai.system_instructions"
 _INDEXED = ("gen_ai.prompt", "gen_ai.completion")
+"""Keys that may have a part of a message each, by index: `gen_ai.prompt.0.content`."""
 _MESSAGE_KEYS = {
     "prompt": ("gen_ai.input.messages", "gen_ai.prompt", "traceloop.entity.input", "input.value"),
     "response": ("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "output.value"),
@@ -354,8 +356,8 @@ def _conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
 
 
 def _call_id(message: JsonObject) -> JsonObject:
-    name = _first_value(message, "tool_call_id", "id")
-    return {"tool_call_id": name} if message.get("role") == "tool" and name is not None else {}
+    call_id = _first_value(message, "tool_call_id", "id")
+    return {"tool_call_id": call_id} if message.get("role") == "tool" and call_id is not None else {}
 
 
 def _call(part: JsonValue) -> JsonValue:
@@ -380,7 +382,9 @@ def _list_of(value: JsonValue) -> list[JsonValue]:
     """Return a list, also from its JSON; any other value as its only item, [] for an empty one."""
     inner = decoded(value) if isinstance(value, str) else None
     value = value if inner is None else inner
-    return list(value) if isinstance(value, list | tuple) else [] if value in (None, "") else [value]
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [] if value in (None, "") else [value]
 
 
 def _type(part: JsonValue) -> str:
@@ -390,11 +394,16 @@ def _type(part: JsonValue) -> str:
 def _content(parts: Sequence[JsonValue]) -> JsonValue:
     """Return parts without calls and their results, as one text if all are texts."""
     content = [_part(part) for part in parts if _type(part) not in (*_CALLS, *_RESULTS)]
-    texts = [part if isinstance(part, str) else _first_value(part, "content", "text") for part in content
-             if isinstance(part, str) or (isinstance(part, Mapping) and _type(part) == "text")]  # fmt: skip
-    if len(texts) == len(content) and all(isinstance(text, str) for text in texts):
-        return "\n".join(map(str, texts))
-    return content
+    texts = [text for part in content if (text := _text_of(part)) is not None]
+    return "\n".join(texts) if len(texts) == len(content) else content
+
+
+def _text_of(part: JsonValue) -> str | None:
+    """Return the text of a text part, None for any other part."""
+    text = part
+    if isinstance(part, Mapping) and _type(part) == "text":
+        text = _first_value(part, "content", "text")
+    return text if isinstance(text, str) else None
 
 
 def _part(part: JsonValue) -> JsonValue:

@@ -63,7 +63,8 @@ def read_text_or_messages(value: JsonValue, at: str, field: LoggedField) -> Text
     """
     if isinstance(value, str):
         inner = decoded(value)
-        return _in_text(inner, at, field) or value if inner is not None else value
+        found = None if inner is None else _in_text(inner, at, field)
+        return found or value
     if isinstance(value, list | tuple):
         return _in_list(value, at, field)
     return _in_object(value, at, field) if isinstance(value, Mapping) else None
@@ -106,10 +107,9 @@ _ROLES = {"human": "user", "ai": "assistant"}
 
 
 def _is_pair(value: JsonValue) -> bool:
-    is_pair = (
-        isinstance(value, list | tuple) and len(value) == _PAIR_LENGTH and all(isinstance(item, str) for item in value)
-    )
-    return is_pair and isinstance(value, list | tuple) and (value[0] in ROLE_NAMES or value[0] in TYPES)
+    if not isinstance(value, list | tuple) or len(value) != _PAIR_LENGTH:
+        return False
+    return all(isinstance(item, str) for item in value) and (value[0] in ROLE_NAMES or value[0] in TYPES)
 
 
 def _in_object(value: JsonObject, at: str, field: LoggedField) -> TextOrMessages | None:
@@ -129,7 +129,8 @@ def _in_object(value: JsonObject, at: str, field: LoggedField) -> TextOrMessages
 
 def _in_choices(choices: Sequence[JsonValue], at: str, field: LoggedField) -> TextOrMessages | None:
     if len(choices) > 1:
-        raise MessageError(at, f"has {len(choices)} answers", f"choose one with --map {field.name}={at[2:]}[0].message")
+        advice = f"choose one with --map {field.name}={_map_path(at)}[0].message"
+        raise MessageError(at, f"has {len(choices)} answers", advice)
     return read_text_or_messages(choices[0], f"{at}[0]", field)
 
 
@@ -141,8 +142,14 @@ def _named_text(value: JsonObject, at: str, field: LoggedField) -> TextOrMessage
     known = [key for key in field.keys if key in texts]
     if len(known) > 1:
         keys = ", ".join(map(repr, known))
-        raise MessageError(at, f"has several texts, {keys}", f"choose one with --map {field.name}={at[2:]}.{known[0]}")
+        advice = f"choose one with --map {field.name}={_map_path(at)}.{known[0]}"
+        raise MessageError(at, f"has several texts, {keys}", advice)
     return texts[known[0]] if known else None
+
+
+def _map_path(at: str) -> str:
+    """Return a place in a line, as in `$.outputs`, as a path for `--map`: `outputs`."""
+    return at.removeprefix("$.")
 
 
 _READERS: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRecord]], ...] = (
@@ -258,7 +265,7 @@ class _Reader:
         return LoggedAnswer(given, notes=tuple(self._notes))
 
     def _fields(self, extra: Extra | None) -> dict[str, JsonValue]:
-        """Return the fields of the input as JSON; wrong values are recorded as problems."""
+        """Return the fields of the input as JSON; wrong values become problems. `extra` None skips unknown keys."""
         fields = self._record.fields
         given: dict[str, JsonValue] = {
             name: fields[name].value
@@ -296,7 +303,9 @@ class _Reader:
 
     def _tags(self, field: Found) -> JsonValue:
         """Return tags; programs write them as a list, as its JSON, or as one text."""
-        tags = decoded(field.value) or field.value if isinstance(field.value, str) else field.value
+        tags = field.value
+        if isinstance(tags, str):
+            tags = decoded(tags) or tags
         listed = [tags] if isinstance(tags, str) else tags
         if isinstance(listed, list) and all(isinstance(tag, str) for tag in listed):
             return listed
@@ -392,7 +401,7 @@ class _Reader:
             return compact_json(field.value)
         is_object = isinstance(field.value, Mapping)
         keys = f"; its keys: {keys_of(field.value)}" if is_object else ""
-        path = f"{field.at[2:]}.KEY" if is_object else f"{field.at[2:]}[0]"
+        path = _map_path(field.at) + (".KEY" if is_object else "[0]")
         what = f"holds no text or message that is understood{keys}"
         raise MessageError(field.at, what, f"name the answer with --map response={path}")
 

@@ -138,25 +138,25 @@ def read_openai(value: JsonObject) -> LogRecord:
     """Return the fields of a completion or response."""
     inner = value.get("response")
     is_pair = not _is_reply(value) and isinstance(inner, Mapping)
-    at, reply = ("response.", inner) if is_pair and isinstance(inner, Mapping) else ("", value)
+    prefix, reply = ("response.", inner) if is_pair and isinstance(inner, Mapping) else ("", value)
     is_response = reply.get("object") == "response"
     places = ("request.messages", "request.input", "messages", "input") if is_pair else ("messages", "input")
     fields = find_fields(
         value,
         {
-            "id": (f"{at}id", "id"),
+            "id": (f"{prefix}id", "id"),
             "prompt": places,
-            "session_id": (f"{at}conversation.id", f"{at}metadata.session_id", "session_id"),
-            "timestamp": (f"{at}created", f"{at}created_at"),
-            "model": f"{at}model",
-            "usage": f"{at}usage",
-            "metadata": (f"{at}metadata", "metadata"),
+            "session_id": (f"{prefix}conversation.id", f"{prefix}metadata.session_id", "session_id"),
+            "timestamp": (f"{prefix}created", f"{prefix}created_at"),
+            "model": f"{prefix}model",
+            "usage": f"{prefix}usage",
+            "metadata": (f"{prefix}metadata", "metadata"),
             "duration_ms": "latency_ms",
         },
     )
     answer = reply.get("output") if is_response else reply
     if answer:
-        place = f"$.{at}output" if is_response else f"$.{at}".removesuffix(".")
+        place = f"$.{prefix}output" if is_response else f"$.{prefix}".removesuffix(".")
         fields["response"] = Found(answer, place, "recorded")
     error = reply.get("error")
     failure = str(error.get("message") or error) if isinstance(error, Mapping) else None
@@ -207,10 +207,11 @@ def read_phoenix(value: JsonObject) -> LogRecord:
     if latency is not None:
         fields["duration_ms"] = Found(latency, "$.end_time")
     failed = str(value.get("status_code")).upper() == "ERROR"
+    kind = str(value.get("span_kind", "")).lower()
     return LogRecord(
         "Phoenix",
         fields,
-        step=f"{str(value.get('span_kind', '')).lower()} span".strip() if value.get("parent_id") else None,
+        step=f"{kind} span".strip() if value.get("parent_id") else None,
         failure=str(value.get("status_message") or "status ERROR") if failed else None,
     )
 
@@ -254,7 +255,7 @@ def nested_attributes(value: JsonValue) -> JsonValue:
         for parent in parents:
             inner = branch.setdefault(parent, {})
             if not isinstance(inner, dict):
-                break
+                break  # a shorter key has a value already, which stays
             branch = inner
         else:
             new = nested_attributes(item)

@@ -52,6 +52,7 @@ def _message(role: str, content: object, calls: tuple[ToolCall, ...], value: Jso
 
 
 def _steps(parts: list[JsonValue] | tuple[JsonValue, ...], at: str) -> list[tuple[list[Part], list[ToolCall]]]:
+    """Return the content and the calls of each step; an empty last step is left out."""
     steps: list[tuple[list[Part], list[ToolCall]]] = [([], [])]
     for index, part in enumerate(parts):
         content, calls = steps[-1]
@@ -163,7 +164,7 @@ def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Conten
     content = read_content(value.get(key), f"{at}.{key}")
     if not content:
         content = _refusal_or_transcript(value) or content
-    thoughts = [item for item in (value.get(key) for key in _REASONING_KEYS) if isinstance(item, str) and item]
+    thoughts = [item for item in map(value.get, _REASONING_KEYS) if isinstance(item, str) and item]
     if not content and not has_calls and not thoughts:
         _check_empty(value, at)
     if not thoughts:
@@ -171,7 +172,10 @@ def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Conten
     if isinstance(content, Mapping):
         return content
     parts: list[Part] = [reasoning_part(thoughts[0])]
-    parts += content if isinstance(content, tuple) else [TextPart(content)] if content else []
+    if isinstance(content, tuple):
+        parts += content
+    elif content:
+        parts.append(TextPart(content))
     return joined(parts)
 
 

@@ -177,9 +177,10 @@ def read_part(value: JsonValue, at: str) -> Part:
     if kind == "refusal" and isinstance(value.get("refusal"), str):
         return TextPart(str(value["refusal"]))
     type_ = str(kind)
+    is_other = type_ in REASONING_PARTS or type_ in _OTHER_PARTS or type_.startswith("data-")
     if is_call_part(type_):
-        read_tool_call(value, at)
-    elif not (is_result_part(type_) or type_ in REASONING_PARTS or type_ in _OTHER_PARTS or type_[:5] == "data-"):
+        read_tool_call(value, at)  # raises for an invalid call
+    elif not is_result_part(type_) and not is_other:
         advice = "known are text, tool calls and results, reasoning, images, audio, video, documents, files, sources"
         raise MessageError(at, f"has the unknown type {kind!r}", advice)
     return DataPart(type_, {key: item for key, item in value.items() if key != "type"})
@@ -210,7 +211,7 @@ def joined(parts: list[Part]) -> Content | None:
 def tool_message(
     output: JsonValue, *, call_id: str | None, tool: str | None, failed: bool = False, timestamp: str | None = None
 ) -> Message:
-    """Return a message with the result of a tool call."""
+    """Return a message with the result of a tool call, as a text or an object, or else as a `tool_result` part."""
     content: Content | None = output if isinstance(output, str | Mapping) else None
     if failed or content is None:
         result = {"tool_call_id": call_id, "tool": tool, "output": output, "is_error": failed or None}

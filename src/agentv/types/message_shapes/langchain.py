@@ -28,8 +28,8 @@ def fields_of(value: JsonObject) -> JsonObject | None:
     kind = class_name.removesuffix("Chunk").removesuffix("Message").lower()
     if not isinstance(fields, Mapping) or kind not in TYPES or "content" not in fields:
         return None
-    is_other = "role" in fields and kind != "chat"
-    return None if is_other else {**fields, "type": kind}
+    is_other_shape = "role" in fields and kind != "chat"
+    return None if is_other_shape else {**fields, "type": kind}
 
 
 def read_langchain(fields: JsonObject, at: str) -> Message:
