@@ -62,7 +62,7 @@ class RowLeft(Struct, frozen=True):
 
 
 class RowKept(Struct, frozen=True):
-    """A row from before the run was resumed is reused."""
+    """A result from before the run was resumed is reused."""
 
     result: CaseResult
 

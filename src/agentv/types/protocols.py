@@ -156,7 +156,7 @@ NODE_LEASE_S = 5.0
 WINDOW_S = 60.0
 """How long requests and tokens count against the limits after their lease ended, in seconds."""
 BLOCKS_PER_WINDOW = 30
-"""The number of blocks, the requests leased at once, into which the requests of 60 seconds are divided."""
+"""A process leases requests in blocks, each a thirtieth of the requests of 60 seconds (`block_of`)."""
 LARGEST_BLOCK = 100
 
 
@@ -180,7 +180,7 @@ class LeaseUse(Struct, frozen=True):
     """The use of a lease so far, in totals, so a repeated report changes nothing.
 
     With `is_over` the lease ends and the rest of it becomes free; otherwise it is renewed with exactly these amounts.
-    Use beyond the grant, or of an unknown lease, counts like a grant.
+    Use that was not granted, beyond the grant or of an unknown lease, counts against the limits too.
     """
 
     lease: str

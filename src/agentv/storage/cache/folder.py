@@ -72,9 +72,11 @@ class CacheFolder:
 
         Temporary files of a killed process are included, so that they are cleared as well.
         """
-        for subfolder in _entries(self._folder):
-            for entry in _entries(subfolder.path) if subfolder.is_dir(follow_symlinks=False) else ():
-                if entry.name.endswith(self._suffix) or f"{self._suffix}." in entry.name:
+        subfolders = [entry.path for entry in _entries(self._folder) if entry.is_dir(follow_symlinks=False)]
+        for subfolder in subfolders:
+            for entry in _entries(subfolder):
+                is_temporary = f"{self._suffix}." in entry.name
+                if is_temporary or entry.name.endswith(self._suffix):
                     with contextlib.suppress(OSError):
                         stat = entry.stat(follow_symlinks=False)
                         yield CacheFile(Path(entry.path), stat.st_size, stat.st_mtime)

@@ -213,16 +213,16 @@ def _measure_lines(descriptor: int, crc: int) -> tuple[int, int, int]:
     `crc` is the CRC-32 of the parts before this file.
     """
     lines = end = offset = 0
-    crc_so_far = crc
+    end_crc = read_crc = crc  # of the whole lines, and of all bytes read
     while chunk := os.pread(descriptor, _READ_BYTES, offset):
         lines += chunk.count(b"\n")
         whole = chunk.rfind(b"\n") + 1
         if whole:
             end = offset + whole
-            crc = crc_so_far = crc32(memoryview(chunk)[:whole], crc_so_far)
-        crc_so_far = crc32(memoryview(chunk)[whole:], crc_so_far)
+            end_crc = read_crc = crc32(memoryview(chunk)[:whole], read_crc)
+        read_crc = crc32(memoryview(chunk)[whole:], read_crc)
         offset += len(chunk)
-    return lines, end, crc
+    return lines, end, end_crc
 
 
 def plain_lines(path: Path) -> Iterator[bytes]:

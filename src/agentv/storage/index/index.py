@@ -165,12 +165,12 @@ def load_sums(stored: StoredRun) -> SumsBySuiteAndTarget:
     may_repeat = stored.may_repeat_cases()
     summaries: dict[tuple[str, str], Summary] = {}
     for row in stored.results():
-        place = (row.slot.suite, row.slot.target)
-        summary = summaries.get(place)
+        key = (row.slot.suite, row.slot.target)
+        summary = summaries.get(key)
         if summary is None:
-            summary = summaries[place] = Summary(by=(), has_targets=False)
+            summary = summaries[key] = Summary(by=(), has_targets=False)
         summary.add(row, has_trials=may_repeat)
-    return {place: RunSums.of(summary) for place, summary in summaries.items()}
+    return {key: RunSums.of(summary) for key, summary in summaries.items()}
 
 
 def encode_sums(sums: RunSums) -> bytes:

@@ -55,6 +55,7 @@ def upgrade_result(record: JsonObject) -> JsonObject:
 
 
 def _only_evaluator(record: JsonObject) -> object:
+    """Return the list with the only evaluator of a record in the single form; [] if nothing was judged."""
     if record.get("score") is None:
         return []
     result_keys = ("status", "duration_ms", "cost_usd", "verdict", "error")
@@ -66,6 +67,7 @@ def _only_evaluator(record: JsonObject) -> object:
 
 
 def _evaluators(listed: object) -> object:
+    """Return evaluator results with the keys of the current format; any value that is not a list unchanged."""
     if not isinstance(listed, list):
         return listed
     return [_evaluator(each) if isinstance(each, Mapping) else each for each in listed]
@@ -185,6 +187,7 @@ def case_messages_from_record(value: JsonValue) -> tuple[Message, ...]:
 
 
 def _with_files(message: Message) -> Message:
+    """Return a message with FileParts in place of the stored file parts."""
     if not isinstance(message.content, tuple):
         return message
     return replace(message, content=tuple(_file_from_part(part) for part in message.content))

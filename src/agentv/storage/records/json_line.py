@@ -137,6 +137,7 @@ def pretty(record: object) -> bytes:
 
 
 def _to_encodable(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
+    """Return a value that can be encoded; `remaining` yields an item for each object or list that may follow."""
     if value is None or isinstance(value, bool | BlobReference):
         return value
     try:

@@ -67,7 +67,7 @@ class BlobFolder:
         in a stored line is a reference.
         """
         if isinstance(value, str):
-            data = value.encode() if len(value) > BLOB_LIMIT // 4 else b""
+            data = value.encode() if len(value) > BLOB_LIMIT // 4 else b""  # a character has at most four bytes
             return self.save(data, _TEXT_TYPE) if len(data) > BLOB_LIMIT else value
         if isinstance(value, BlobReference):
             return value

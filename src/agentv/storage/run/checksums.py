@@ -57,7 +57,8 @@ def load_checksums(run: StoredRun) -> RecordedChecksums:
         fields = event.fields.get(CHECKSUMS)
         if fields is None:
             continue
-        for name in (LABELS_FILE,) if event.type == "labelled" else LINE_FILES:
+        names = (LABELS_FILE,) if event.type == "labelled" else LINE_FILES
+        for name in names:
             checksum = read_checksum(fields, name)
             if checksum is None:
                 unreadable.append(event.seq)
@@ -91,7 +92,7 @@ def changed_files(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
     for name, checksums in recorded.of_files.items():
         if (mismatch := _first_mismatch(run.folder / name, checksums)) is not None:
             yield _change_message(name, mismatch)
-    if recorded.of_record not in (None, _present_record_checksum(run)):
+    if recorded.of_record is not None and recorded.of_record != _present_record_checksum(run):
         yield f"{RUN_FILE} was changed after it was written"
 
 

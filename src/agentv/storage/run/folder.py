@@ -60,34 +60,34 @@ class Flusher:
         self._max_wait_s = max_wait_s
         self.dirty: set[int] = set()
         self._lock = threading.Lock()
-        self._wrote = threading.Event()
+        self._has_dirty = threading.Event()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="agentv-fsync", daemon=True)
         self._thread.start()
 
-    def wrote(self, descriptor: int) -> None:
+    def mark_dirty(self, descriptor: int) -> None:
         """Mark a file as written to; not needed for one that is already in `dirty`."""
         with self._lock:
             self.dirty.add(descriptor)
-        self._wrote.set()
+        self._has_dirty.set()
 
     def close(self) -> None:
         """End the thread and sync the remaining files."""
         self._closed.set()
-        self._wrote.set()
+        self._has_dirty.set()
         self._thread.join()
         self._sync()
 
     def _run(self) -> None:
         while not self._closed.is_set():
-            self._wrote.wait()
+            self._has_dirty.wait()
             self._closed.wait(self._max_wait_s)
             self._sync()
 
     def _sync(self) -> None:
         with self._lock:
             descriptors, self.dirty = self.dirty, set()
-            self._wrote.clear()
+            self._has_dirty.clear()
         for descriptor in descriptors:
             try:
                 self._fsync(descriptor)
@@ -157,7 +157,7 @@ class RunFolder:
         self._events, self._cases, self._answers, self._results = self._files
         self._flusher = Flusher(fsync=fsync)
         for descriptor in self._folder_descriptors:
-            self._flusher.wrote(descriptor)
+            self._flusher.mark_dirty(descriptor)
         self._known_cases = DigestSet()
         self._remember_cases()
         if self._segments is not None:
@@ -242,7 +242,7 @@ class RunFolder:
     async def list_segment(self, uploaded: UploadedSegment) -> int | None:
         """List a segment that a node uploaded; return the number of its first line, None if it cannot be listed yet.
 
-        Lines that this process wrote are moved first, because the local parts of a file come after its segments.
+        Lines that this process mark_dirty are moved first, because the local parts of a file come after its segments.
         """
         segments, file = self._segments, next(each for each in self._files if each.path.name == uploaded.file)
         if segments is None:
@@ -256,7 +256,8 @@ class RunFolder:
         first = file.next_seq
         with self._write_errors("list a segment"):
             segments.list_uploaded(file, uploaded)
-        if file is self._results and first // RESULTS_PER_CHECKSUM < file.next_seq // RESULTS_PER_CHECKSUM:
+        is_checksum_due = first // RESULTS_PER_CHECKSUM < file.next_seq // RESULTS_PER_CHECKSUM
+        if file is self._results and is_checksum_due:
             self.note("checksums", {"checksums": self._checksums()})
         return first
 
@@ -312,7 +313,7 @@ class RunFolder:
                 raise self._flusher.error
             file.append(line)
             if file.descriptor not in self._flusher.dirty:
-                self._flusher.wrote(file.descriptor)
+                self._flusher.mark_dirty(file.descriptor)
             if self._segments is not None and file is not self._events:
                 self._segments.rotate_if_full(file)
         except OSError as error:

@@ -115,7 +115,7 @@ class _BaselineFile:
     @property
     def problem(self) -> str | None:
         """The problem with the file as a whole, or None."""
-        if self._expected in (None, len(self._seen)):
+        if self._expected is None or self._expected == len(self._seen):
             return None
         return f"the first line announces {self._expected:,} cases, but {len(self._seen):,} follow"
 

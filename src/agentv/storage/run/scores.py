@@ -128,7 +128,7 @@ def load_side(stored: StoredRun, chosen: RowChoice = ALL_ROWS, *, by: str | None
 
 def _scored_row(row: _Row, place: Place) -> ScoredRow:
     is_judged = row.status not in ("error", "skipped")
-    state = row.verdict or "fail" if is_judged else cast(RowState, row.status)
+    state = (row.verdict or "fail") if is_judged else cast(RowState, row.status)
     measures = judged_measures(state, row.score)
     for each in row.evaluator_results:
         if each.score is not None and each.status not in ("error", "skipped"):
@@ -149,7 +149,7 @@ def _kind(row: _GroupableRow, scored: ScoredRow) -> RowKind:
         target=scored.slot.target,
         dataset=row.dataset,
         tags=row.tags,
-        evaluators=tuple(
+        evaluators=tuple(  # without the types of the evaluators
             (each.name, "", cast(EvaluatorStatus, each.status), each.verdict, each.score or 0.0)
             for each in row.evaluator_results
         ),

@@ -38,11 +38,11 @@ def read_ui_message(value: JsonObject, at: str) -> tuple[Message, ...]:
     outer_calls = read_calls(value, at)
     steps = _steps(parts, f"{at}.parts")
     if not any(content or calls for content, calls in steps):
-        steps = [([], list(outer_calls))]
         content = content_of_message(value, at, has_calls=bool(outer_calls))
         return (_message(role, content, outer_calls, value),)
     known = {call.id for _, calls in steps for call in calls}
-    steps[0][1].extend(call for call in outer_calls if call.id is None or call.id not in known)
+    _, first_calls = steps[0]
+    first_calls.extend(call for call in outer_calls if call.id is None or call.id not in known)
     return tuple(_message(role, joined(content), tuple(without_repeats(calls)), value) for content, calls in steps)
 
 
@@ -112,6 +112,7 @@ ADVICE = "write {role, content, tool_calls: [{tool, input, output}]}"
 
 
 _OTHER_CONTENT = frozenset({"content_parts", "contentParts", *_REASONING_KEYS})
+"""Keys with content besides `content`."""
 
 
 def read_chat(value: JsonObject, at: str) -> Message:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from itertools import chain
 
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.fields import first, optional_text, read_tool_call, reasoning_part, tool_message
@@ -19,8 +18,10 @@ _STORED_AS_IS = frozenset({"compaction", "mcp_list_tools", "mcp_approval_request
 def is_item(value: JsonObject) -> bool:
     """Return True for an item of the Responses API that is not a message."""
     kind = value.get("type")
-    known = isinstance(kind, str) and (kind in _STORED_AS_IS or kind == "reasoning" or _CALL.fullmatch(kind))
-    return "role" not in value and bool(known or (isinstance(kind, str) and _OUTPUT.fullmatch(kind)))
+    if "role" in value or not isinstance(kind, str):
+        return False
+    is_call_or_output = _CALL.fullmatch(kind) is not None or _OUTPUT.fullmatch(kind) is not None
+    return is_call_or_output or kind == "reasoning" or kind in _STORED_AS_IS
 
 
 def read_item(value: JsonObject, at: str) -> Message:
@@ -46,6 +47,8 @@ def read_item(value: JsonObject, at: str) -> Message:
 
 
 def _thoughts(value: JsonObject) -> str:
-    listed = [item for item in (value.get("content"), value.get("summary")) if isinstance(item, list | tuple) and item]
-    texts = [item.get("text") for item in chain(*listed[:1]) if isinstance(item, Mapping)]
+    """Return the texts of a reasoning item's content, else of its summary."""
+    lists = [item for item in (value.get("content"), value.get("summary")) if isinstance(item, list | tuple) and item]
+    items = lists[0] if lists else []
+    texts = [item.get("text") for item in items if isinstance(item, Mapping)]
     return "\n".join(text for text in texts if isinstance(text, str))

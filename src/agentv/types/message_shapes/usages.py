@@ -43,35 +43,46 @@ def read_usage(value: object) -> Usage | None:
 
     None if there is no count that is a whole number.
     """
-    if value is None or isinstance(value, Usage | str | int | float):
-        return value if isinstance(value, Usage) else None
+    if isinstance(value, Usage):
+        return value
+    if value is None or isinstance(value, str | int | float):
+        return None
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return total_usage(map(_of_one_request, value))
     fields = plain_json(value)
     if not isinstance(fields, Mapping):
         return None
-    given: Mapping[str, object] = {_CAPITAL.sub("_", key).lower(): item for key, item in fields.items()}
-    counts = {name: next(filter(_is_count, map(given.get, names)), None) for name, names in _COUNT_NAMES.items()}
-    known = {name: int(count) for name, count in counts.items() if count is not None}
+    given = _with_snake_keys(fields)
+    counts = {name: _first_count(given, names) for name, names in _COUNT_NAMES.items()}
+    known = {name: count for name, count in counts.items() if count is not None}
     if not known:
         return None
     for name, places in (("cached_input", _INPUT_DETAILS), ("reasoning", _OUTPUT_DETAILS)):
-        detail = _detail(given, places, _DETAIL_NAMES[name])
+        detail = _count_in_details(given, places, _DETAIL_NAMES[name])
         if name not in known and detail:
             known[name] = detail
     usage = _with_separate_counts(Usage(**known), given)
     return usage if "total" in known else replace(usage, total=usage.input + usage.output)
 
 
-def _detail(given: Mapping[str, object], places: tuple[str, ...], names: tuple[str, ...]) -> int | None:
+def _count_in_details(given: Mapping[str, object], places: tuple[str, ...], names: tuple[str, ...]) -> int | None:
     for place in places:
         details = given.get(place)
         if isinstance(details, Mapping):
-            snake = {_CAPITAL.sub("_", str(key)).lower(): item for key, item in details.items()}
-            found = next(filter(_is_count, map(snake.get, names)), None)
-            if found is not None:
-                return int(found)
+            count = _first_count(_with_snake_keys(details), names)
+            if count is not None:
+                return count
     return None
+
+
+def _with_snake_keys(fields: Mapping[str, object]) -> Mapping[str, object]:
+    return {_CAPITAL.sub("_", str(key)).lower(): item for key, item in fields.items()}
+
+
+def _first_count(given: Mapping[str, object], names: tuple[str, ...]) -> int | None:
+    """Return the count under the first of these names that has one; None if no name has."""
+    count = next(filter(_is_count, map(given.get, names)), None)
+    return None if count is None else int(count)
 
 
 def _with_separate_counts(usage: Usage, given: Mapping[str, object]) -> Usage:
