@@ -28,7 +28,8 @@ OwnScore: TypeAlias = int | float | bool | str
 """A score on a criterion's own scale."""
 
 JudgeRole: TypeAlias = Literal["sample", "repair", "swap", "member", "embedding"]
-"""Why a judge is called: for a verdict, to repair an unreadable reply, with swapped answers, as a panel member, for vectors."""
+"""Why a judge is called: for a verdict, to repair an unreadable reply, with swapped answers, as one of several judges,
+or for vectors."""
 
 
 class PromptInputs(Struct, frozen=True, gc=False):

@@ -45,7 +45,7 @@ class WorkspaceRepo(Struct, frozen=True):
     sparse: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a folder outside of the workspace, and for what git would read as an option."""
+        """Raise ValueError for a folder outside of the workspace, and for a value that git would read as an option."""
         parts = self.path.replace("\\", "/").split("/")
         if self.path.startswith(("/", "~")) or ".." in parts or ".git" in parts:
             raise ValueError("path must be a folder in the workspace")

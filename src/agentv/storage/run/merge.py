@@ -26,12 +26,12 @@ def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
     """
     owners, keys = DigestMap("I"), DigestMap()
     conflicts: list[str] = []
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         for row in run.results():
             name, key = slot_name(row.slot), _content_key(row)
             known_key = keys.get(name)
             if known_key is None:
-                owners.put(name, place)
+                owners.put(name, index)
                 keys.put(name, key)
             elif known_key != key:
                 conflicts.append(f"{row.slot.suite} {row.eval_id} ({row.target}, trial {row.slot.trial + 1})")
@@ -43,14 +43,14 @@ def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
 
 def merge_into(store: RunFolder, runs: Sequence[StoredRun], owners: DigestMap) -> None:
     """Write the results of all runs, of every generation; each result has the id of its original run."""
-    for place, run in enumerate(runs):
+    for index, run in enumerate(runs):
         options = run.run.plan.get("options")
         shard = options.get("shard") if isinstance(options, Mapping) else None
         store.note("merged", {"run_id": run.run_id, "shard": shard})
-        _copy(store, run, owners, place)
+        _copy(store, run, owners, index)
 
 
-def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> None:
+def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, index: int) -> None:
     blobs = run.folder / "blobs"
     if blobs.is_dir():
         shutil.copytree(blobs, f"{store.folder}/blobs", dirs_exist_ok=True)
@@ -60,17 +60,17 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, place: int) -> No
     for answer in run.all_answers():
         owner = owners.get(slot_name(answer.slot))
         if owner is None:  # answered, but not judged
-            owners.put(slot_name(answer.slot), place)
-        is_owned = owner in (None, place)
+            owners.put(slot_name(answer.slot), index)
+        is_owned = owner in (None, index)
         seq = store.append_answer(answer, run_id=run.run_id).seq if is_owned else None
         new_numbers.append(-1 if seq is None else seq)
     for row in run.all_results():
-        if owners.get(slot_name(row.slot)) in (None, place):
+        if owners.get(slot_name(row.slot)) in (None, index):
             ref = None if row.answer_seq is None else _new_ref(row, row.answer_seq, new_numbers, run)
             store.append(replace(row, answer_ref=ref))
     for key in run.retired():
         store.note("case_retired", {"slot": key.to_json()})
-    owned = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == place)
+    owned = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == index)
     labels = [replace(label, answer_ref=_new_ref(label, label.answer_seq, new_numbers, run)) for label in owned]
     if labels:
         append_labels(Path(store.folder), labels, run_id=store.run_id, note=store.note)

@@ -287,10 +287,11 @@ def _check_types(given: EvaluationInput, problems: Problems) -> None:
 def _check_call_facts(given: EvaluationInput, problems: Problems) -> None:
     for name in ("duration_ms", "cost_usd"):
         value: object = getattr(given, name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and isfinite(cast(float, value)) and cast(float, value) >= 0):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
             problems.add(f"$.{name}", f"must be a number of at least 0, got {value!r}")
-        elif name == "duration_ms" and value is not None and cast(float, value) > MAX_DURATION_MS:
+        elif name == "duration_ms" and value > MAX_DURATION_MS:
             advice = "a duration in milliseconds, not a time"
             problems.add("$.duration_ms", f"must be at most {MAX_DURATION_MS:,}, got {value!r}", allowed=advice)
     usage: object = given.usage
@@ -328,7 +329,7 @@ def milliseconds_of(moment: datetime) -> int:
 def _usage(value: JsonValue) -> Usage:
     usage = read_usage(value)
     if usage is None:
-        raise ValueError("has no token counts that are understood; write {input, output}")
+        raise ValueError("has no known token counts; write {input, output}")
     return usage
 
 

@@ -333,7 +333,7 @@ class _Reader:
         field = self._record.fields.get("usage")
         usage = None if field is None else read_usage(field.value)
         if field is not None and field.value and usage is None:
-            self._notes.append(f"{field.at} has no token counts that are understood; write {{input, output}}")
+            self._notes.append(f"{field.at} has no known token counts; write {{input, output}}")
         return usage
 
     def _metadata(self) -> dict[str, JsonValue]:

@@ -20,7 +20,7 @@ def is_langfuse(value: JsonObject) -> bool:
         return True
     if "input" not in value or "output" not in value:
         return False
-    return _is_observation(value) or any(mark in value for mark in _TRACE_KEYS)
+    return _is_observation(value) or any(key in value for key in _TRACE_KEYS)
 
 
 def _is_observation(value: JsonObject) -> bool:
