@@ -131,8 +131,8 @@ class CamelKeywords(StructMeta):
 def blank(kind: type[S]) -> S:
     """Return an instance whose required fields are None, to be filled by `replace`.
 
-    For a CamelKeywords class, both together are faster than one call with keywords, which collects them in a dict
-    (bench/echo_cases.py).
+    For a CamelKeywords class, `blank` and `replace` are faster than one call with keywords, which collects them in a
+    dict (bench/echo_cases.py).
     """
     required = len(kind.__struct_fields__) - len(kind.__struct_defaults__)
     return kind(*[None] * required)

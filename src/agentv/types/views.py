@@ -40,8 +40,9 @@ def view_of(state: str, heading: str, lines: Iterable[Line], *, total: int | Non
 
 def one_line(text: str) -> str:
     """Return a text on one line, truncated if it is long; control characters are written as escapes."""
-    joined = "".join(each if each.isprintable() else repr(each)[1:-1] for each in " ".join(text.split()))
-    return joined if len(joined) <= _WIDTH else f"{joined[: _WIDTH - 1]}…"
+    words = " ".join(text.split())
+    printable = "".join(each if each.isprintable() else repr(each)[1:-1] for each in words)
+    return printable if len(printable) <= _WIDTH else f"{printable[: _WIDTH - 1]}…"
 
 
 def score_text(score: float | None) -> str:

@@ -104,8 +104,8 @@ def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
 
 def forget_missing(connection: sqlite3.Connection, folders: Iterable[Path]) -> None:
     """Remove the runs whose folders are gone."""
-    known = {name: run for run, name in connection.execute("SELECT run, folder FROM runs")}
-    gone = [run for name, run in known.items() if name not in {folder.name for folder in folders}]
+    names = {folder.name for folder in folders}
+    gone = [run for run, name in connection.execute("SELECT run, folder FROM runs") if name not in names]
     if gone:
         with writing(connection):
             for run in gone:

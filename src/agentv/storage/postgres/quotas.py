@@ -75,7 +75,7 @@ class PostgresQuota:
         return f"the shared quota in {self._url}"
 
     def check(self) -> None:
-        """Connect. Raises StorageError when the database is unreachable, has other tables, or denies permission."""
+        """Connect. Raises StorageError if the database is unreachable, denies access, or has other tables or none."""
         connection = _connect(self._url)
         try:
             with store_errors(self._url, "cannot be read"):

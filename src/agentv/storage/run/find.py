@@ -79,7 +79,7 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
         raise ConfigError(
             f"{reference} is a log of inspect; convert it to a run with: agentv convert {reference} -o .agentv/runs"
         )
-    near = nearest(reference, filter(None, (run.run.name for run in map(_readable, folders) if run is not None)))
+    near = nearest(reference, filter(None, map(_name_of, folders)))
     hint = f". Did you mean {near!r}?" if near else ""
     raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}{hint}")
 
