@@ -55,7 +55,8 @@ def test_a_judge_that_the_selection_leaves_out_need_not_be_there(judge_config: d
 
 def test_empty_or_unknown_selection_is_rejected() -> None:
     with pytest.raises(
-        EvalFileError, match=r"\$.only\[1\]  'contians' is not the name or type of an evaluator here; known: "
+        EvalFileError,
+        match=r"\$.only\[1\]  'contians' is not the name or type of an evaluator in this configuration; known: ",
     ):
         judged([PLEASE, {**PLEASE, "criterion": "short"}], only=["polite", "contians"])
     with pytest.raises(ConfigError, match="`only` is empty"):
@@ -69,7 +70,7 @@ def test_config_file_reports_invalid_evaluators_and_selection(tmp_path: Path) ->
     )
     for place in (":3:5  $.evaluators[1]", ":4:4  $.evaluators[2]", ":5:5  $.evaluators[3]"):
         assert f"score.yaml{place}  must be an object with name and type" in said
-    assert "score.yaml:8:5  $.only[1]  is not the name or type of an evaluator here" in said
+    assert "score.yaml:8:5  $.only[1]  is not the name or type of an evaluator in this configuration" in said
     assert "$.only[0]" not in said
 
 

@@ -275,7 +275,7 @@ def test_use_target_has_the_settings_of_another_target(tmp_path: Path) -> None:
         ("real", "mock", {"response": "hi"}),
         ("last", "mock", {"response": "hi"}),
     ]
-    assert parsed.with_used(["default"]) == {"default", "real", "last"}
+    assert parsed.with_needed(["default"]) == {"default", "real", "last"}
 
 
 def test_an_unset_variable_of_use_target_is_an_error_of_that_target(tmp_path: Path) -> None:

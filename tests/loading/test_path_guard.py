@@ -111,7 +111,7 @@ def test_impossible_pattern_is_an_error(root: Path) -> None:
 def test_pattern_that_looks_at_too_many_files_is_refused(root: Path) -> None:
     for number in range(30):
         (root / "evals" / f"{number}.jsonl").write_text(CASE % number)
-    with pytest.raises(FileProblemError, match="looks at more than 20 files and folders"):
+    with pytest.raises(FileProblemError, match="makes the search visit more than 20 files and folders"):
         find_matching("**/*.jsonl", root, PathGuard(root), limit=20)
     assert len(find_matching("**/*.jsonl", root / "evals", PathGuard(root), limit=30)) == 30
 

@@ -156,7 +156,7 @@ evalcases:
         ("expected_outcome: '{{ who | shout }}'", "'{{ who | shout }}' cannot be read; filters: json, upper, lower"),
         ("evaluators: [{name: j, type: code_judge, script: 'echo {{ who }}'}]", "not filled in commands"),
         ("execution: {workspace: {template: '{{ who }}'}}, expected_outcome: x", "not filled in commands"),
-        ("expected_outcome: x, vars: {'a b': 1}", "'a b' is not a name of a variable"),
+        ("expected_outcome: x, vars: {'a b': 1}", "'a b' is not a valid variable name"),
         ("expected_outcome: x, vars: [1]", "must be an object"),
         ("evaluators: [{name: j, type: llm_judge, prompt: '{{ answer }} {{ whoo }}'}]", "unknown variable {{ whoo }}"),
         ("evaluators: [{name: j, type: llm_judge, prompt: '{{ answer }} {{ who | x }}'}]", "cannot be read"),

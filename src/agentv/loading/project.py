@@ -29,21 +29,21 @@ from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
 from agentv.types.structs import repr_without
 
-_IGNORED = ("$schema", "required_version", "requiredVersion", "execution", "results", "projects", "dashboard")
-_WITHOUT_EFFECT = {"hooks": "AgentV's `hooks` of a project do not run here; a workspace has `setup` and `teardown`"}
+_IGNORED_KEYS = ("$schema", "required_version", "requiredVersion", "execution", "results", "projects", "dashboard")
+_DROPPED_KEYS = {"hooks": "AgentV's `hooks` of a project do not run here; a workspace has `setup` and `teardown`"}
 
 
 def translate_config(document: Document, names: Names) -> Translation | None:
-    """Return the translation of a configuration; None if none of its keys is known to AgentV alone.
+    """Return the translation of a configuration of AgentV; None if no key of it is AgentV's alone.
 
     `names` are the keys of our configuration. In a translated file an unknown key is only a warning.
     """
     raw = document.value
-    if not isinstance(raw, Mapping) or raw.keys().isdisjoint((*_IGNORED, *_WITHOUT_EFFECT)):
+    if not isinstance(raw, Mapping) or raw.keys().isdisjoint((*_IGNORED_KEYS, *_DROPPED_KEYS)):
         return None
     translation = Translation(document)
-    translation.ignore((), *_IGNORED)
-    translation.drop_any((), _WITHOUT_EFFECT)
+    translation.ignore((), *_IGNORED_KEYS)
+    translation.drop_any((), _DROPPED_KEYS)
     for key in [key for key in translation.entries(()) if names.of(key) is None]:
         near = nearest(key, names.spellings)
         hint = f"did you mean {near!r}?" if near else None
@@ -237,19 +237,19 @@ def read_named_definitions(path: Path | None, scope: EvaluatorScope) -> tuple[Na
     criteria = {criterion.name: criterion for criterion in read_criteria(reader, ("criteria",), {})}
     sets = {
         name: read_criteria(reader, (_SETS_KEY, name), named_criteria(criteria, {}))
-        for name in _names(reader, _SETS_KEY)
+        for name in _keys_of(reader, _SETS_KEY)
     }
     for name in sets.keys() & criteria.keys():
         reader.error((_SETS_KEY, name), f"{name!r} is already the name of a criterion; rename the set", on_key=True)
     evaluators: dict[str, EvaluatorConfig] = {}
-    for name in _names(reader, "evaluators"):
+    for name in _keys_of(reader, "evaluators"):
         config = read_evaluator(reader, ("evaluators", name), scope, default_name=name)
         if config is not None:
             evaluators[name] = config
     return NamedDefinitions(criteria, sets, evaluators), tuple(reader.problems)
 
 
-def _names(reader: Reader, key: str) -> tuple[str, ...]:
+def _keys_of(reader: Reader, key: str) -> tuple[str, ...]:
     raw = reader.document.at((key,))
     return tuple(raw) if isinstance(raw, Mapping) else ()
 
@@ -259,21 +259,21 @@ NO_STORE = "none"
 
 
 def choose_store(option: str | None, cwd: Path, environ: Mapping[str, str]) -> str | None:
-    """Return the URL of the team's store, None when there is none.
+    """Return the URL of the team's store; None if there is none.
 
-    It is the option, else `AGENTV_STORE` (of the environment or `.env`), else `store:` of the nearest `.agentv.yaml`,
-    with `${{ NAME }}` filled in; the value `none` means no store, and later sources are ignored. Raises ConfigError
-    for a variable that is not set, and EvalFileError for a broken file.
+    The URL is `option`, else `AGENTV_STORE` (of the environment or `.env`), else `store:` of the nearest
+    `.agentv.yaml`, with `${{ NAME }}` filled in. In each of them `none` means no store. Raises ConfigError for a
+    variable that is not set, and EvalFileError for a broken file.
     """
     env = load_env(cwd, environ)
     found = option or env.get(STORE_VARIABLE)
     if not found:
         project = load_project(cwd, find_repository_root(cwd))
-        found = project.store and _filled(project.store, env, project.sources["store"])
+        found = project.store and _filled_url(project.store, env, project.sources["store"])
     return None if not found or found == NO_STORE else found
 
 
-def _filled(text: str, env: Mapping[str, str], path: Path) -> str:
+def _filled_url(text: str, env: Mapping[str, str], path: Path) -> str:
     missing = [name for name in variables_in(text) if not env.get(name)]
     if missing:
         raise ConfigError(

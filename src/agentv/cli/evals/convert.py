@@ -56,14 +56,14 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     written = files_of(records, output)
     _check(source, written, same_format=to is not None)
     count = write_records(records, written)
-    noun = "cases" if records.sort == "eval" else "rows"
+    noun = "cases" if records.kind == "eval" else "rows"
     if as_json:
         names = [str(path) for path in written]
         click.echo(json.dumps({"schema": "agentv-convert-1", "written": names, noun: count}))
         return
     for path in written:
         click.echo(f"Wrote {path}")
-    if records.sort == "eval" and output.resolve().parent != source.resolve().parent:
+    if records.kind == "eval" and output.resolve().parent != source.resolve().parent:
         click.echo(f"note: relative paths in the cases are now relative to {output.parent}")
 
 
@@ -100,7 +100,7 @@ def check_new(paths: list[Path]) -> None:
 
 def files_of(records: "Records", output: Path) -> list[Path]:
     """Return the files to write. Next to JSON Lines, a .yaml file contains the other keys of an eval file."""
-    has_yaml = records.sort == "eval" and output.suffix == ".jsonl"
+    has_yaml = records.kind == "eval" and output.suffix == ".jsonl"
     return [output, output.with_suffix(".yaml")] if has_yaml else [output]
 
 
@@ -116,7 +116,7 @@ def write_records(records: "Records", paths: list[Path]) -> int:
             for side in files[1:]:
                 side.write(_top_text(records))
             return _write_lines(files[0], records.items)
-        if records.sort == "eval":
+        if records.kind == "eval":
             files[0].write(f"{_top_text(records)}evalcases:\n")
         return _write_items(files[0], records.items)
 

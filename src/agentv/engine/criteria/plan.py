@@ -346,7 +346,7 @@ class _Planning(Struct):
         for index in unmatched_entries(only, configs, specs.evaluators):
             names = [config.name for config in configs]
             entry = None if only is None else only[index]
-            message = f"{entry!r} is not the name or type of an evaluator here"
+            message = f"{entry!r} is not the name or type of an evaluator in this configuration"
             self.problems.add(f"$.only[{index}]", message, allowed=f"known: {', '.join(names)}")
 
 

@@ -160,13 +160,13 @@ class KnownTargets(Struct, frozen=True):
 
     def check(self, name: str) -> None:
         """Raise EvalFileError with the problems of a target, if it has errors."""
-        for each in sorted(self.parsed.with_used([name])):
-            if each == name or each in self.parsed.used.get(name, ()):
+        for each in sorted(self.parsed.with_needed([name])):
+            if each == name or each in self.parsed.chains.get(name, ()):
                 raise_errors(name, self.parsed.problems_of_target(each))
 
     def warnings(self) -> Iterator[str]:
         """Yield the warnings about the targets that were used, and one about unused ones that have errors."""
-        used = self.parsed.with_used(self.resolved)
+        used = self.parsed.with_needed(self.resolved)
         for problem in self.parsed.problems_for(used):
             if self.parsed.owner_of(problem) in used:
                 yield problem.render()

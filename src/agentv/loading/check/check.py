@@ -4,25 +4,25 @@ No part of a suite is executed or imported.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from agentv.loading.criteria.run_configs import read_run_config
-from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.documents import JsonPath, Key
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import (
-    SHOWN_SKIPPED,
+    MAX_SKIPPED_LISTED,
     SkippedFile,
     find_eval_files,
     find_repository_root,
     find_skipped_files,
     find_targets_file,
-    shown_path,
+    relative_to_cwd,
 )
 from agentv.loading.files.text import shown
 from agentv.loading.models.reader import Reader, in_order
@@ -55,7 +55,7 @@ def check_gate_names(parsed: ParsedSuite, targets: Collection[str] | None) -> It
     has_all_cases = all(problem.severity != "error" for problem in parsed.problems)
     if suite is None or parsed.reader is None or not suite.gates or suite.cases.count is None or not has_all_cases:
         return
-    known = _names(suite, targets)
+    known = _names_by_gate(suite, targets)
     reader = Reader(parsed.reader.document)
     for index, expression in enumerate(suite.gates):
         try:
@@ -69,7 +69,7 @@ def check_gate_names(parsed: ParsedSuite, targets: Collection[str] | None) -> It
     yield from reader.problems
 
 
-def _names(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Collection[str]]:
+def _names_by_gate(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Collection[str]]:
     cases = [case for case in suite.cases if isinstance(case, EvalCase)]
     evaluators = [each for case in cases for each in applicable_evaluators(case, suite)[0]]
     known: dict[str, Collection[str]] = {
@@ -119,10 +119,10 @@ def check_paths(
 
 def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Problem]:
     """Yield a warning for each of the first skipped files; the last one counts the rest."""
-    more = len(skipped) - SHOWN_SKIPPED
-    for index, each in enumerate(skipped[:SHOWN_SKIPPED], start=1):
-        rest = f" ({more} more files are skipped)" if more > 0 and index == SHOWN_SKIPPED else ""
-        yield Problem(shown_path(each.path, cwd), f"skipped: {each.reason}{rest}", severity="warning")
+    more = len(skipped) - MAX_SKIPPED_LISTED
+    for index, each in enumerate(skipped[:MAX_SKIPPED_LISTED], start=1):
+        rest = f" ({more} more files are skipped)" if more > 0 and index == MAX_SKIPPED_LISTED else ""
+        yield Problem(relative_to_cwd(each.path, cwd), f"skipped: {each.reason}{rest}", severity="warning")
 
 
 class Surroundings(Struct, frozen=True):
@@ -135,21 +135,23 @@ class Surroundings(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def _check_file(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[Problem]:
+def _check_file(path: Path, surroundings: Surroundings, dialects: list[str]) -> Iterator[Problem]:
     kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
     if kind == "config":
-        yield from _check_config(path, at)
+        yield from _check_config(path, surroundings)
     elif kind == "targets":
         root = find_repository_root(path)
         project, _ = read_project(path.parent, root)
         severity = _unknown_name_severity(project.plugins)
-        env = load_env(path.resolve().parent, at.env)
-        yield from read_targets(path, at.specs, env=env, unknown_provider=severity, unset_severity="warning").problems
+        env = load_env(path.resolve().parent, surroundings.env)
+        yield from read_targets(
+            path, surroundings.specs, env=env, unknown_provider=severity, unset_severity="warning"
+        ).problems
     elif kind == "evaluation":
         project, _ = read_project(path.parent, find_repository_root(path))
-        yield from _check_evaluation(path, at, _unknown_name_severity(project.plugins))
+        yield from _check_evaluation(path, surroundings, _unknown_name_severity(project.plugins))
     else:
-        yield from _check_suite(path, at, dialects)
+        yield from _check_suite(path, surroundings, dialects)
 
 
 def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
@@ -157,36 +159,43 @@ def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
     return "warning" if plugins else "error"
 
 
-def _check_config(path: Path, at: Surroundings) -> Iterator[Problem]:
+def _check_config(path: Path, surroundings: Surroundings) -> Iterator[Problem]:
     root = find_repository_root(path)
     project, problems = read_project(path.parent, root)
     yield from problems
-    guard = guard_for(path.parent, cwd=at.cwd, allow_paths=at.allow_paths)
+    guard = guard_for(path.parent, cwd=surroundings.cwd, allow_paths=surroundings.allow_paths)
     severity = _unknown_name_severity(project.plugins)
-    scope = EvaluatorScope(at.specs.evaluators, str(path.parent), guard, unknown_type=severity)
+    scope = EvaluatorScope(surroundings.specs.evaluators, str(path.parent), guard, unknown_type=severity)
     yield from read_named_definitions(find_criteria_file(path.parent, root), scope)[1]
 
 
-def _check_evaluation(path: Path, at: Surroundings, unknown_type: Severity) -> Iterator[Problem]:
+def _check_evaluation(path: Path, surroundings: Surroundings, unknown_type: Severity) -> Iterator[Problem]:
     try:
-        parsed, problems = read_run_config(path, at.specs, unknown_type=unknown_type, allow_paths=at.allow_paths)
+        parsed, problems = read_run_config(
+            path, surroundings.specs, unknown_type=unknown_type, allow_paths=surroundings.allow_paths
+        )
     except EvalFileError as error:
         yield from error.problems
         return
     yield from problems
-    targets_file = find_targets_file(path.parent, find_repository_root(path), at.cwd, None)
+    targets_file = find_targets_file(path.parent, find_repository_root(path), surroundings.cwd, None)
     if targets_file is not None:
-        targets = read_targets(targets_file, at.specs, env=at.env)
-        known, reader = KnownNames(targets.known_names(), targets_file.name, at.specs), Reader(parsed.document)
+        targets = read_targets(targets_file, surroundings.specs, env=surroundings.env)
+        known, reader = (
+            KnownNames(targets.known_names(), targets_file.name, surroundings.specs),
+            Reader(parsed.document),
+        )
         judge = parsed.other.get("judge")
         if isinstance(judge, str):
             known.check(reader, judge, ("judge",))
         yield from _check_judges(reader, parsed.evaluators, known)
 
 
-def _check_suite(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[Problem]:
-    specs = at.specs
-    parsed = read_suite(path, specs, plugins_imported=False, allow_paths=at.allow_paths, variables=at.variables)
+def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) -> Iterator[Problem]:
+    specs = surroundings.specs
+    parsed = read_suite(
+        path, specs, plugins_imported=False, allow_paths=surroundings.allow_paths, variables=surroundings.variables
+    )
     yield from parsed.own_problems
     rows = [*parsed.row_problems]
     if parsed.suite is not None:
@@ -195,17 +204,17 @@ def _check_suite(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[
         dialects.append(f"{shown(path)}: {parsed.dialect}")
     yield from merged_problems(rows)
     try:
-        values = load_env(path.resolve().parent, at.env)
+        values = load_env(path.resolve().parent, surroundings.env)
     except EvalFileError as error:
         yield from error.problems
-        values = dict(at.env)
-    targets_file = find_targets_file(path.parent, find_repository_root(path), at.cwd, None)
+        values = dict(surroundings.env)
+    targets_file = find_targets_file(path.parent, find_repository_root(path), surroundings.cwd, None)
     if targets_file is not None:
         severity = _unknown_name_severity(parsed.project.plugins)
         targets = read_targets(targets_file, specs, env=values, unknown_provider=severity, unset_severity="warning")
         used = used_targets(parsed.suite, targets)
         yield from targets.problems if used is None else targets.problems_for(used)
-        yield from _check_choice(parsed, targets, targets_file, specs)
+        yield from _check_target_names(parsed, targets, targets_file, specs)
         yield from _check_used_targets(parsed, targets=targets, targets_file=targets_file, env=values, specs=specs)
         yield from check_gate_names(parsed, targets.known_names())
     else:
@@ -213,8 +222,8 @@ def _check_suite(path: Path, at: Surroundings, dialects: list[str]) -> Iterator[
 
 
 def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
-    """Add the problems of a stream's lines to `rows`; yield one warning if texts of cases have `{{ names }}`."""
-    found: list[tuple[EvalCase, str]] = []
+    """Add the problems of a stream's lines to `rows`; yield one warning if cases have `{{ names }}` left as text."""
+    first: tuple[EvalCase, str] | None = None
     others = 0
     has_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
     try:
@@ -222,12 +231,13 @@ def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
             is_filled = has_own_cases and case.location is not None and case.location.path == suite.path
             if isinstance(case, BrokenCase):
                 rows += case.problems if suite.cases.count is None else ()
-            elif not is_filled and (name := _first_name(case)):
-                others += len(found)
-                found = found or [(case, name)]
+            elif not is_filled and (name := _first_variable(case)):
+                others += first is not None
+                first = first or (case, name)
     except EvalFileError as error:
         yield from error.problems
-    for case, name in found:
+    if first is not None:
+        case, name = first
         more = f", and in {others:,} more case{'s' if others > 1 else ''}" if others else ""
         where = (
             "not in the values of datasets" if suite.fills_placeholders else "in judge prompts only, without `vars:`"
@@ -237,7 +247,7 @@ def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
         yield Problem(place.path, message, place.line, min(1, place.line), severity="warning")
 
 
-def _first_name(case: EvalCase) -> str | None:
+def _first_variable(case: EvalCase) -> str | None:
     """Return the first `{{ name }}` in a question or an expectation; else None. `${{ NAME }}` does not count."""
     messages = (*case.input_messages, *case.expected_messages)
     texts = (case.expected_outcome, *(json.dumps(message_to_json(each), ensure_ascii=False) for each in messages))
@@ -245,7 +255,9 @@ def _first_name(case: EvalCase) -> str | None:
     return next((name for text in plain for name in variable_names(text)), None)
 
 
-def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path, specs: Specs) -> Iterator[Problem]:
+def _check_target_names(
+    parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path, specs: Specs
+) -> Iterator[Problem]:
     """Yield a problem for each unknown target that the suite or one of its cases names."""
     if parsed.reader is None or parsed.suite is None:
         return
@@ -263,7 +275,7 @@ def _check_choice(parsed: ParsedSuite, targets: ParsedTargets, targets_file: Pat
             known.check(reader, name, next((place for place in places if reader.document.at(place) == name), ()))
     inline = reader.document.at(("judge",))
     if isinstance(inline, Mapping):
-        _check_inline(reader, inline.get("provider"), specs)
+        _check_inline_judge(reader, inline.get("provider"), specs)
     yield from _check_judges(reader, tuple(_evaluators_of(parsed.suite)), known)
 
 
@@ -308,7 +320,11 @@ def _judges_of(evaluator: object, specs: Specs) -> Iterator[str]:
 
 def _place_of_judge(value: JsonValue, name: str) -> JsonPath | None:
     """Return the path of the first `judge`, `judges` or `target` in a value that names a target; None if none does."""
-    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    items: Iterable[tuple[Key, JsonValue]] = ()
+    if isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
     for key, item in items:
         if key in _JUDGE_KEYS and item == name:
             return (key,)
@@ -320,7 +336,7 @@ def _place_of_judge(value: JsonValue, name: str) -> JsonPath | None:
     return None
 
 
-def _check_inline(reader: Reader, provider: object, specs: Specs) -> None:
+def _check_inline_judge(reader: Reader, provider: object, specs: Specs) -> None:
     """Report a missing or unknown provider of a judge that the suite describes in place of a name."""
     if not isinstance(provider, str):
         reader.error(("judge",), "the key 'provider' is missing")
@@ -340,11 +356,12 @@ def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[s
     chosen = [name or default for name in (targets_of(suite) if suite else (None,))]
     try:
         used = [name or choose_target(targets.targets, None).name for name in chosen]
-        used += [suite.judge] if suite is not None and suite.judge is not None and suite.judge in targets.names else []
     except TargetError:
         return None
-    named = set(_texts_in(suite)) if suite is not None else set()
-    return targets.with_used([*used, *(name for name in targets.names if name in named and name is not None)])
+    if suite is not None and suite.judge is not None and suite.judge in targets.names:
+        used.append(suite.judge)
+    named = set(_setting_texts(suite)) if suite is not None else set()
+    return targets.with_needed([*used, *(name for name in targets.names if name in named and name is not None)])
 
 
 def _own_evaluators(case: EvalCase) -> Iterator[EvaluatorLike]:
@@ -361,7 +378,7 @@ def _evaluators_of(suite: EvalSuite) -> Iterator[EvaluatorLike]:
             yield from _own_evaluators(case)
 
 
-def _texts_in(suite: EvalSuite) -> Iterator[str]:
+def _setting_texts(suite: EvalSuite) -> Iterator[str]:
     """Yield the texts in the settings of a suite's evaluators, of which some name targets."""
     waiting: list[object] = [each.settings for each in _evaluators_of(suite) if isinstance(each, EvaluatorConfig)]
     while waiting:
@@ -386,7 +403,7 @@ def _check_used_targets(
         reader = open_targets(targets_file, specs, env)
     except (TargetError, EvalFileError):
         return
-    names = targets.with_used(chosen)
+    names = targets.with_needed(chosen)
     for target in targets.targets:
         if target.name in names:
             yield from _fill_and_check(Reader(reader.document), target, env, specs)

@@ -1,4 +1,4 @@
-"""What eval files, and the targets and project files around them, would execute, read and send.
+"""A list of everything that eval files, and the targets and project files around them, would execute, read or send.
 
 The files are only read: keys and values are listed as written, including those that agentv does not know.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agentv.loading.datasets.rows import FUNCTION, PARQUET, TABLES, open_rows
+from agentv.loading.datasets.rows import FUNCTION_REFERENCE, PARQUET_SUFFIX, TABLE_DELIMITERS, open_rows
 from agentv.loading.files.documents import Document, JsonPath, Mark, shown_path
 from agentv.loading.files.dotenv import ENV_FILE
 from agentv.loading.files.json_lines import parse_json, quick_json
@@ -19,7 +19,7 @@ from agentv.loading.files.places import find_eval_files, find_repository_root, f
 from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.models.reader import open_yaml
 from agentv.loading.project import config_files, find_criteria_file, paths_to_read
-from agentv.loading.suites.prompts import file_of
+from agentv.loading.suites.prompts import named_prompt_file
 from agentv.loading.suites.suites import read_suite
 from agentv.registry import Specs
 from agentv.templating.case_variables import used_names
@@ -28,12 +28,12 @@ from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonValue
 
 SCHEMA = "agentv-untrusted-1"
-_OF_ROWS = (*TABLES, PARQUET, ".json")
-"""The suffixes of datasets that are read row by row here."""
+_ROW_SUFFIXES = (*TABLE_DELIMITERS, PARQUET_SUFFIX, ".json")
+"""The suffixes of datasets that `_uses_of_rows` reads, row by row."""
 
 KINDS = ("command", "callable", "plug-in", "provider", "url", "variable", "path")
 
-_COMMANDS = frozenset(
+_COMMAND_KEYS = frozenset(
     {
         "script",
         "command",
@@ -46,26 +46,26 @@ _COMMANDS = frozenset(
         "aggregator.path",
     }
 )
-_CALLABLES = frozenset({"python", "callable"})
-_URLS = ("url", "base_url", "endpoint", "resource", "resource_name", "store")
+_CALLABLE_KEYS = frozenset({"python", "callable"})
+_URL_KEYS = ("url", "base_url", "endpoint", "resource", "resource_name", "store")
 _PROMPT_DEPTH = 2
 """The length of the path of a prompt that is a single string."""
-_KIND_OF_KEY = {"provider": "provider", "plugins": "plug-in", **dict.fromkeys(_URLS, "url")}
-_TARGETS = frozenset({"target", "targets", "judge", "judges", "llm", "judge_target", "fallback_targets"})
-_MODEL = re.compile(r"[A-Za-z][\w-]*:[^\s/]\S*")
+_KIND_OF_KEY = {"provider": "provider", "plugins": "plug-in", **dict.fromkeys(_URL_KEYS, "url")}
+_TARGET_KEYS = frozenset({"target", "targets", "judge", "judges", "llm", "judge_target", "fallback_targets"})
+_MODEL_NAME = re.compile(r"[A-Za-z][\w-]*:[^\s/]\S*")
 """A model in place of a target's name, `provider:model`; it is called with the API key from the environment."""
-_PATHS = frozenset(
+_PATH_KEYS = frozenset(
     {"file", "files", "cwd", "log_dir", "template", "git", "run", "against_run", "workspace_template", "subagent_root"}
     | {"evalcases", "cases", "toxic_terms"}
 )
-_DATASETS = frozenset({"file", "evalcases", "cases"})
+_DATASET_KEYS = frozenset({"file", "evalcases", "cases"})
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_LIKE_A_PATH = re.compile(r"(?:\.{1,2}/|/|~)\S*|\S+/\S+\.\w{1,8}|\S+\.(?:md|txt|py|sh|js|jsonl?|ya?ml|csv|toml)")
+_CAMEL_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PATH_LIKE = re.compile(r"(?:\.{1,2}/|/|~)\S*|\S+/\S+\.\w{1,8}|\S+\.(?:md|txt|py|sh|js|jsonl?|ya?ml|csv|toml)")
 
 
 class Use(Struct, frozen=True):
-    """One thing that a file names: its kind (one of `KINDS`), the value as written, and its place."""
+    """A value that a file names: its kind (one of `KINDS`), the value as written, its line, and its JSON path `at`."""
 
     kind: str
     value: str
@@ -77,7 +77,7 @@ class Use(Struct, frozen=True):
 def list_uses(
     paths: Sequence[str | Path], *, cwd: Path, specs: Specs, allow_paths: Sequence[str] = ()
 ) -> tuple[Use, ...]:
-    """Return what eval files and the files around them name, in the order of `KINDS`, each value and place once.
+    """Return the uses in eval files and the files around them, in the order of `KINDS`, each once.
 
     Raises ConfigError for a path that does not exist, and EvalFileError for a file that cannot be read.
     """
@@ -85,7 +85,7 @@ def list_uses(
     for file in find_eval_files(paths_to_read(paths, cwd=cwd), cwd=cwd):
         columns = _file_columns(file)
         for path in _files_around(file, cwd, specs, allow_paths):
-            for document in _documents(path):
+            for document in _documents_of(path):
                 found.update(dict.fromkeys(_uses(document)))
             for row_use in _uses_of_rows(path, columns):
                 found[row_use] = None
@@ -115,15 +115,17 @@ def _files_around(file: Path, cwd: Path, specs: Specs, allow_paths: Sequence[str
     criteria = find_criteria_file(folder, root)
     yield from (path for path in (targets, criteria) if path is not None)
     yield from config_files(folder, root)
-    yield from [path for place in upward(folder) if (path := place / ENV_FILE).is_file()][:1]
+    nearest_env = next((place / ENV_FILE for place in upward(folder) if (place / ENV_FILE).is_file()), None)
+    if nearest_env is not None:
+        yield nearest_env
 
 
-def _documents(path: Path) -> Iterator[Document]:
+def _documents_of(path: Path) -> Iterator[Document]:
     if path.name == ENV_FILE:
         yield Document(shown(path), {"file": shown(path)}, Mark(1, 1))
     elif path.suffix in YAML_SUFFIXES or path.name == SKILLS_FILE:
         yield open_yaml(path).document
-    elif path.suffix.lower() not in _OF_ROWS:
+    elif path.suffix.lower() not in _ROW_SUFFIXES:
         for number, line in enumerate(read_lines(path), 1):
             if not line.strip():
                 continue
@@ -142,7 +144,7 @@ def _file_columns(path: Path) -> frozenset[str]:
     document = open_yaml(path).document
     texts = (
         text
-        for at, text in _texts(document.value, ())
+        for at, text in _texts_and_commands(document.value, ())
         if at[-1] == "value" and document.at((*at[:-1], "type")) in ("file", "image")
     )
     return frozenset(name for text in texts for name in used_names(text))
@@ -150,7 +152,7 @@ def _file_columns(path: Path) -> frozenset[str]:
 
 def _uses_of_rows(path: Path, columns: Collection[str]) -> Iterator[Use]:
     """Yield the attached files that the rows of a dataset name; other values are only sent to the target."""
-    rows = open_rows(path) if columns and path.suffix.lower() in (*_OF_ROWS, *YAML_SUFFIXES) else None
+    rows = open_rows(path) if columns and path.suffix.lower() in (*_ROW_SUFFIXES, *YAML_SUFFIXES) else None
     for row in rows or ():
         for name in columns:
             value = row.values.get(name)
@@ -159,62 +161,62 @@ def _uses_of_rows(path: Path, columns: Collection[str]) -> Iterator[Use]:
 
 
 def _uses(document: Document) -> Iterator[Use]:
-    for at, text in _texts(document.value, ()):
+    for at, text in _texts_and_commands(document.value, ()):
         for kind, value in _kinds_of(at, text, document):
             yield Use(kind, value, path=document.path, line=document.mark(at).line, at=shown_path(at))
 
 
 def _kinds_of(at: JsonPath, text: str, document: Document) -> Iterator[tuple[str, str]]:
-    """Yield kinds and values of a string: by its key, or because it contains a variable or URL or looks like a path."""
+    """Yield kind and value of each use in a string, by its key, or because of a variable, a URL or a path in it."""
     for name in REFERENCE.findall(text):
         yield "variable", name
-    if at[0] == "prompts" and len(at) == _PROMPT_DEPTH and (file := file_of(text)) is not None:
+    if at[0] == "prompts" and len(at) == _PROMPT_DEPTH and (file := named_prompt_file(text)) is not None:
         yield "path", file
         return
     key, parent = _key(at), _key(at[:-1] if isinstance(at[-1], str) else at[:-2])
     part_type = document.at((*at[:-1], "type"))
-    if key in _DATASETS and FUNCTION.fullmatch(text):
+    if key in _DATASET_KEYS and FUNCTION_REFERENCE.fullmatch(text):
         yield "callable", text
         return
-    if key not in ("value", "content", *_URLS):  # texts of messages and expectations are only sent to the target
+    if key not in ("value", "content", *_URL_KEYS):  # texts of messages and expectations are only sent to the target
         yield from (("url", url) for url in _URL.findall(text))
-    if text.startswith("python:") or key in _CALLABLES:
+    if text.startswith("python:") or key in _CALLABLE_KEYS:
         yield "callable", text
     elif key in _KIND_OF_KEY:
         yield _KIND_OF_KEY[key], text
-    elif key in _TARGETS and _MODEL.fullmatch(text):
+    elif key in _TARGET_KEYS and _MODEL_NAME.fullmatch(text):
         yield "provider", text
-    elif key in _COMMANDS or f"{parent}.{key}" in _COMMANDS:
+    elif key in _COMMAND_KEYS or f"{parent}.{key}" in _COMMAND_KEYS:
         yield "command", text
     elif _is_path(key, text) or (key == "value" and part_type in ("file", "image")):
         yield "path", text
 
 
 def _is_path(key: str, text: str) -> bool:
-    if key in _PATHS:
+    if key in _PATH_KEYS:
         return "\n" not in text
-    return _LIKE_A_PATH.fullmatch(text.strip()) is not None
+    return _PATH_LIKE.fullmatch(text.strip()) is not None
 
 
 def _key(at: JsonPath) -> str:
-    """Return the nearest key of a path in snake_case; that of a list for its items."""
+    """Return the last key of a path in snake_case; for items of a list, the key of the list."""
     key = next((key for key in reversed(at) if isinstance(key, str)), "")
-    return _CAMEL.sub("_", key).lower()
+    return _CAMEL_BOUNDARY.sub("_", key).lower()
 
 
-def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:
+def _texts_and_commands(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:
     if isinstance(value, str):
         yield at, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            if key in ("script", "args") and isinstance(item, list | tuple) and not any(map(_is_nested, item)):
+            if key in ("script", "args") and isinstance(item, list | tuple) and not any(map(_is_container, item)):
                 yield (*at, key), " ".join(map(str, item))  # one command in several words
             else:
-                yield from _texts(item, (*at, key))
+                yield from _texts_and_commands(item, (*at, key))
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _texts(item, (*at, index))
+            yield from _texts_and_commands(item, (*at, index))
 
 
-def _is_nested(value: JsonValue) -> bool:
+def _is_container(value: JsonValue) -> bool:
     return isinstance(value, Mapping | list | tuple)

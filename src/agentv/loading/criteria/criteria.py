@@ -31,14 +31,18 @@ def read_criteria(reader: Reader, at: JsonPath, named: NamedCriteria) -> tuple[E
     found: dict[str, EvaluationCriteria] = {}
     for index, entry in enumerate(raw):
         place = (*at, index)
-        for criterion in _named(reader, place, entry, named) if isinstance(entry, str) else _written(reader, place):
+        for criterion in (
+            _criteria_of_name(reader, place, entry, named)
+            if isinstance(entry, str)
+            else _defined_criterion(reader, place)
+        ):
             if criterion.name in found:
                 reader.error(place, f"a second criterion named {criterion.name!r}")
             found.setdefault(criterion.name, criterion)
     return tuple(found.values())
 
 
-def _named(reader: Reader, at: JsonPath, name: str, named: NamedCriteria) -> tuple[EvaluationCriteria, ...]:
+def _criteria_of_name(reader: Reader, at: JsonPath, name: str, named: NamedCriteria) -> tuple[EvaluationCriteria, ...]:
     if name not in named:
         known = ", ".join(named) or "none"
         near = nearest(name, named)
@@ -46,7 +50,7 @@ def _named(reader: Reader, at: JsonPath, name: str, named: NamedCriteria) -> tup
     return named.get(name, ())
 
 
-def _written(reader: Reader, at: JsonPath) -> tuple[EvaluationCriteria, ...]:
+def _defined_criterion(reader: Reader, at: JsonPath) -> tuple[EvaluationCriteria, ...]:
     model = reader.read(CriterionModel, at)
     if model is None:
         return ()

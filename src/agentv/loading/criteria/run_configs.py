@@ -27,7 +27,7 @@ from agentv.types.problems import Problem, Severity
 
 
 class RunConfigModel(FileModel, frozen=True, kw_only=True):
-    """`EvaluationRunConfig` as a file."""
+    """The keys of a file for `EvaluationRunConfig`."""
 
     ALIASES: ClassVar = {"evaluator_configs": "evaluators", "llm": "judge", "storage_provider": "storage"}
 
@@ -81,12 +81,14 @@ def read_run_config(
     if reader.document.at(evaluators_at) is None and model is not None:
         reader.error((), "there are no evaluators", allowed="list at least one under `evaluators:`")
     evaluators = tuple(config for _, config in read_entries(reader, evaluators_at, scope))
-    _check_other_entries(reader, evaluators_at, scope)
+    _report_skipped_entries(reader, evaluators_at, scope)
     _check_storage(reader, specs.stores)
     only = None if model is None else model.only
     for index in unmatched_entries(only, evaluators, specs.evaluators):
         names = ", ".join(config.name for config in evaluators)
-        reader.error(("only", index), "is not the name or type of an evaluator here", allowed=f"known: {names}")
+        reader.error(
+            ("only", index), "is not the name or type of an evaluator in this configuration", allowed=f"known: {names}"
+        )
     other = _other_keys(model)
     return ParsedRunConfig(reader.document, evaluators, criteria, other), tuple(reader.problems)
 
@@ -109,7 +111,7 @@ def read_given_entries(
 
     Objects that are neither a dict nor a name are skipped. The dicts are modified: pass copies.
     """
-    # The cast is safe: entries that are not JSON are skipped without a look inside.
+    # The cast is safe: entries that are not JSON are skipped unread.
     document = {"evaluators": list(cast(Sequence[JsonValue], entries))}
     reader = Reader(Document(where, document))
     found = dict(read_entries(reader, ("evaluators",), scope))
@@ -136,7 +138,7 @@ def _other_keys(model: RunConfigModel | None) -> JsonObject:
 def find_named_definitions(
     folder: Path, specs: Specs, *, unknown_type: Severity = "error", guard: PathGuard | None = None
 ) -> tuple[NamedDefinitions, EvaluatorScope, tuple[Problem, ...]]:
-    """Return the content of the nearest `.agentv/criteria.yaml`, a scope in which its names are known, and problems.
+    """Return the content of the nearest `.agentv/criteria.yaml`, a scope that knows its names, and its problems.
 
     `guard` None, for entries given from Python, allows their files to lie anywhere.
     """
@@ -160,7 +162,7 @@ def read_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> Iterato
     if not isinstance(raw, list | tuple):
         reader.error(at, "must be a list of evaluators")
         return
-    taken = {name for entry in raw if (name := _own_name(entry)) is not None}
+    taken = {name for entry in raw if (name := _written_name(entry)) is not None}
     seen: set[str] = set()
     for index, entry in enumerate(raw):
         if not isinstance(entry, Mapping | str):
@@ -177,8 +179,8 @@ def read_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> Iterato
         yield index, config
 
 
-def _check_other_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> None:
-    """Record a problem for each entry of a file's list that is neither an object nor a name."""
+def _report_skipped_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> None:
+    """Record a problem for each entry that `read_entries` skips, as it is neither an object nor a name."""
     raw = reader.document.at(at)
     for index, entry in enumerate(raw if isinstance(raw, list | tuple) else ()):
         if not isinstance(entry, Mapping | str):
@@ -203,15 +205,15 @@ def _check_storage(reader: Reader, stores: Registry) -> None:
         validate_settings(reader, settings, {key: value for key, value in raw.items() if key != "type"}, at)
 
 
-def _own_name(entry: object) -> str | None:
+def _written_name(entry: object) -> str | None:
     name = entry.get("name") if isinstance(entry, Mapping) else entry
     return name if isinstance(name, str) else None
 
 
 def _free_name(entry: object, taken: set[str], scope: EvaluatorScope) -> str:
-    """Return a name for an entry without `name` and add it to `taken`; for other entries, a name that is not used."""
+    """Return a name for an entry without `name`, and add it to `taken`."""
     if not isinstance(entry, Mapping) or "name" in entry:
-        return "evaluator"
+        return "evaluator"  # not used: the entry has a name, or is one
     names = EvaluatorModel.names()
     nested = entry.get("config")
     places = (entry, nested) if isinstance(nested, Mapping) else (entry,)

@@ -13,7 +13,7 @@ from agentv.loading.datasets.rows import Row, RowFile
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.loading.suites.cases import CaseScope, complete_case, in_row, read_case
-from agentv.loading.suites.models import METADATA, ROLES, CaseModel
+from agentv.loading.suites.models import METADATA_PREFIX, ROLES, CaseModel
 from agentv.loading.suites.variables import Template
 from agentv.scoring.keys.identity import digest
 from agentv.templating.case_variables import as_text
@@ -26,12 +26,12 @@ from agentv.types.messages import Message
 from agentv.types.messages_json import messages_to_json, pretty_json
 from agentv.types.problems import Problem
 
-_SEPARATOR = re.compile(r"[,;]")
+_TAG_SEPARATOR = re.compile(r"[,;]")
 _ID_DIGITS = 12
 
 
 class RowRules(Struct, frozen=True):
-    """How rows become cases: `columns` maps roles to columns that are not named after them."""
+    """The rules by which rows become cases: `columns` maps roles to columns that are not named after them."""
 
     scope: CaseScope
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -58,32 +58,30 @@ def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
     location = Location(rules.scope.file, row.line)
     if row.problems and not row.values:
         return ReadRow(BrokenCase(f"line-{row.line}", row.problems, location))
-    if is_case(row.values):
-        reader = Reader(row.document or Document(shown, row.values, Mark(row.line, 1)), row.problems)
-        case = read_case(reader, row.at, rules.scope)
-        raw_id = row.values.get("id")
-        return finished(case, reader.problems, location, raw_id)
     reader = Reader(row.document or Document(shown, row.values, Mark(row.line, 1)), row.problems)
-    logged = _logged(reader, row, rules.columns)
+    if is_case(row.values):
+        case = read_case(reader, row.at, rules.scope)
+        return make_read_row(case, reader.problems, location, row.values.get("id"))
+    logged = _read_logged(reader, row, rules.columns)
     if isinstance(logged, TraceStep):
         message = f"no case, because it is a part of a trace: {logged.kind}"
         return ReadRow(None, (Problem(shown, message, row.line, 1, severity="warning"),))
-    roles = _Roles(reader, row.at, row.values, rules=rules, logged=logged)
+    roles = _RoleValues(reader, row.at, row.values, rules=rules, logged=logged)
     if rules.template is None:
-        return finished(_by_roles(roles, location), reader.problems, location, roles.id)
-    return _by_template(roles, rules.template, location, shown)
+        return make_read_row(_case_by_roles(roles, location), reader.problems, location, roles.id)
+    return _row_by_template(roles, rules.template, location, shown)
 
 
-def finished(case: EvalCase | None, found: Iterable[Problem], location: Location, case_id: JsonValue) -> ReadRow:
-    """Return a row that was read, with its problems; a BrokenCase if there are errors among them."""
+def make_read_row(case: EvalCase | None, found: Iterable[Problem], location: Location, case_id: JsonValue) -> ReadRow:
+    """Return the case of a row with its warnings; without a case, or with errors, a BrokenCase."""
     problems = in_order(found)
     if case is not None and not any(problem.severity == "error" for problem in problems):
         return ReadRow(case if case.location == location else replace(case, location=location), problems)
-    own = case_id if isinstance(case_id, str) and case_id else f"line-{location.line}"
-    return ReadRow(BrokenCase(own, problems, location))
+    broken_id = case_id if isinstance(case_id, str) and case_id else f"line-{location.line}"
+    return ReadRow(BrokenCase(broken_id, problems, location))
 
 
-def _logged(reader: Reader, row: Row, columns: Mapping[str, str]) -> LoggedRow | TraceStep | None:
+def _read_logged(reader: Reader, row: Row, columns: Mapping[str, str]) -> LoggedRow | TraceStep | None:
     """Return the conversation, or the part of a trace, that a row logs; problems are recorded.
 
     Return None for a row that logs nothing, and for a row with a question.
@@ -97,18 +95,18 @@ def _logged(reader: Reader, row: Row, columns: Mapping[str, str]) -> LoggedRow |
         return read_logged_row(row.values, paths)
     except EvalFileError as error:
         for each in error.problems:
-            reader.error(row.at, f"{each.json_path} {each.message}".removeprefix("$ "), allowed=_NAMED)
+            reader.error(row.at, f"{each.json_path} {each.message}".removeprefix("$ "), allowed=_COLUMNS_ADVICE)
         return None
 
 
-_NAMED = "name other columns with `columns: {messages: PATH}` or `columns: {input: PATH, expected: PATH}`"
+_COLUMNS_ADVICE = "name other columns with `columns: {messages: PATH}` or `columns: {input: PATH, expected: PATH}`"
 
 
-class _Roles:
-    """The parts of a case, taken from the columns of a row; a wrong value is recorded as a problem.
+class _RoleValues:
+    """The parts of a case that a row gives, by the roles of its columns; a wrong value is recorded as a problem.
 
     A `logged` conversation gives the messages and the session, and the reference if no column does. Its id and metadata
-    replace the row's own `id` and `metadata`, unless `rules.columns` names a column for the id.
+    replace the row's own `id` and `metadata`, except an id from a column that `rules.columns` names.
     """
 
     def __init__(
@@ -144,9 +142,8 @@ class _Roles:
         if isinstance(value, Mapping):
             return Message("user", value)
         if not isinstance(value, str | int | float):
-            advice = (
-                f"name messages with `columns: {{messages: {column}}}`" if isinstance(value, list | tuple) else None
-            )
+            is_list = isinstance(value, list | tuple)
+            advice = f"name messages with `columns: {{messages: {column}}}`" if is_list else None
             message = f"the question must be a text or an object, but is {kind_of(value)}"
             self.reader.error((*self.at, column), message, allowed=advice)
             return None
@@ -177,7 +174,7 @@ class _Roles:
         value = self._value("tags")
         if value is None:
             return ()
-        parts = _SEPARATOR.split(as_text(value)) if not isinstance(value, list | tuple) else map(as_text, value)
+        parts = _TAG_SEPARATOR.split(as_text(value)) if not isinstance(value, list | tuple) else map(as_text, value)
         return tuple(part.strip() for part in parts if part.strip())
 
     @property
@@ -188,8 +185,8 @@ class _Roles:
         if self._logged is not None:
             entries = dict(self._logged.metadata)
         for role, column in self._columns.items():
-            if role.startswith(METADATA) and (column in self.row or self._value(role) is not None):
-                entries[role.removeprefix(METADATA)] = self._value(role)
+            if role.startswith(METADATA_PREFIX) and (column in self.row or self._value(role) is not None):
+                entries[role.removeprefix(METADATA_PREFIX)] = self._value(role)
         return entries
 
     @property
@@ -213,7 +210,9 @@ class _Roles:
 
     def _value(self, role: str) -> JsonValue:
         column = self._columns.get(role)
-        return None if column is None else self.row[column] if column in self.row else at_path(self.row, column)
+        if column is None:
+            return None
+        return self.row[column] if column in self.row else at_path(self.row, column)
 
 
 def _role(name: str) -> str:
@@ -225,7 +224,7 @@ def _content(value: JsonValue) -> str | JsonObject:
 
 
 def _columns_by_role(row: JsonObject, given: Mapping[str, str], reader: Reader, at: JsonPath) -> dict[str, str]:
-    """Return the column of each role: the given one, else the first that is named after it."""
+    """Return the column of each role: the one in `given`, else the first in the order of ROLES."""
     columns: dict[str, str] = {}
     for role, column in given.items():
         columns[_role(role)] = column
@@ -237,12 +236,12 @@ def _columns_by_role(row: JsonObject, given: Mapping[str, str], reader: Reader, 
         if name in row and role not in columns:
             columns[role] = name
     for name in row:
-        if name.startswith(METADATA):
+        if name.startswith(METADATA_PREFIX):
             columns.setdefault(name, name)
     return columns
 
 
-def _by_roles(roles: _Roles, location: Location) -> EvalCase | None:
+def _case_by_roles(roles: _RoleValues, location: Location) -> EvalCase | None:
     """Return a case made from the columns of a row."""
     messages, reference, scope = roles.messages, roles.reference, roles.rules.scope
     needs_question = scope.parts is None or scope.parts.needs_messages
@@ -260,24 +259,24 @@ def _by_roles(roles: _Roles, location: Location) -> EvalCase | None:
         conversation_id=roles.session_id,
         location=location,
     )
-    if scope.parts is None or (case.expected_outcome and not scope.parts.are_filled):
+    if scope.parts is None or (case.expected_outcome and not scope.parts.vary_by_case):
         return case
-    if scope.variables is not None and scope.parts.are_filled:
+    if scope.variables is not None and scope.parts.vary_by_case:
         values = scope.variables.of_case(row=roles.row)
         evaluators = replace(scope.evaluators, variables=values, same_as_built_in=roles.same_as_built_in)
         scope = replace(scope, evaluators=evaluators)
     return complete_case(roles.reader, roles.at, case, scope)
 
 
-def _by_template(roles: _Roles, template: Template, location: Location, shown: str) -> ReadRow:
-    """Return the template filled from a row; keys that the template lacks come from the columns."""
+def _row_by_template(roles: _RoleValues, template: Template, location: Location, shown: str) -> ReadRow:
+    """Return the case of a template that is filled from a row; keys that the template lacks come from the columns."""
     scope = roles.rules.scope
     variables = scope.variables
     written = template.value
     own = written.get("vars") if isinstance(written, Mapping) else None
     own = own if isinstance(own, Mapping) else None
     values = {} if variables is None else variables.of_case(row=roles.row, own=own)
-    reader, filled = template.filled(values, "error" if variables is None else variables.undefined)
+    reader, filled = template.filled(values, "error" if variables is None else variables.undefined_severity)
     if isinstance(filled, dict):
         _add_roles(filled, roles)
     problems = [*roles.reader.problems]
@@ -286,35 +285,35 @@ def _by_template(roles: _Roles, template: Template, location: Location, shown: s
         is_of_suite = each.path == template.document.path
         roles.reader.problems.append(in_row(each, shown, location.line) if is_of_suite else each)
     case_id = filled.get("id") if isinstance(filled, Mapping) else None
-    return finished(case, roles.reader.problems, location, case_id)
+    return make_read_row(case, roles.reader.problems, location, case_id)
 
 
-def _add_roles(filled: dict[str, JsonValue], roles: _Roles) -> None:
+def _add_roles(filled: dict[str, JsonValue], roles: _RoleValues) -> None:
     """Add the keys that a filled template lacks, from the columns of a row."""
     names = CaseModel.names()
-    has = {name for key in filled if (name := names.of(key)) is not None}
-    if "id" not in has:
+    present = {name for key in filled if (name := names.of(key)) is not None}
+    if "id" not in present:
         filled["id"] = roles.id
-    if has.isdisjoint(("input_messages", "turns")):
+    if present.isdisjoint(("input_messages", "turns")):
         messages = roles.messages
         if messages:
             filled["input_messages"] = messages_to_json(messages)
         elif not roles.reader.problems and (roles.rules.scope.parts is None or roles.rules.scope.parts.needs_messages):
             roles.report_no_question()
-    if "expected_messages" not in has and (reference := roles.reference) is not None:
+    if "expected_messages" not in present and (reference := roles.reference) is not None:
         filled["expected_messages"] = [{"role": "assistant", "content": cast(JsonValue, reference.content)}]
-    if "conversation_id" not in has and roles.session_id is not None:
+    if "conversation_id" not in present and roles.session_id is not None:
         filled["conversation_id"] = roles.session_id
-    if "expected_outcome" not in has and roles.outcome:
+    if "expected_outcome" not in present and roles.outcome:
         filled["expected_outcome"] = roles.outcome
-    if "tags" not in has and roles.tags:
+    if "tags" not in present and roles.tags:
         filled["tags"] = list(roles.tags)
     metadata = filled.get("metadata")
     if roles.metadata and (metadata is None or isinstance(metadata, Mapping)):
         filled["metadata"] = {**roles.metadata, **(metadata or {})}
 
 
-def _records(row: Row, shown: str, columns: Mapping[str, str]) -> Iterator[Row]:
+def _split_records(row: Row, shown: str, columns: Mapping[str, str]) -> Iterator[Row]:
     """Yield the spans of an OTLP export and the records of a page as rows of their own; any other row unchanged.
 
     A row that has one of `columns` is also unchanged. An invalid export becomes one row with problems.
@@ -351,7 +350,7 @@ class DatasetCases(Struct, frozen=True):
         """Yield the rows after line `after_line`, each as a case with its warnings."""
         rows = (row for row in self.rows if row.line > after_line)
         name, rules = self.rows.shown, self.rules
-        return (read_row(each, name, rules) for row in rows for each in _records(row, name, rules.columns))
+        return (read_row(each, name, rules) for row in rows for each in _split_records(row, name, rules.columns))
 
     def count_rows(self) -> int | None:
         """Return the number of rows, without making cases of them; None if it cannot be counted."""

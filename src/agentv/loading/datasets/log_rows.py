@@ -1,10 +1,11 @@
-"""Rows that are logs. In tables and Parquet files, JSON in cells is parsed, and an empty cell is not a value.
+"""Rows of logs, and rows of datasets that log a conversation.
 
-A row of a dataset that is a logged conversation gives its questions, with the recorded answer as the reference.
+A logged conversation becomes a case: its messages, with the recorded answer as the reference. In tables and Parquet
+files, JSON in cells is parsed, and an empty cell is not a value.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from json import JSONDecodeError
 from pathlib import Path
@@ -14,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.execution.processes.line_stream import PAGE_KEYS, split_document
-from agentv.loading.datasets.rows import PARQUET, TABLES, Row, SpanFile, is_span_file, open_rows
+from agentv.loading.datasets.rows import PARQUET_SUFFIX, TABLE_DELIMITERS, Row, SpanFile, is_span_file, open_rows
 from agentv.loading.files.text import read_lines, read_text, shown
 from agentv.loading.models.reader import kind_of
 from agentv.types.errors import EvalFileError
@@ -27,20 +28,20 @@ from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, pretty_json
 from agentv.types.problems import Problem
 
-_OBJECTS = frozenset(
+_OBJECT_COLUMNS = frozenset(
     "messages message_history context criteria agent_config usage metadata tags inputs outputs extra".split()  # noqa: SIM905 - a list of words
 )
 """The columns whose values are objects or lists, which tables hold as JSON."""
-_TEXTS = frozenset({"prompt", "response"})
+_TEXT_COLUMNS = frozenset({"prompt", "response"})
 """The columns in which an empty cell is a value."""
 
-_QUESTIONS = ("input", "question", "prompt")
-_EXPECTED = ("expected", "expected_output", "target")
+_QUESTION_COLUMNS = ("input", "question", "prompt")
+_EXPECTED_COLUMNS = ("expected", "expected_output", "target")
 
 
 def is_table(path: Path) -> bool:
     """Return True for a table or Parquet file by its name."""
-    return path.suffix.lower() in (*TABLES, PARQUET)
+    return path.suffix.lower() in (*TABLE_DELIMITERS, PARQUET_SUFFIX)
 
 
 def log_rows(path: Path) -> Iterator[Row]:
@@ -64,7 +65,11 @@ def has_whole_rows(path: Path) -> bool:
 
 def whole_rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     """Yield the values of the rows, each with its line. Raises EvalFileError at a row that cannot be read."""
-    rows = log_rows(path) if is_table(path) else SpanFile(path, shown(path)) if is_span_file(path) else _document(path)
+    rows: Iterable[Row]
+    if is_table(path):
+        rows = log_rows(path)
+    else:
+        rows = SpanFile(path, shown(path)) if is_span_file(path) else _document_rows(path)
     for row in rows:
         if row.problems:
             raise EvalFileError(shown(path), row.problems)
@@ -74,7 +79,7 @@ def whole_rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
             raise EvalFileError(shown(path), in_line(error, shown(path), row.line)) from None
 
 
-def _document(path: Path) -> Iterator[Row]:
+def _document_rows(path: Path) -> Iterator[Row]:
     """Yield the records of a JSON document. Raises EvalFileError for one that is not valid."""
     try:
         for line, text in split_document(read_text(path)):
@@ -96,14 +101,15 @@ def in_line(error: EvalFileError, path: str, line: int) -> tuple[Problem, ...]:
 def records_of(values: JsonObject, *, is_whole: bool = False) -> Iterator[JsonObject]:
     """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is.
 
-    The records of a page are exports of known programs; in an object that `is_whole`, all of a file, any with an `id`.
-    Raises EvalFileError for an OTLP export with wrong parts.
+    A page has a list of exports of known programs under a key such as `data`. If the object `is_whole`, the only one of
+    its file, records of other programs count too, if they have an `id`. Raises EvalFileError for an OTLP export with
+    wrong parts.
     """
     if is_otlp(values):
         yield from spans_of(values)
         return
     page = next((values[key] for key in PAGE_KEYS if _is_page(values.get(key), is_whole=is_whole)), None)
-    if isinstance(page, list) and not _OWN & values.keys():
+    if isinstance(page, list) and not _RECORD_KEYS & values.keys():
         yield from (cast(JsonObject, each) for each in page)
     else:
         yield values
@@ -114,17 +120,21 @@ def _is_page(value: JsonValue, *, is_whole: bool) -> bool:
     return is_list and all((is_whole and "id" in each) or is_export(each) for each in cast(list[JsonObject], value))
 
 
-_OWN = frozenset("id input question prompt response expected messages input_messages vars".split())  # noqa: SIM905 - a list of words
+_RECORD_KEYS = frozenset("id input question prompt response expected messages input_messages vars".split())  # noqa: SIM905 - a list of words
 """Keys of an object that is a record itself."""
 
 
 def logged_values(row: JsonObject) -> dict[str, JsonValue]:
-    """Return the values of a row of a table as a log has them."""
-    return {name: _value(name, value) for name, value in row.items() if name in _TEXTS or value not in ("", None)}
+    """Return the values of a row of a table as a JSON log would have them: JSON parsed, empty cells dropped."""
+    return {
+        name: _cell_value(name, value)
+        for name, value in row.items()
+        if name in _TEXT_COLUMNS or value not in ("", None)
+    }
 
 
-def _value(name: str, value: JsonValue) -> JsonValue:
-    if isinstance(value, str) and snake_case(name) in _OBJECTS:
+def _cell_value(name: str, value: JsonValue) -> JsonValue:
+    if isinstance(value, str) and snake_case(name) in _OBJECT_COLUMNS:
         found = decoded(value)
         return value if found is None else found
     if isinstance(value, Mapping):
@@ -155,13 +165,13 @@ def is_logged(row: JsonObject) -> bool:
     """
     if is_export(row):
         return True
-    if any(name in row for name in _EXPECTED):
+    if any(name in row for name in _EXPECTED_COLUMNS):
         return False
     if "response" in row:
         return "prompt" in row or "messages" in row
     messages = row.get("messages")
     is_conversation = isinstance(messages, list | tuple | Mapping) or _is_json(messages)
-    return is_conversation and not any(name in row for name in _QUESTIONS)
+    return is_conversation and not any(name in row for name in _QUESTION_COLUMNS)
 
 
 def _is_json(value: JsonValue) -> bool:
@@ -174,13 +184,14 @@ def read_logged_row(row: JsonObject, paths: LogMap | None = None) -> LoggedRow |
     if isinstance(logged, TraceStep):
         return logged
     given = logged.given
-    said = (*given.message_history, *((Message("user", given.prompt),) if given.prompt else ()))
-    last = max((place for place, each in enumerate(said) if each.role == "user"), default=-1)
-    truth = given.ground_truth
-    expected = given.text if truth is None else truth if isinstance(truth, str) else pretty_json(truth)
+    history = (*given.message_history, *((Message("user", given.prompt),) if given.prompt else ()))
+    last = max((place for place, each in enumerate(history) if each.role == "user"), default=-1)
+    expected = given.text
+    if given.ground_truth is not None:
+        expected = given.ground_truth if isinstance(given.ground_truth, str) else pretty_json(given.ground_truth)
     known = {"model": given.model, "duration_ms": given.duration_ms, "context": given.context or None}
     return LoggedRow(
-        messages=said[: last + 1],
+        messages=history[: last + 1],
         expected=expected,
         id=given.id or "",
         session_id=given.session_id,

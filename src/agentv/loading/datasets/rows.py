@@ -32,11 +32,11 @@ from agentv.types.log_shapes.fields import decoded
 from agentv.types.log_shapes.otel import is_otlp
 from agentv.types.problems import Problem
 
-TABLES = {".csv": ",", ".tsv": "\t"}
-LISTS = (".json", *YAML_SUFFIXES)
-LINES = (".jsonl", ".ndjson")
-PARQUET = ".parquet"
-ROW_SUFFIXES = (*TABLES, *LINES, PARQUET)
+TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+LIST_SUFFIXES = (".json", *YAML_SUFFIXES)
+LINE_SUFFIXES = (".jsonl", ".ndjson")
+PARQUET_SUFFIX = ".parquet"
+ROW_SUFFIXES = (*TABLE_DELIMITERS, *LINE_SUFFIXES, PARQUET_SUFFIX)
 """The suffixes of files of rows."""
 
 
@@ -79,8 +79,8 @@ class TableFile(Struct, frozen=True):
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows, each with the line that it starts on; blank lines are skipped."""
         csv.field_size_limit(MAX_BYTES)
-        bad: list[Problem] = []
-        reader = csv.reader(self._lines(bad), delimiter=self.delimiter, strict=True)
+        line_problems: list[Problem] = []
+        reader = csv.reader(self._lines(line_problems), delimiter=self.delimiter, strict=True)
         names = self._header(reader)
         width = len(names)
         while True:
@@ -90,12 +90,12 @@ class TableFile(Struct, frozen=True):
             except StopIteration:
                 return
             except csv.Error as error:
-                reason = _SENTENCES.get(str(error), str(error))
+                reason = _CSV_MESSAGES.get(str(error), str(error))
                 yield Row(line, {}, (self._problem(line, f"not a valid row: {reason}"),))
                 continue
-            if bad:
-                yield Row(line, {}, tuple(bad))
-                bad.clear()
+            if line_problems:
+                yield Row(line, {}, tuple(line_problems))
+                line_problems.clear()
             elif len(cells) == width:
                 yield Row(line, dict(zip(names, cells, strict=True)))
             elif cells:
@@ -115,18 +115,18 @@ class TableFile(Struct, frozen=True):
                 has_text = False
         return max(rows + has_text - 1, 0)
 
-    def _lines(self, bad: list[Problem]) -> Iterator[str]:
-        """Yield the lines as text; the problem of a byte that is not UTF-8 is added to `bad`."""
+    def _lines(self, line_problems: list[Problem]) -> Iterator[str]:
+        """Yield the lines as text; problems of a line that is too long or not UTF-8 are added to `line_problems`."""
         for number, line in enumerate(read_lines(self.path), 1):
             data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
             if number == 1:
                 decode(data[:2], self.shown)  # raises for UTF-16, by its byte order mark
             if len(data) > MAX_BYTES:
-                bad.append(self._problem(number, f"this line {TOO_LARGE}; nothing after it is read"))
+                line_problems.append(self._problem(number, f"this line {TOO_LARGE}; nothing after it is read"))
             try:
                 yield data.decode()
             except UnicodeDecodeError as error:
-                bad.append(bad_byte(data, error, self.shown, first_line=number))
+                line_problems.append(bad_byte(data, error, self.shown, first_line=number))
                 yield data.decode(errors="replace")
 
     def _header(self, reader: "Iterator[list[str]]") -> list[str]:
@@ -143,8 +143,9 @@ class TableFile(Struct, frozen=True):
                 problems.append(self._problem(1, f"two columns are named {name!r}"))
         if not names:
             problems = [self._problem(1, "the file is empty", "the first row names the columns")]
-        others = [each for each in (";", "\t", ",", "|") if each != self.delimiter]
-        if len(names) == 1 and (other := next((each for each in others if each in names[0]), None)) is not None:
+        other_delimiters = [each for each in (";", "\t", ",", "|") if each != self.delimiter]
+        other = next((each for each in other_delimiters if len(names) == 1 and each in names[0]), None)
+        if other is not None:
             message = f"the columns seem to be separated by {other!r}, not by {self.delimiter!r}"
             problems = [self._problem(1, message, "save it as .csv with commas, or as .tsv with tabs")]
         if problems:
@@ -155,7 +156,7 @@ class TableFile(Struct, frozen=True):
         return Problem(self.shown, message, line, 1, allowed=allowed)
 
 
-_SENTENCES = {"unexpected end of data": "a cell that starts in this row with a double quote is not closed"}
+_CSV_MESSAGES = {"unexpected end of data": "a cell that starts in this row with a double quote is not closed"}
 
 
 class ListFile(Struct, frozen=True):
@@ -172,13 +173,13 @@ class ListFile(Struct, frozen=True):
             reader = open_yaml(self.path)
             if reader.problems:
                 raise EvalFileError(self.shown, tuple(reader.problems))
-            yield from self._of_document(reader.document)
+            yield from self._document_rows(reader.document)
 
     def count(self) -> int:
         """Return the number of rows."""
         return sum(1 for _ in self)
 
-    def _of_document(self, document: Document) -> Iterator[Row]:
+    def _document_rows(self, document: Document) -> Iterator[Row]:
         value = document.value
         if isinstance(value, Mapping):
             yield Row(document.start.line or 1, value, document=document, is_whole=True)
@@ -186,7 +187,7 @@ class ListFile(Struct, frozen=True):
         self._require_list(value)
         for index, each in enumerate(cast(Sequence[JsonValue], value)):
             mark = document.mark((index,))
-            yield self._row(each, mark, document, (index,))
+            yield self._object_row(each, mark, document, (index,))
 
     def _json(self) -> Iterator[Row]:
         """Yield the objects of a JSON file; a broken file is parsed again, for the positions of its problems."""
@@ -197,7 +198,7 @@ class ListFile(Struct, frozen=True):
             document, problems = parse_json(text, self.shown, 1)
             if document is None or problems:
                 raise EvalFileError(self.shown, problems) from None
-            yield from self._of_document(document)
+            yield from self._document_rows(document)
             return
         if isinstance(value, dict):
             yield Row(1, value, document=Document(self.shown, value, Mark(1, 1)), is_whole=True)
@@ -212,7 +213,7 @@ class ListFile(Struct, frozen=True):
             if text[place] == "]":
                 return
             each, end = STRICT_DECODER.raw_decode(text, place)
-            yield self._row(each, Mark(line, 1), Document(self.shown, each, Mark(line, 1)), ())
+            yield self._object_row(each, Mark(line, 1), Document(self.shown, each, Mark(line, 1)), ())
             line += text.count("\n", place, end)
             place = end
 
@@ -221,7 +222,7 @@ class ListFile(Struct, frozen=True):
             problem = Problem(self.shown, f"must be a list of objects, but is {kind_of(value)}", 1, 1)
             raise EvalFileError(self.shown, (problem,))
 
-    def _row(self, value: JsonValue, mark: Mark, document: Document, at: JsonPath) -> Row:
+    def _object_row(self, value: JsonValue, mark: Mark, document: Document, at: JsonPath) -> Row:
         if isinstance(value, Mapping):
             return Row(mark.line, value, document=document, at=at)
         return Row(mark.line, {}, (Problem(self.shown, f"a row must be an object, but is {kind_of(value)}", *mark),))
@@ -345,14 +346,14 @@ def plain_value(value: object) -> JsonValue:
 def open_rows(path: Path) -> RowFile | None:
     """Return the reader of a file of rows, by its suffix; None for JSON Lines and for unknown suffixes."""
     suffix = path.suffix.lower()
-    if suffix in TABLES:
-        return TableFile(path, shown(path), TABLES[suffix])
-    if suffix in LISTS:
+    if suffix in TABLE_DELIMITERS:
+        return TableFile(path, shown(path), TABLE_DELIMITERS[suffix])
+    if suffix in LIST_SUFFIXES:
         return ListFile(path, shown(path))
-    return ParquetFile(path, shown(path)) if suffix == PARQUET else None
+    return ParquetFile(path, shown(path)) if suffix == PARQUET_SUFFIX else None
 
 
-FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
+FUNCTION_REFERENCE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
 """A dataset that is a function: `PATH.py:NAME`."""
 
 
@@ -364,7 +365,7 @@ class ListedRows(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the rows."""
-        return (_row(number, item, self.shown) for number, item in enumerate(self.items, 1))
+        return (_item_row(number, item, self.shown) for number, item in enumerate(self.items, 1))
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -379,7 +380,7 @@ class CalledRows(Struct, frozen=True):
     shown: str
 
     def __iter__(self) -> Iterator[Row]:
-        """Call the function and yield its rows. Raises EvalFileError for whatever it raises."""
+        """Call the function and yield its rows. Raises EvalFileError if it fails."""
         number = 0
         iterator = iter(_call_function(self.path, self.name, self.shown))
         while True:
@@ -388,9 +389,9 @@ class CalledRows(Struct, frozen=True):
             except StopIteration:
                 return
             except Exception as error:
-                raise _failed(self.shown, error) from error
+                raise _function_error(self.shown, error) from error
             number += 1
-            yield _row(number, item, self.shown)
+            yield _item_row(number, item, self.shown)
 
     def count(self) -> int | None:
         """Return None: counting would run the function."""
@@ -398,7 +399,7 @@ class CalledRows(Struct, frozen=True):
 
 
 def function_rows(path: Path, name: str) -> ListedRows | CalledRows:
-    """Call a function and return its rows: a list in memory, or rows for which it is label again on every iteration.
+    """Call a function and return its rows: a list in memory, or rows for which it is called again on every iteration.
 
     Raises EvalFileError if the function cannot be loaded, fails, or returns something else.
     """
@@ -414,18 +415,18 @@ def _call_function(path: Path, name: str, label: str) -> Iterable[object]:
     except PluginError as error:
         raise EvalFileError(label, (Problem(label, str(error)),)) from error
     except Exception as error:
-        raise _failed(label, error) from error
+        raise _function_error(label, error) from error
     if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
         message = f"must return rows, a list or a generator of objects, but returns a {type(found).__name__}"
         raise EvalFileError(label, (Problem(label, message),))
     return found
 
 
-def _failed(label: str, error: Exception) -> EvalFileError:
+def _function_error(label: str, error: Exception) -> EvalFileError:
     return EvalFileError(label, (Problem(label, f"failed: {described(error)}"),))
 
 
-def _row(number: int, item: object, label: str) -> Row:
+def _item_row(number: int, item: object, label: str) -> Row:
     if isinstance(item, Mapping):
         return Row(number, {str(key): plain_value(value) for key, value in item.items()})
     message = f"a row must be an object, but is {kind_of(cast(JsonValue, item))}"

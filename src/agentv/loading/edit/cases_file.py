@@ -26,13 +26,13 @@ from agentv.types.problems import Problem
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _WRITTEN_BREAK = re.compile("\r\n|[\n\r]")
-"""A line break that added lines may end with; YAML has others, which are only read."""
+"""A line break that added lines may end with. YAML has others, which are read, but not written."""
 _LAST_BREAK = re.compile(r"(?:\r\n|[\n\r])\Z")
-_BREAKS = "\n\r\x85\u2028\u2029"
-_STRIPPED = re.compile(r"[^\n\r]*?[|>]\d?-")
+_BREAK_CHARACTERS = "\n\r\x85\u2028\u2029"
+_STRIPPED_BLOCK = re.compile(r"[^\n\r]*?[|>]\d?-")
 """The start of a block scalar without its last line break, such as `|-`."""
 _CASE_LEVEL = 3
-"""Values nested more deeply than those of a case are skipped."""
+"""The level of a case's keys, where the file's top-level keys have level 1. Deeper values are skipped."""
 
 
 class Entry(NamedTuple):
@@ -46,8 +46,8 @@ class Entry(NamedTuple):
 class _Node(Struct):
     """A value in the text, with its start, and the index `end` after its last character.
 
-    `end` is None when nothing can be inserted after it. `ends` are those of a mapping's values, `column` is that of its
-    keys or of the list's items, counted from 0.
+    `end` is None if nothing can be inserted after the value. `ends` are those of a mapping's values. `column`, counted
+    from 0, is that of a mapping's keys or a list's items.
     """
 
     start: Mark
@@ -69,19 +69,23 @@ def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
     cases = _cases(text, path)
     compact = cases.column == 0 and not cases.is_flow
     problems: list[Problem] = []
-    put: list[tuple[int, str]] = []
+    insertions: list[tuple[int, str]] = []
     for index, entry in entries.items():
         node = cases.items[index]
         if node.is_alias or not node.ends:
-            what = "this case is an alias" if node.is_alias else "this case cannot be extended as it is written"
-            problems.append(_problem(path, node=node, index=index, message=what, advice="write the case out in full"))
+            message = "this case is an alias" if node.is_alias else "this case cannot be extended as it is written"
+            problems.append(
+                _problem(path, node=node, index=index, message=message, advice="write the case out in full")
+            )
         elif node.is_flow:
-            put.append((node.ends[-1], f", {entry.key}: {entry.flow}"))
+            insertions.append((node.ends[-1], f", {entry.key}: {entry.flow}"))
         else:
-            put.append(_on_lines(text, node.ends[-1], _shifted(entry.block, node.column, compact=compact)))
+            insertions.append(
+                _line_insertion(text, node.ends[-1], _indented_block(entry.block, node.column, compact=compact))
+            )
     if problems:
         raise EvalFileError(path, problems)
-    return _with(text, put)
+    return _with_insertions(text, insertions)
 
 
 def append_items(text: str, path: str, items: Sequence[str]) -> str:
@@ -94,7 +98,7 @@ def append_items(text: str, path: str, items: Sequence[str]) -> str:
         message = "cases can be added only to a list whose items start with '-' on separate lines"
         raise EvalFileError(path, [Problem(path, message, *cases.start, "$.evalcases")])
     block = "".join(_indented(_lines(item), cases.column) for item in items)
-    return _with(text, [_on_lines(text, cases.end, block)])
+    return _with_insertions(text, [_line_insertion(text, cases.end, block)])
 
 
 def _cases(text: str, path: str) -> _Node:
@@ -169,18 +173,20 @@ def _scalar_end(event: yaml.ScalarEvent, text: str) -> int | None:
     start, end = cast(yaml.Mark, event.start_mark).index, cast(yaml.Mark, event.end_mark).index
     if event.style not in ("|", ">"):
         return end
-    if text[end - 1] not in _BREAKS:
-        return end if _STRIPPED.match(text, start) else None
+    if text[end - 1] not in _BREAK_CHARACTERS:
+        return end if _STRIPPED_BLOCK.match(text, start) else None
     if event.value.endswith("\n\n") or event.value == "\n":
         return end
-    while text[end - (width := 2 if text[end - 2 : end] == "\r\n" else 1) - 1] in _BREAKS:
+    while True:
+        width = 2 if text[end - 2 : end] == "\r\n" else 1
+        if text[end - width - 1] not in _BREAK_CHARACTERS:
+            return end
         end -= width
-    return end
 
 
-def _on_lines(text: str, end: int, block: str) -> tuple[int, str]:
-    """Return where to insert a block, after the line that contains `end`, and the block with that line's line break."""
-    at_start = end > 0 and text[end - 1] in _BREAKS
+def _line_insertion(text: str, end: int, block: str) -> tuple[int, str]:
+    """Return where to insert a block, after the line that contains `end`, and the block with the same line break."""
+    at_start = end > 0 and text[end - 1] in _BREAK_CHARACTERS
     found = _BREAK.search(text, end)
     place = end if at_start else found.end() if found else len(text)
     before = _LAST_BREAK.search(text, max(0, place - 2), place) or _WRITTEN_BREAK.search(text)
@@ -189,8 +195,8 @@ def _on_lines(text: str, end: int, block: str) -> tuple[int, str]:
     return place, lines if at_start or found else newline + lines
 
 
-def _shifted(block: str, column: int, *, compact: bool) -> str:
-    """Return a block indented to a column. `compact`: the file's list of cases is not indented below its key."""
+def _indented_block(block: str, column: int, *, compact: bool) -> str:
+    """Return a block indented to a column; with `compact`, without the indentation of lists below their keys."""
     first, *others = _lines(block)
     return _indented([first, *(line[2:] if compact and line else line for line in others)], column)
 
@@ -203,11 +209,11 @@ def _indented(lines: Iterable[str], column: int) -> str:
     return "".join(f"{' ' * column}{line}\n" if line else "\n" for line in lines)
 
 
-def _with(text: str, put: Iterable[tuple[int, str]]) -> str:
+def _with_insertions(text: str, insertions: Iterable[tuple[int, str]]) -> str:
     """Return the text with each addition inserted at its index."""
     pieces: list[str] = []
     before = 0
-    for index, addition in sorted(put):
+    for index, addition in sorted(insertions):
         pieces += [text[before:index], addition]
         before = index
     return "".join([*pieces, text[before:]])
@@ -246,10 +252,12 @@ class CasesFile(Struct, frozen=True):
         Raises EvalFileError when the result would not be the same suite with these keys and nothing else.
         """
         if self.path.suffix == ".jsonl":
-            return self._lines_with(keys)
+            return self._json_lines_with(keys)
         entries = {index: Entry(new.key, new.yaml, new.line) for index, new in keys.items()}
         text = add_entries(self._text(), shown(self.path), entries)
-        expected = [{**case, keys[i].key: keys[i].value} if i in keys else case for i, case in enumerate(self.cases)]
+        expected = list(self.cases)
+        for index, new in keys.items():
+            expected[index] = {**expected[index], new.key: new.value}
         return self._checked(text, expected, specs)
 
     def with_cases(self, items: Sequence[JsonObject], yaml: Sequence[str], specs: Specs) -> bytes:
@@ -278,29 +286,29 @@ class CasesFile(Struct, frozen=True):
             raise EvalFileError(name, [Problem(name, "this file cannot be extended as it is written", allowed=advice)])
         key = _cases_key(top)
         got = document.at((key,))
-        others = _without(top.value, key) == _without(document.value, key)
-        if not others or got != list(expected):
+        is_rest_equal = _without_key(top.value, key) == _without_key(document.value, key)
+        if not is_rest_equal or got != list(expected):
             raise EvalFileError(name, [_shared_value_problem(top, key, got, expected)])
         mark = BYTE_ORDER_MARK if self.data.startswith(BYTE_ORDER_MARK) else b""
         data = mark + text.encode()
         raise_errors(name, read_suite(self.path, specs, content=data, allow_paths=self.allow_paths).problems)
         return data
 
-    def _lines_with(self, keys: Mapping[int, NewKey]) -> bytes:
+    def _json_lines_with(self, keys: Mapping[int, NewKey]) -> bytes:
         lines = _split(self.data)
         numbers = [number for number, line in enumerate(lines) if line.removeprefix(BYTE_ORDER_MARK).strip()]
         for index, new in keys.items():
             number = numbers[index]
-            lines[number] = self._line_with(lines[number], number + 1, new)
+            lines[number] = self._json_line_with(lines[number], number + 1, new)
         return b"".join(lines)
 
-    def _line_with(self, line: bytes, number: int, new: NewKey) -> bytes:
+    def _json_line_with(self, line: bytes, number: int, new: NewKey) -> bytes:
         end = line.rstrip().removesuffix(b"}").rstrip()
         space = " " if b'": ' in line else ""
         added = f',{space}"{new.key}":{space}{_json_line(new)}'.encode()
-        made = end + added + line[len(end) :]
-        _check_line(made, shown(self.path), number)
-        return made
+        extended = end + added + line[len(end) :]
+        _check_line(extended, shown(self.path), number)
+        return extended
 
 
 def open_cases(path: Path, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
@@ -316,7 +324,7 @@ def open_cases(path: Path, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
         raise EvalFileError(name, problems)
     generation = find_generation(document.value)
     if generation.is_foreign:
-        message = f"an {generation.title} eval file cannot be extended in our keys"
+        message = f"this is an eval file of {generation.title}, to which no keys or cases can be added"
         advice = "convert it first: agentv convert FILE -o OUT --to agentv"
         raise EvalFileError(name, [Problem(name, message, *document.start, "$", advice)])
     key = _cases_key(document)
@@ -358,7 +366,7 @@ def _cases_key(document: Document) -> str:
     return next((key for key in CASE_KEYS if isinstance(value, Mapping) and key in value), CASE_KEYS[0])
 
 
-def _without(value: JsonValue, key: str) -> JsonValue:
+def _without_key(value: JsonValue, key: str) -> JsonValue:
     return {name: inner for name, inner in value.items() if name != key} if isinstance(value, Mapping) else value
 
 

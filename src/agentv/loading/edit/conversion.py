@@ -1,6 +1,7 @@
 """Raw values of eval files and results, for conversion to another format; nothing is interpreted."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -21,24 +22,27 @@ from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
 
-Sort: TypeAlias = Literal["eval", "results"]
+RecordKind: TypeAlias = Literal["eval", "results"]
 _RESULT_KEYS = frozenset({"eval_id", "target", "status"})
 
 
 class Records(Struct, frozen=True):
     """The records of a file, read lazily: cases or results. `top` has the other keys of an eval file."""
 
-    sort: Sort
+    kind: RecordKind
     items: Iterator[JsonObject]
     top: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 def read_records(path: Path) -> Records:
-    """Return the cases of an eval file, or the results of a results file. Raises EvalFileError, now or later."""
+    """Return the cases of an eval file, or the results of a results file.
+
+    Raises ConfigError for another file, and EvalFileError for invalid content, perhaps only while records are read.
+    """
     if path.suffix == ".jsonl":
-        return _json_lines(path)
+        return _read_json_lines(path)
     if path.suffix in YAML_SUFFIXES:
-        return _yaml(path)
+        return _read_yaml(path)
     raise ConfigError(f"cannot convert {path}: its name must end in .yaml, .yml or .jsonl")
 
 
@@ -95,7 +99,7 @@ def _named_cases(folder: Path, pattern: str, importer: AgentvImport, problems: l
         problems += problems_of(reader)
         value = reader.document.value
         listed = next((value[key] for key in CASE_KEYS if isinstance(value, Mapping) and key in value), value)
-        yield from _objects(listed if isinstance(listed, list) else [listed], path)
+        yield from _checked_objects(listed if isinstance(listed, list) else [listed], path)
 
 
 def _translated_lines(path: Path, importer: AgentvImport, problems: list[Problem]) -> Iterator[JsonObject]:
@@ -103,24 +107,19 @@ def _translated_lines(path: Path, importer: AgentvImport, problems: list[Problem
         reader: Reader = Reader(Document(shown(path), line, Mark(number, 1)))
         reader = importer.cases(reader) if importer.applies_to(line) else reader
         problems += problems_of(reader)
-        yield from _objects([reader.document.value], path)
+        yield from _checked_objects([reader.document.value], path)
 
 
-def _json_lines(path: Path) -> Records:
+def _read_json_lines(path: Path) -> Records:
     items = _lines(path)
     first = next(items, None)
     if first is None:
         raise EvalFileError(shown(path), (Problem(shown(path), "the file is empty"),))
     if first.keys() >= _RESULT_KEYS:
-        return Records("results", _chain(first, items))
+        return Records("results", chain([first], items))
     side = side_file(path)
     top = open_yaml(side).document.value if side is not None else {}
-    return Records("eval", _chain(first, items), top if isinstance(top, Mapping) else {})
-
-
-def _chain(first: JsonObject, others: Iterator[JsonObject]) -> Iterator[JsonObject]:
-    yield first
-    yield from others
+    return Records("eval", chain([first], items), top if isinstance(top, Mapping) else {})
 
 
 def _lines(path: Path) -> Iterator[JsonObject]:
@@ -129,10 +128,10 @@ def _lines(path: Path) -> Iterator[JsonObject]:
         if len(line) > MAX_BYTES:
             raise EvalFileError(name, (Problem(name, f"this line {TOO_LARGE}", number, 1),))
         if line.strip():
-            yield _object(decode(line, name, first_line=number).rstrip("\r\n"), name, number)
+            yield _parse_object(decode(line, name, first_line=number).rstrip("\r\n"), name, number)
 
 
-def _object(text: str, name: str, number: int) -> JsonObject:
+def _parse_object(text: str, name: str, number: int) -> JsonObject:
     document = quick_json(text, name, number)
     if document is None:
         document, problems = parse_json(text, name, number)
@@ -143,13 +142,13 @@ def _object(text: str, name: str, number: int) -> JsonObject:
     return document.value
 
 
-def _yaml(path: Path) -> Records:
+def _read_yaml(path: Path) -> Records:
     reader = open_yaml(path)
     if reader.problems:
         raise EvalFileError(reader.document.path, reader.problems)
     value = reader.document.value
     if isinstance(value, list):
-        return Records("results", iter(_objects(value, path)))
+        return Records("results", iter(_checked_objects(value, path)))
     generation = find_generation(value)
     if generation.is_foreign:
         raise ConfigError(f"{path} is an eval file of {generation.title}; add --to agentv to convert it to our keys")
@@ -160,10 +159,10 @@ def _yaml(path: Path) -> Records:
     if not isinstance(cases, list):
         raise ConfigError(f"cannot convert {path}: its cases are in other files; convert those")
     top = {name: inner for name, inner in value.items() if name != key}
-    return Records("eval", iter(_objects(cases, path)), top)
+    return Records("eval", iter(_checked_objects(cases, path)), top)
 
 
-def _objects(values: list[JsonValue], path: Path) -> list[JsonObject]:
+def _checked_objects(values: list[JsonValue], path: Path) -> list[JsonObject]:
     objects = [value for value in values if isinstance(value, Mapping)]
     if len(objects) < len(values):
         raise ConfigError(f"cannot convert {path}: every entry of its list must be an object")

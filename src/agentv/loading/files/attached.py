@@ -31,14 +31,18 @@ def _tokens(pattern: str) -> tuple[str, ...]:
 
 
 def _matches(path: str, tokens: tuple[str, ...]) -> bool:
-    """Follow all possible matches at once: a regular expression with many `**` takes exponential time."""
+    """Return True if the tokens match the whole path.
+
+    All positions where the tokens so far may end are followed at once; a regular expression with many `**` would take
+    exponential time.
+    """
     ends = {0}
     for token in tokens:
-        ends = {end for start in ends for end in _ends(path, start, token)}
+        ends = {end for start in ends for end in _token_ends(path, start, token)}
     return len(path) in ends
 
 
-def _ends(path: str, start: int, token: str) -> Iterable[int]:
+def _token_ends(path: str, start: int, token: str) -> Iterable[int]:
     """Return the positions where a token that begins at `start` may end."""
     match token:
         case "**/":
@@ -129,8 +133,8 @@ class FileFinder(Struct, frozen=True):
             data = real.read_bytes()
         except OSError as error:
             raise FileProblemError(f"{raw_path!r} cannot be read: {error.strerror}") from None
-        media_type, _ = _types().guess_type(real.name)
-        text = None if _is_binary(data, media_type) else _text(data, raw_path)
+        media_type, _ = _media_types().guess_type(real.name)
+        text = None if _is_binary(data, media_type) else _decoded_text(data, raw_path)
         return FilePart(
             path=raw_path,
             real_path=str(real),
@@ -143,8 +147,8 @@ class FileFinder(Struct, frozen=True):
 
     def is_guideline(self, real: Path) -> bool:
         """Return True if a file matches a guideline pattern, relative to the repository root."""
-        inside = real.is_relative_to(self.repository_root)
-        relative = real.relative_to(self.repository_root).as_posix() if inside else real.as_posix().lstrip("/")
+        is_inside = real.is_relative_to(self.repository_root)
+        relative = real.relative_to(self.repository_root).as_posix() if is_inside else real.as_posix().lstrip("/")
         return matches_any(relative, self.guideline_patterns)
 
 
@@ -156,7 +160,7 @@ def _is_binary(data: bytes, media_type: str | None) -> bool:
     return media_type.startswith(_BINARY_FAMILIES) or media_type in _BINARY_TYPES
 
 
-def _text(data: bytes, raw_path: str) -> str:
+def _decoded_text(data: bytes, raw_path: str) -> str:
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -165,6 +169,6 @@ def _text(data: bytes, raw_path: str) -> str:
 
 
 @functools.cache
-def _types() -> mimetypes.MimeTypes:
+def _media_types() -> mimetypes.MimeTypes:
     """Return Python's MIME types, loaded with the first file, since this reads the lists of the system."""
     return mimetypes.MimeTypes()

@@ -17,8 +17,8 @@ from agentv.loading.files.documents import Document, JsonPath, Key, Mark, Spot, 
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
 
-# Part of libyaml's wording, our message, and advice.
-_SENTENCES: tuple[tuple[str, str, str | None], ...] = (
+# Part of libyaml's wording, our message, and what is allowed.
+_MESSAGES: tuple[tuple[str, str, str | None], ...] = (
     ("block sequence entries are not allowed", "'- ' is not allowed here", "start the list on a new line"),
     ("mapping keys are not allowed", "'? ' is not allowed here", "put text that starts with '?' in quotes"),
     ("found unexpected ':'", "unexpected ':' in a string", "put the string in quotes"),
@@ -72,9 +72,9 @@ def syntax_problem(error: yaml.YAMLError | UnicodeEncodeError, text: str, path: 
         return Problem(path, "half of a surrogate pair is not a character", *place_of(text, error.start))
     mark = getattr(error, "problem_mark", None)
     if mark is not None and "cannot start any token" in str(error):
-        return _odd_start(text, path, Mark(mark.line + 1, mark.column + 1))
+        return _invalid_start_problem(text, path, Mark(mark.line + 1, mark.column + 1))
     wording = f"{getattr(error, 'problem', None) or error} {getattr(error, 'context', None) or ''}"
-    message, allowed = _sentence(wording)
+    message, allowed = _readable_message(wording)
     # A value that is not closed is reported where it starts, since that is what to correct.
     if "not closed" in message and getattr(error, "context_mark", None) is not None:
         mark = getattr(error, "context_mark", None)
@@ -82,7 +82,7 @@ def syntax_problem(error: yaml.YAMLError | UnicodeEncodeError, text: str, path: 
     return Problem(path, message, *place, allowed=allowed)
 
 
-def _odd_start(text: str, path: str, place: Mark) -> Problem:
+def _invalid_start_problem(text: str, path: str, place: Mark) -> Problem:
     """Return the problem of a character that cannot start a value, most often a tab."""
     character = text.split("\n")[place.line - 1][place.column - 1 : place.column]
     if character == "\t":
@@ -91,8 +91,8 @@ def _odd_start(text: str, path: str, place: Mark) -> Problem:
     return Problem(path, message, *place, allowed="put the string in quotes")
 
 
-def _sentence(wording: str) -> tuple[str, str | None]:
-    for part, message, allowed in _SENTENCES:
+def _readable_message(wording: str) -> tuple[str, str | None]:
+    for part, message, allowed in _MESSAGES:
         if part in wording:
             return message, allowed
     return f"not valid YAML ({wording.strip()})", None
@@ -172,9 +172,9 @@ class _Size(NamedTuple):
     depth: int
 
 
-_TEXT_UNIT = 100
-_MERGED_ENTRY = 4  # a merged entry is copied; an aliased value is shared
-_SCALAR = _Size(1, 0)
+_CHARACTERS_PER_VALUE = 100
+_VALUES_PER_MERGED_ENTRY = 4  # a merged entry is copied; an aliased value is shared
+_SCALAR_SIZE = _Size(1, 0)
 
 
 class _Anchored(NamedTuple):
@@ -193,7 +193,7 @@ def compose(text: str, path: str) -> tuple[Document | None, tuple[Problem, ...]]
         return None, (*composer.problems, syntax_problem(error, text, path))
 
 
-def _place(event: yaml.Event) -> Mark:
+def _start_of(event: yaml.Event) -> Mark:
     mark = cast(yaml.Mark, event.start_mark)
     return Mark(mark.line + 1, mark.column + 1)
 
@@ -209,7 +209,7 @@ class _Composer:
         self._marks: dict[int, MutableMapping[Key, Spot]] = {}
         self._sizes: dict[int, _Size] = {}
         self._expansion = 0
-        self._at: list[Key] = []
+        self._path: list[Key] = []
 
     def document(self) -> Document | None:
         """Compose the only document; record a problem if there is none, or a second one."""
@@ -223,14 +223,14 @@ class _Composer:
         next(self._events)  # document end
         event = next(self._events)
         if not isinstance(event, yaml.StreamEndEvent):
-            self._report(_place(event), "a second document starts here", "a file has one document; remove the '---'")
-        return Document(self.path, value, _place(first), self._marks)
+            self._report(_start_of(event), "a second document starts here", "a file has one document; remove the '---'")
+        return Document(self.path, value, _start_of(first), self._marks)
 
     def _report(self, place: Mark, message: str, allowed: str | None = None) -> None:
         self.problems.append(self._problem(place, message, allowed))
 
     def _problem(self, place: Mark, message: str, allowed: str | None = None) -> Problem:
-        shown = shown_path(cast(JsonPath, tuple(self._at)))
+        shown = shown_path(cast(JsonPath, tuple(self._path)))
         return Problem(
             path=self.path, message=message, line=place.line, column=place.column, json_path=shown, allowed=allowed
         )
@@ -246,7 +246,7 @@ class _Composer:
             return value
         if not isinstance(event, yaml.CollectionStartEvent):
             raise TypeError(f"libyaml gave {event!r} where a value starts")
-        self._check_depth(len(self._at) + 1, event)
+        self._check_depth(len(self._path) + 1, event)
         self._check_tag(event)
         if event.anchor is not None:
             self._anchors[event.anchor] = None  # not finished: an alias to it would contain itself
@@ -258,30 +258,30 @@ class _Composer:
 
     def _check_depth(self, depth: int, event: yaml.Event) -> None:
         if depth > MAX_DEPTH:
-            raise YamlLimitError(self._problem(_place(event), f"nested more than {MAX_DEPTH} levels deep"))
+            raise YamlLimitError(self._problem(_start_of(event), f"nested more than {MAX_DEPTH} levels deep"))
 
     def _check_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
         if event.tag is not None:
             advice = "write the value itself, in quotes if it is text"
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            self._report(_place(event), f"tags such as {tag!r} are not supported", advice)
+            self._report(_start_of(event), f"tags such as {tag!r} are not supported", advice)
 
     def _alias(self, event: yaml.AliasEvent) -> JsonValue:
         anchored = self._anchors.get(str(event.anchor))
         if anchored is None:
-            inside = event.anchor in self._anchors
-            reason = "is inside the value that it refers to" if inside else "refers to no anchor above it"
-            self._report(_place(event), f"the alias *{event.anchor} {reason}")
+            is_inside = event.anchor in self._anchors
+            reason = "is inside the value that it refers to" if is_inside else "refers to no anchor above it"
+            self._report(_start_of(event), f"the alias *{event.anchor} {reason}")
             return None
-        self._spend(anchored.size.values, event)
-        self._check_depth(len(self._at) + anchored.size.depth, event)
+        self._count_expansion(anchored.size.values, event)
+        self._check_depth(len(self._path) + anchored.size.depth, event)
         return anchored.value
 
-    def _spend(self, values: int, event: yaml.Event) -> None:
+    def _count_expansion(self, values: int, event: yaml.Event) -> None:
         self._expansion += values
         if self._expansion > MAX_EXPANSION:
             message = f"aliases and merge keys would add more than {MAX_EXPANSION:,} values to this file"
-            raise YamlLimitError(self._problem(_place(event), message, "write the data out"))
+            raise YamlLimitError(self._problem(_start_of(event), message, "write the data out"))
 
     def _scalar(self, event: yaml.ScalarEvent) -> JsonValue:
         self._check_tag(event)
@@ -290,24 +290,24 @@ class _Composer:
         try:
             return resolve_plain(event.value)
         except ValueError as error:
-            self._report(_place(event), str(error), "write it in quotes if it is meant as text")
+            self._report(_start_of(event), str(error), "write it in quotes if it is meant as text")
             return None
 
     def _size(self, value: JsonValue) -> _Size:
         if isinstance(value, dict | list):
-            return self._sizes.get(id(value), _SCALAR)
-        return _Size(1 + len(value) // _TEXT_UNIT, 0) if isinstance(value, str) else _SCALAR
+            return self._sizes.get(id(value), _SCALAR_SIZE)
+        return _Size(1 + len(value) // _CHARACTERS_PER_VALUE, 0) if isinstance(value, str) else _SCALAR_SIZE
 
     def _sequence(self) -> tuple[JsonValue, _Size]:
         items: list[JsonValue] = []
         spots: dict[Key, Spot] = {}
         values, depth = 1, 0
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            place = _place(event)
+            place = _start_of(event)
             spots[len(items)] = Spot(place, place)
-            self._at.append(len(items))
+            self._path.append(len(items))
             items.append(self._node(event))
-            self._at.pop()
+            self._path.pop()
             size = self._size(items[-1])
             values, depth = values + size.values, max(depth, size.depth)
         self._marks[id(items)] = spots
@@ -320,14 +320,14 @@ class _Composer:
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._key(event, spots)
             value_event = next(self._events)
-            self._at.append(key)
+            self._path.append(key)
             value = self._node(value_event)
             if key == "<<" and isinstance(event, yaml.ScalarEvent) and not event.style:
                 merged += self._merge_sources(value, value_event)
             else:
                 entries[key] = value
-                spots[key] = Spot(_place(event), _place(value_event))
-            self._at.pop()
+                spots[key] = Spot(_start_of(event), _start_of(value_event))
+            self._path.pop()
         for source in merged:
             for key, value in source.items():
                 entries.setdefault(key, value)
@@ -338,11 +338,11 @@ class _Composer:
 
     def _key(self, event: yaml.Event, seen: dict[Key, Spot]) -> str:
         """Return a key as a string; record a problem if it is not a string, or a duplicate."""
-        place = _place(event)
+        place = _start_of(event)
         if not isinstance(event, yaml.ScalarEvent):
-            self._at.append("?")
+            self._path.append("?")
             value = self._node(event)
-            self._at.pop()
+            self._path.pop()
             if not isinstance(value, str):
                 self._report(place, "a key must be a string", "write it as one word or in quotes")
             return str(value)
@@ -350,7 +350,7 @@ class _Composer:
         if not isinstance(self._scalar(event), str) and not event.style:
             self._report(place, f"the key {name!r} must be a string" if name else "a key is missing", f'write "{name}"')
         if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchored(name, _SCALAR)
+            self._anchors[event.anchor] = _Anchored(name, _SCALAR_SIZE)
         if name in seen:
             first = seen[name].key
             self._report(place, f"the key {name!r} appears twice, first in line {first.line}", "remove one of them")
@@ -362,8 +362,8 @@ class _Composer:
         merged: list[dict[str, JsonValue]] = []
         for source in sources:
             if isinstance(source, dict):
-                self._spend(_MERGED_ENTRY * len(source), event)
+                self._count_expansion(_VALUES_PER_MERGED_ENTRY * len(source), event)
                 merged.append(source)
             else:
-                self._report(_place(event), "a merge key '<<' takes an object, or a list of objects")
+                self._report(_start_of(event), "a merge key '<<' takes an object, or a list of objects")
         return merged

@@ -19,7 +19,7 @@ class Mark(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """The position of an entry of an object or list. The key of a list item is the item itself."""
+    """The positions of an entry's key and value. For an item of a list, both are the position of the item."""
 
     key: Mark
     value: Mark
@@ -47,7 +47,7 @@ class Document(Struct, frozen=True):
         return value
 
     def mark(self, path: JsonPath, *, on_key: bool = False) -> Mark:
-        """Return the position of the value at `path` (or its key), or of the nearest enclosing value that has one."""
+        """Return the position of the value at `path`, or of its key; if unknown, that of the nearest outer value."""
         value, place = self.value, self.start
         for index, key in enumerate(path):
             spot = self.marks.get(id(value), {}).get(key)
@@ -66,12 +66,12 @@ class Document(Struct, frozen=True):
         if not isinstance(outer, dict) or not isinstance(inner, dict):
             return ()
         del outer[key]
-        twice = tuple(name for name in inner if name in outer)
+        duplicates = tuple(name for name in inner if name in outer)
         outer.update({name: value for name, value in inner.items() if name not in outer})
         places, inner_places = self.marks.get(id(outer)), self.marks.get(id(inner))
         if isinstance(places, dict) and inner_places is not None:
-            places.update({name: spot for name, spot in inner_places.items() if name not in twice})
-        return twice
+            places.update({name: spot for name, spot in inner_places.items() if name not in duplicates})
+        return duplicates
 
 
 def child(value: JsonValue, key: Key) -> JsonValue:

@@ -19,10 +19,10 @@ _STATEMENT = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_NOTHING = re.compile(r"[ \t]*(?:\#[^\n]*)?(?:\n|\Z)")
+_BLANK_OR_COMMENT = re.compile(r"[ \t]*(?:\#[^\n]*)?(?:\n|\Z)")
 _LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED_CHARACTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def load_env(folder: Path, base: Mapping[str, str]) -> dict[str, str]:
@@ -47,18 +47,18 @@ def parse_env(text: str, path: str) -> tuple[dict[str, str], tuple[Problem, ...]
     problems: list[Problem] = []
     position = 0
     while position < len(text):
-        match = _STATEMENT.match(text, position) or _NOTHING.match(text, position)
+        match = _STATEMENT.match(text, position) or _BLANK_OR_COMMENT.match(text, position)
         if match is None:
             advice = "write NAME=value, or NAME='value' with both quotes"
             problems.append(Problem(path, "this line sets no variable", *place_of(text, position), allowed=advice))
             match = _LINE.match(text, position)
         elif match.re is _STATEMENT:
-            values[match["name"]] = _value(match)
+            values[match["name"]] = _assigned_value(match)
         position = match.end() if match is not None else len(text)
     return values, tuple(problems)
 
 
-def _value(match: re.Match[str]) -> str:
+def _assigned_value(match: re.Match[str]) -> str:
     if match["double"] is not None:
-        return _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), match["double"])
+        return _ESCAPE.sub(lambda escape: _ESCAPED_CHARACTERS.get(escape[1], escape[1]), match["double"])
     return match["single"] or match["bare"] or ""

@@ -11,11 +11,11 @@ from agentv.types.messages_json import compact_json
 from agentv.types.problems import Problem
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not allowed")
 
 
-def _unique(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+def _unique_entries(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     listed = list(pairs)
     entries = dict(listed)
     if len(entries) < len(listed):
@@ -24,9 +24,9 @@ def _unique(pairs: Iterable[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 
 STRICT_DECODER = JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer
+    object_pairs_hook=_unique_entries, parse_constant=_refuse_constant, parse_float=to_float, parse_int=to_integer
 )
-_SCALAR = JSONDecoder(parse_constant=_no_constant, parse_float=to_float, parse_int=to_integer)
+_SCALAR_DECODER = JSONDecoder(parse_constant=_refuse_constant, parse_float=to_float, parse_int=to_integer)
 
 
 def quick_json(text: str, path: str, line: int) -> Document | None:
@@ -48,14 +48,14 @@ def parse_json(text: str, path: str, line: int) -> tuple[Document | None, tuple[
     try:
         value = parser.parse()
     except JSONDecodeError as error:
-        message = _SENTENCES.get(error.msg, error.msg)
-        what = "the file" if "\n" in text.strip() else "this line"
-        problem = Problem(path, f"{what} is not valid JSON: {message}", *parser.mark(error.pos))
+        message = _MESSAGES.get(error.msg, error.msg)
+        subject = "the file" if "\n" in text.strip() else "this line"
+        problem = Problem(path, f"{subject} is not valid JSON: {message}", *parser.mark(error.pos))
         return None, (*parser.problems, problem)
-    return Document(path, value, parser.mark(parser.skip(0)), parser.marks), tuple(parser.problems)
+    return Document(path, value, parser.mark(parser.skip_space(0)), parser.marks), tuple(parser.problems)
 
 
-_SENTENCES = {
+_MESSAGES = {
     "Expecting value": "a value is missing here",
     "Expecting ',' delimiter": "a ',' is missing here",
     "Expecting ':' delimiter": "a ':' is missing here",
@@ -74,16 +74,16 @@ class _Parser:
         self.text, self.path, self.line = text, path, line
         self.marks: dict[int, dict[Key, Spot]] = {}
         self.problems: list[Problem] = []
-        self._last = (0, line, -1)  # a position, its line, and where the line end before it is
+        self._last_mark = (0, line, -1)  # an index, its line, and the index of the line break before it
 
     def parse(self) -> JsonValue:
         """Parse the whole text. Raises JSONDecodeError."""
-        value, end = self.value(self.skip(0), ())
-        if self.skip(end) < len(self.text):
-            raise JSONDecodeError("unexpected text after the end of the object", self.text, self.skip(end))
+        value, end = self.value(self.skip_space(0), ())
+        if self.skip_space(end) < len(self.text):
+            raise JSONDecodeError("unexpected text after the end of the object", self.text, self.skip_space(end))
         return value
 
-    def skip(self, index: int) -> int:
+    def skip_space(self, index: int) -> int:
         """Return the index of the next character that is not white space."""
         while index < len(self.text) and self.text[index] in " \t\r\n":
             index += 1
@@ -101,7 +101,7 @@ class _Parser:
         if start == '"':
             return self._string(index, at)
         try:
-            return cast(tuple[JsonValue, int], _SCALAR.raw_decode(self.text, index))
+            return cast(tuple[JsonValue, int], _SCALAR_DECODER.raw_decode(self.text, index))
         except JSONDecodeError:
             raise
         except ValueError as error:
@@ -112,7 +112,7 @@ class _Parser:
             return None, end
 
     def _string(self, index: int, at: JsonPath) -> tuple[str, int]:
-        text, end = cast(tuple[str, int], _SCALAR.raw_decode(self.text, index))
+        text, end = cast(tuple[str, int], _SCALAR_DECODER.raw_decode(self.text, index))
         if any("\ud800" <= character <= "\udfff" for character in text):
             self._report(index, "half of a surrogate pair is not a character", at)
             text = text.encode("utf-8", "replace").decode()
@@ -121,35 +121,35 @@ class _Parser:
     def _object(self, index: int, at: JsonPath) -> tuple[JsonValue, int]:
         entries: dict[str, JsonValue] = {}
         spots: dict[Key, Spot] = {}
-        index = self.skip(index + 1)
+        index = self.skip_space(index + 1)
         while self.text[index : index + 1] != "}":
             if entries:
-                index = self.skip(self._expect(",", index))
+                index = self.skip_space(self._expect(",", index))
             if self.text[index : index + 1] != '"':
                 raise JSONDecodeError("Expecting property name enclosed in double quotes", self.text, index)
             key_at = index
             key, index = self._string(index, at)
-            index = self.skip(self._expect(":", self.skip(index)))
+            index = self.skip_space(self._expect(":", self.skip_space(index)))
             if key in entries:
                 self._report(key_at, f"the key {key!r} appears twice", (*at, key))
             spots[key] = Spot(self.mark(key_at), self.mark(index))
             entries[key], index = self.value(index, (*at, key))
-            index = self.skip(index)
+            index = self.skip_space(index)
         self.marks[id(entries)] = spots
         return entries, index + 1
 
     def _list(self, index: int, at: JsonPath) -> tuple[JsonValue, int]:
         items: list[JsonValue] = []
         spots: dict[Key, Spot] = {}
-        index = self.skip(index + 1)
+        index = self.skip_space(index + 1)
         while self.text[index : index + 1] != "]":
             if items:
-                index = self.skip(self._expect(",", index))
+                index = self.skip_space(self._expect(",", index))
             place = self.mark(index)
             spots[len(items)] = Spot(place, place)
             item, index = self.value(index, (*at, len(items)))
             items.append(item)
-            index = self.skip(index)
+            index = self.skip_space(index)
         self.marks[id(items)] = spots
         return items, index + 1
 
@@ -160,12 +160,12 @@ class _Parser:
 
     def mark(self, index: int) -> Mark:
         """Return the line and column of a position; the lines are counted from the last position requested."""
-        last, line, start = self._last
+        last, line, start = self._last_mark
         if index < last:
             last, line, start = 0, self.line, -1
         line += self.text.count("\n", last, index)
-        self._last = index, line, max(start, self.text.rfind("\n", last, index))
-        return Mark(line, index - self._last[2])
+        self._last_mark = index, line, max(start, self.text.rfind("\n", last, index))
+        return Mark(line, index - self._last_mark[2])
 
     def _report(self, index: int, message: str, at: JsonPath) -> None:
         place = self.mark(index)

@@ -13,6 +13,7 @@ from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES
 
 YAML_SUFFIXES = (".yaml", ".yml")
 CASE_KEYS = ("evalcases", "cases", "tests", "eval_cases")
+"""The spellings of the key of the cases."""
 SKILLS_FILE = "evals.json"
 """The name of Agent Skills' eval files."""
 CONFIG_FILES = (".agentv.yaml", ".agentv/config.yaml")
@@ -24,8 +25,8 @@ _EVALUATION_SCHEMA = "agentv-evaluation"
 _EVALUATION_KEYS = ("evaluators", "evaluator_configs", "evaluatorConfigs")
 _CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases|tests|eval_cases)['\"]?\s*:", re.MULTILINE)
 
-_RECORD = re.compile(r'"schema"\s*:\s*"agentv-(\w+)-')
-_NOUNS = {"result": "results", "baseline": "a baseline", "label": "labels"}
+_RECORD_SCHEMA = re.compile(r'"schema"\s*:\s*"agentv-(\w+)-')
+_RECORD_NOUNS = {"result": "results", "baseline": "a baseline", "label": "labels"}
 
 FileKind: TypeAlias = Literal["eval", "targets", "config", "evaluation", "other"]
 
@@ -55,7 +56,7 @@ def has_cases(path: Path) -> bool:
 
 
 def top_level_keys(path: Path) -> tuple[str, ...]:
-    """Return the keys of a YAML file's object, () if it cannot be read."""
+    """Return the top-level keys of a YAML file; () if it cannot be read."""
     try:
         return tuple(dict.fromkeys(key for key, _ in _top_level_entries(start_of(path))))
     except yaml.YAMLError:
@@ -76,10 +77,10 @@ def start_of(path: Path) -> str:
 
 
 def record_noun(path: Path) -> str | None:
-    """Return the kind of agentv's own records in a JSON Lines file, None for any other file."""
+    """Return a noun for agentv's own records in a JSON Lines file, such as `results`; None for any other file."""
     line = _first_line(path)
-    if (schema := _RECORD.search(line)) is not None:
-        return _NOUNS.get(schema[1], f"records of agentv ({schema[1]})")
+    if (schema := _RECORD_SCHEMA.search(line)) is not None:
+        return _RECORD_NOUNS.get(schema[1], f"records of agentv ({schema[1]})")
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -126,7 +127,7 @@ def _kind_by_entry(entry: tuple[str, str]) -> FileKind:
 
 
 def _top_level_entries(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a YAML file's object, with the values of scalars; the text is parsed lazily."""
+    """Yield each top-level key of a YAML file with "", and again with its value if that is a scalar; parse lazily."""
     depth = 0
     key: str | None = None
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):

@@ -35,7 +35,7 @@ class PathGuard(Struct, frozen=True):
         return any(real.is_relative_to(folder) for folder in (self.root, *self.allowed))
 
     def admits_path(self, path: Path) -> bool:
-        """Return True if a path does not lead outside, or cannot be resolved and so cannot be read either."""
+        """Return True if a path does not lead outside, or cannot be resolved: then it cannot be read either."""
         try:
             return self.admits(path.resolve())
         except (OSError, ValueError, RuntimeError):
@@ -84,19 +84,19 @@ def is_pattern(written: str) -> bool:
 def find_matching(pattern: str, base: Path, guard: PathGuard, *, limit: int = MAX_ENTRIES) -> list[Path]:
     """Return the files that match a pattern relative to `base`, sorted; `**` stands for any number of folders.
 
-    Links to folders are not followed by wildcards. Raises FileProblemError for a pattern that is absolute or leads
+    Wildcards do not follow links to folders. Raises FileProblemError for a pattern that is absolute or leads
     outside, for a match outside, and when the search visits more than `limit` files and folders.
     """
     parts = [part for part in pattern.replace("\\", "/").split("/") if part not in ("", ".")]
     if pattern.startswith(("/", "\\", "~")) or Path(pattern).is_absolute():
         raise FileProblemError(f"the pattern {pattern!r} must not be absolute", allowed=f"write it relative to {base}")
-    first = next(index for index, part in enumerate(parts) if _WILDCARDS & set(part))
-    if ".." in parts[first:]:
+    first_wildcard = next(index for index, part in enumerate(parts) if _WILDCARDS & set(part))
+    if ".." in parts[first_wildcard:]:
         raise FileProblemError(f"the pattern {pattern!r} has '..' after a wildcard", allowed="put '..' at its start")
     try:
-        top = base.joinpath(*parts[:first]).resolve()
+        top = base.joinpath(*parts[:first_wildcard]).resolve()
         guard.check(top, pattern)
-        found = sorted(_walk(top, parts[first:], pattern, limit))
+        found = sorted(_walk(top, parts[first_wildcard:], pattern, limit))
     except (OSError, ValueError, RuntimeError) as error:
         raise FileProblemError(f"the pattern {pattern!r} cannot be searched: {error}") from error
     for path in found:
@@ -109,10 +109,10 @@ def _walk(top: Path, parts: Sequence[str], pattern: str, limit: int) -> Iterator
 
     Each folder is visited once, with its positions: the indices of the parts that its entries may match.
     """
-    left = [(top, _closed(frozenset({0}), parts))]
+    waiting = [(top, _with_skipped_wildcards(frozenset({0}), parts))]
     count = 0
-    while left:
-        folder, positions = left.pop()
+    while waiting:
+        folder, positions = waiting.pop()
         if not folder.is_dir():
             continue
         with os.scandir(folder) as entries:
@@ -120,28 +120,29 @@ def _walk(top: Path, parts: Sequence[str], pattern: str, limit: int) -> Iterator
                 count += 1
                 if count > limit:
                     raise FileProblemError(
-                        f"the pattern {pattern!r} looks at more than {limit:,} files and folders under {top}",
+                        f"the pattern {pattern!r} makes the search visit more than {limit:,} files and folders "
+                        f"under {top}",
                         allowed="name a folder closer to the files",
                     )
-                after = _after(entry.name, positions, parts)
+                reached = _positions_after(entry.name, positions, parts)
                 if entry.is_dir(follow_symlinks=False):
-                    if any(position < len(parts) for position in after):
-                        left.append((folder / entry.name, after))
-                elif len(parts) in after and entry.is_file():
+                    if any(position < len(parts) for position in reached):
+                        waiting.append((folder / entry.name, reached))
+                elif len(parts) in reached and entry.is_file():
                     yield folder / entry.name
 
 
-def _after(name: str, positions: frozenset[int], parts: Sequence[str]) -> frozenset[int]:
+def _positions_after(name: str, positions: frozenset[int], parts: Sequence[str]) -> frozenset[int]:
     """Return the positions after an entry called `name`, with `len(parts)` among them if the whole pattern matches."""
     reached = {
         position + (parts[position] != "**")
         for position in positions
         if position < len(parts) and (parts[position] == "**" or fnmatchcase(name, parts[position]))
     }
-    return _closed(frozenset(reached), parts)
+    return _with_skipped_wildcards(frozenset(reached), parts)
 
 
-def _closed(positions: frozenset[int], parts: Sequence[str]) -> frozenset[int]:
+def _with_skipped_wildcards(positions: frozenset[int], parts: Sequence[str]) -> frozenset[int]:
     """Add the position after each `**`, since `**` may stand for no folder."""
     reached = set(positions)
     for position in range(len(parts)):

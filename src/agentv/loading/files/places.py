@@ -40,9 +40,9 @@ def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
     folder, root = folder.resolve(), repository_root.resolve()
     if (root / ".git").exists():
         return upward(folder, root)
-    there = next(place for place in upward(folder) if place.exists())
-    owner = there.stat().st_uid
-    return takewhile(lambda place: place.stat().st_uid == owner, upward(there))
+    existing = next(place for place in upward(folder) if place.exists())
+    owner = existing.stat().st_uid
+    return takewhile(lambda place: place.stat().st_uid == owner, upward(existing))
 
 
 def find_repository_root(path: Path) -> Path:
@@ -140,7 +140,7 @@ def is_folder_path(path: Path) -> bool:
 
 
 def side_file(dataset: Path) -> Path | None:
-    """Return the YAML file of the same name that has the top-level keys of a JSONL dataset; None if there is none.
+    """Return the side file of a JSONL dataset, a YAML file with its name and its top-level keys; None if there is none.
 
     A YAML file of the same name that has cases is an eval file itself, even if its cases are the rows of the dataset.
     """
@@ -176,7 +176,7 @@ def _is_side_file(path: Path) -> bool:
     return path.with_suffix(".jsonl").is_file() and not has_cases(path)
 
 
-SHOWN_SKIPPED = 5
+MAX_SKIPPED_LISTED = 5
 _OTHER_CASE_KEYS = ("evalCases", "test_cases", "testCases")
 """Keys under which other tools, and older files, list cases."""
 _JSON_CASES = re.compile(r'"(?:evalcases|cases|evals|tests|eval_cases|evalCases)"\s*:\s*[\[{]')
@@ -189,28 +189,28 @@ _DATA_SUFFIX = re.compile(r"\.(?:jsonl?|ya?ml)")
 
 
 class SkippedFile(Struct, frozen=True):
-    """A file that is not read. `reason` says why, and what to do."""
+    """A file that is not read, with the reason and what to do."""
 
     path: Path
     reason: str
 
 
 def find_skipped_files(paths: Sequence[str | Path], *, cwd: Path, found: Collection[Path]) -> tuple[SkippedFile, ...]:
-    """Return the files below the given folders that look like eval files, but are not among those `found`.
+    """Return the files below the given folders that look like eval files, but are not among the eval files `found`.
 
     Results, labels and baselines are not listed, nor files of cases that a YAML file of the folder names.
     """
     known = set(map(os.path.realpath, found))
     folders = [place for path in paths or ("evals",) if (place := cwd / path).is_dir()]
     files = [path for folder in folders for path in files_below(folder) if os.path.realpath(path) not in known]
-    skipped = {os.path.realpath(path): each for path in files if (each := _skipped(path, cwd)) is not None}
+    skipped = {os.path.realpath(path): each for path in files if (each := _skipped_file(path, cwd)) is not None}
     if not skipped:
         return ()
-    named = _data_files_named([*files, *found])
+    named = _named_data_files([*files, *found])
     return tuple(each for each in skipped.values() if not any(each.path.match(pattern) for pattern in named))
 
 
-def _skipped(path: Path, cwd: Path) -> SkippedFile | None:
+def _skipped_file(path: Path, cwd: Path) -> SkippedFile | None:
     reason = _skip_reason(path, cwd)
     return None if reason is None else SkippedFile(path, reason)
 
@@ -218,7 +218,7 @@ def _skipped(path: Path, cwd: Path) -> SkippedFile | None:
 def _skip_reason(path: Path, cwd: Path) -> str | None:
     suffix = path.suffix.lower()
     if suffix == ".jsonl" and record_noun(path) is None:
-        side = shown_path(path.with_suffix(".yaml"), cwd)
+        side = relative_to_cwd(path.with_suffix(".yaml"), cwd)
         reason, remedy = f"JSON Lines without {side} beside it", "add that file"
         if path.suffix != suffix:
             reason, remedy = "the name does not end in .jsonl", "rename it"
@@ -244,28 +244,28 @@ def _yaml_skip_reason(path: Path) -> str | None:
     return f"its cases are under {key!r}; they must be under 'evalcases'" if key else "it has cases, but no 'evalcases'"
 
 
-def _data_files_named(files: Sequence[Path]) -> set[str]:
+def _named_data_files(files: Sequence[Path]) -> set[str]:
     """Return the names and patterns of JSON, JSON Lines and YAML files that occur in YAML files."""
     texts = (start_of(path) for path in files if path.suffix in YAML_SUFFIXES)
     words = (word for text in texts if _DATA_SUFFIX.search(text) for word in _WORD.findall(text))
-    return {name.lstrip("./") for word in words if (name := _data_name(word))}
+    return {name.lstrip("./") for word in words if (name := _data_file_name(word))}
 
 
-def _data_name(word: str) -> str:
+def _data_file_name(word: str) -> str:
     """Return a word up to and including the last suffix of a data file; "" if it names no data file."""
     ends = [found.end() for found in _DATA_SUFFIX.finditer(word) if found.start()]
     return word[: ends[-1]] if ends else ""
 
 
-def shown_path(path: Path, cwd: Path) -> str:
-    """Return a path relative to the working folder, if it lies there."""
+def relative_to_cwd(path: Path, cwd: Path) -> str:
+    """Return a path as text, relative to `cwd` if it lies there."""
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
 def skipped_lines(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[str]:
     """Yield a line for each of the first skipped files, and one for the rest."""
-    for each in skipped[:SHOWN_SKIPPED]:
-        yield f"skipped {shown_path(each.path, cwd)}: {each.reason}"
-    if len(skipped) > SHOWN_SKIPPED:
-        more = len(skipped) - SHOWN_SKIPPED
+    for each in skipped[:MAX_SKIPPED_LISTED]:
+        yield f"skipped {relative_to_cwd(each.path, cwd)}: {each.reason}"
+    if len(skipped) > MAX_SKIPPED_LISTED:
+        more = len(skipped) - MAX_SKIPPED_LISTED
         yield f"{more} more files are skipped" if more > 1 else "1 more file is skipped"

@@ -12,7 +12,7 @@ from agentv.loading.files.documents import Mark
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.problems import Problem
 
-_WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff")
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_BYTES = 64 * 2**20
 """The maximum size of a file that is read at once, or of one line of a stream."""
@@ -54,7 +54,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Yield a regular file's lines. A line longer than MAX_BYTES is cut after one byte more, and is the last.
+    """Yield a regular file's lines. A line longer than MAX_BYTES is the last, cut to one byte more than that.
 
     Raises EvalFileError when the file cannot be read.
     """
@@ -81,7 +81,7 @@ def read_text(path: Path) -> str:
 
 def decode(data: bytes, path: str, *, first_line: int = 1) -> str:
     """Return UTF-8 bytes as text, without a byte order mark. Raises EvalFileError with the position of a bad byte."""
-    if data.startswith(_WIDE_STARTS):
+    if data.startswith(_UTF16_MARKS):
         raise EvalFileError(path, (Problem(path, "is UTF-16 text", 1, 1, allowed="save it as UTF-8"),))
     data = data.removeprefix(BYTE_ORDER_MARK)
     try:

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 from msgspec import Struct
 from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, core_schema
 
-from agentv.loading.models import file_model as shape_fields
+from agentv.loading.models import file_model
 from agentv.loading.models.file_model import Checked, DefinedAs, FileModel, Limits, Names, SpellingNotes
 from agentv.registry import UnknownSettings
 from agentv.types.structs import StructField, has_fields, struct_fields
 
-NOTE = "agentv"
-"""The key of a note in the metadata of a part."""
+NOTE_KEY = "agentv"
+"""The key of the note in the metadata of a schema."""
 
 _STRICT = CoreConfig(extra_fields_behavior="forbid", strict=True, allow_inf_nan=False)
 
@@ -43,7 +43,7 @@ class _ForeignHintError(TypeError):
     """A type that only pydantic can read."""
 
 
-_PLAIN: Mapping[object, Callable[[], CoreSchema]] = {
+_SCALAR_SCHEMAS: Mapping[object, Callable[[], CoreSchema]] = {
     Any: core_schema.any_schema,
     object: core_schema.any_schema,
     str: core_schema.str_schema,
@@ -59,42 +59,42 @@ def object_schema(kind: type) -> CoreSchema:
 
     Raises TypeError for a choice of classes that cannot be distinguished.
     """
-    names = shape_fields.names_of(kind)
+    names = file_model.names_of(kind)
     fields = {
-        shape_fields.key_of(kind, each.name): core_schema.typed_dict_field(
-            _field_schema(each), required=each.is_required, metadata={NOTE: each}
+        file_model.key_of(kind, each.name): core_schema.typed_dict_field(
+            _field_schema(each), required=each.is_required, metadata={NOTE_KEY: each}
         )
         for each in struct_fields(kind)
     }
     spelled = core_schema.with_info_before_validator_function(
-        lambda raw, info: shape_fields.spell(raw, info.context, names),
+        lambda raw, info: file_model.with_canonical_keys(raw, info.context, names),
         core_schema.typed_dict_schema(fields, config=_STRICT),
     )
     note = ObjectNote(kind.__doc__, names)
     return core_schema.no_info_after_validator_function(
-        partial(shape_fields.make, kind), spelled, metadata={NOTE: note}
+        partial(file_model.make_instance, kind), spelled, metadata={NOTE_KEY: note}
     )
 
 
 def _field_schema(field: StructField) -> CoreSchema:
-    if shape_fields.has_members(field):
+    if file_model.has_members(field):
         schema = _noted(_schema(tuple[Any, ...]), DefinedAs("Evaluators"))
     else:
         schema = _schema(field.type)
     if "nested" in field.extra:
         key = field.extra["nested"]
         schema = core_schema.with_info_before_validator_function(
-            lambda raw, info: shape_fields.flatten(raw, info.context, key), schema
+            lambda raw, info: file_model.lift_nested(raw, info.context, key), schema
         )
     if "spellings" in field.extra:
-        ours = partial(shape_fields.translate, spellings=field.extra["spellings"])
+        to_canonical = partial(file_model.canonical_value, spellings=field.extra["spellings"])
         note = SpellingsNote(field.extra["spellings"])
-        schema = core_schema.no_info_before_validator_function(ours, schema, metadata={NOTE: note})
+        schema = core_schema.no_info_before_validator_function(to_canonical, schema, metadata={NOTE_KEY: note})
     return schema
 
 
 def _noted(schema: CoreSchema, note: object) -> CoreSchema:
-    return cast(CoreSchema, {**schema, "metadata": {NOTE: note}})
+    return cast(CoreSchema, {**schema, "metadata": {NOTE_KEY: note}})
 
 
 def _schema(hint: Any) -> CoreSchema:
@@ -107,15 +107,15 @@ def _schema(hint: Any) -> CoreSchema:
 
 def _known_schema(hint: Any) -> CoreSchema:
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is None and hint in _PLAIN:
-        return _PLAIN[hint]()
-    if shape_fields.is_json(hint):
+    if origin is None and hint in _SCALAR_SCHEMAS:
+        return _SCALAR_SCHEMAS[hint]()
+    if file_model.is_json(hint):
         return core_schema.any_schema()
     if has_fields(hint):
         schema = object_schema(cast(type, hint))
         return _noted(schema, DefinedAs(hint.__name__)) if issubclass(hint, FileModel) else schema
     if origin is Annotated:
-        return _marked(_schema(arguments[0]), arguments[1:])
+        return _annotated(_schema(arguments[0]), arguments[1:])
     if origin is Literal:
         return core_schema.literal_schema(list(arguments))
     if origin in (Union, types.UnionType):
@@ -124,7 +124,7 @@ def _known_schema(hint: Any) -> CoreSchema:
 
 
 def _foreign_schema(hint: Any) -> CoreSchema:
-    """Return how pydantic reads a type of a plug-in: an Enum, a Path, a model of its own."""
+    """Return pydantic's own schema of a plug-in's type: an Enum, a Path, a model."""
     from pydantic import ConfigDict, PydanticUserError, TypeAdapter  # noqa: PLC0415 - few plug-ins have such settings
 
     try:
@@ -144,8 +144,8 @@ def _container(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> CoreSchema
         return core_schema.list_schema(_schema(arguments[0]))
     if origin is Sequence:
         item = _schema(arguments[0])
-        several = core_schema.tuple_schema([item], variadic_item_index=0)
-        return core_schema.union_schema([core_schema.list_schema(item), several], metadata={NOTE: ListNote()})
+        as_tuple = core_schema.tuple_schema([item], variadic_item_index=0)
+        return core_schema.union_schema([core_schema.list_schema(item), as_tuple], metadata={NOTE_KEY: ListNote()})
     if origin is Callable:
         return core_schema.callable_schema()
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -153,28 +153,28 @@ def _container(hint: Any, origin: Any, arguments: tuple[Any, ...]) -> CoreSchema
     raise _ForeignHintError(str(hint))
 
 
-def _marked(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
-    made: Any = schema
+def _annotated(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
+    annotated: Any = schema
     for mark in marks:
         match mark:
-            case Limits() if made["type"] in ("str", "int", "float", "list"):
-                made = {**made, **mark.given()}
+            case Limits() if annotated["type"] in ("str", "int", "float", "list"):
+                annotated = {**annotated, **mark.given()}
             case Checked(check):
-                made = core_schema.no_info_after_validator_function(check, made)
+                annotated = core_schema.no_info_after_validator_function(check, annotated)
             case DefinedAs():
-                made = _noted(made, mark)
+                annotated = _noted(annotated, mark)
             case _:
                 raise _ForeignHintError(str(mark))
-    return cast(CoreSchema, made)
+    return cast(CoreSchema, annotated)
 
 
 def _choice(hints: tuple[Any, ...]) -> CoreSchema:
-    """Return a choice; several Structs are distinguished by their literal `type`."""
+    """Return the schema of a union; several Structs are distinguished by their literal `type`."""
     wanted = [hint for hint in hints if hint is not type(None)]
     kinds = [cast(type, hint) for hint in wanted if has_fields(hint)]
     schema: CoreSchema
     if len(kinds) > 1:
-        schema = core_schema.tagged_union_schema(_by_tag(kinds, of=len(wanted)), "type")
+        schema = core_schema.tagged_union_schema(_schemas_by_tag(kinds, count=len(wanted)), "type")
     elif len(wanted) > 1:
         schema = core_schema.union_schema([_schema(hint) for hint in wanted])
     else:
@@ -182,12 +182,15 @@ def _choice(hints: tuple[Any, ...]) -> CoreSchema:
     return schema if len(wanted) == len(hints) else core_schema.nullable_schema(schema)
 
 
-def _by_tag(kinds: Sequence[type], *, of: int) -> dict[Hashable, CoreSchema]:
-    """Return Structs by the value of their `type`. Raises TypeError if two of them have the same value."""
+def _schemas_by_tag(kinds: Sequence[type], *, count: int) -> dict[Hashable, CoreSchema]:
+    """Return the schemas of Structs by the literal values of their `type`.
+
+    Raises TypeError for fewer Structs than `count`, the number of choices, or if their values are not distinct.
+    """
     types_of = [{each.name: each.type for each in struct_fields(kind)}.get("type") for kind in kinds]
     tags = [get_args(each) if get_origin(each) is Literal else () for each in types_of]
     listed = [tag for each in tags for tag in each]
-    if len(kinds) != of or not all(tags) or len(set(listed)) != len(listed):
+    if len(kinds) != count or not all(tags) or len(set(listed)) != len(listed):
         raise TypeError(f"a choice of {', '.join(kind.__name__ for kind in kinds)}")
     schemas = [object_schema(kind) for kind in kinds]
     return {tag: schema for schema, each in zip(schemas, tags, strict=True) for tag in each}

@@ -11,15 +11,15 @@ from agentv.types.structs import StructField, names_of_fields, struct_fields
 
 
 class Names(Struct, frozen=True, eq=False):
-    """The keys of one kind of object: `canonical` in the order of messages, and `spellings` of them.
+    """The keys of one kind of object: `canonical`, in the order for messages, and `spellings`, which maps all to these.
 
-    `elsewhere` maps keys that are often put here by mistake to advice. `ours` are the canonical keys as a set.
+    `elsewhere` maps keys that are often put here by mistake to advice. `canonical_keys` is the set of `canonical`.
     """
 
     canonical: tuple[str, ...]
     spellings: Mapping[str, str]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    ours: frozenset[str] = frozenset()
+    canonical_keys: frozenset[str] = frozenset()
 
     def of(self, spelling: str) -> str | None:
         """Return the canonical name of a key in any spelling; None if it is unknown."""
@@ -36,7 +36,7 @@ class Names(Struct, frozen=True, eq=False):
             return None
         if name in raw:
             return name
-        if raw.keys() <= self.ours:
+        if raw.keys() <= self.canonical_keys:
             return None
         return next((key for key in raw if self.of(key) == name), None)
 
@@ -75,14 +75,14 @@ class SpellingNotes(Struct):
         """Return the key of an object of the file whose entries `join` has merged into it; None if there is none."""
         return next((key for each, key in self._nested if each is outer), None)
 
-    def owner_of(self, made: object, key: str) -> object:
-        """Return the object of the file that contains a key of an object made by `join`."""
-        parts = next((parts for joined, parts in self._joined if joined is made), ())
-        return next((part for part in parts if key in part), made)
+    def owner_of(self, raw: object, key: str) -> object:
+        """Return the object of the file that contains a key of `raw`, which `join` may have made of two objects."""
+        parts = next((parts for joined, parts in self._joined if joined is raw), ())
+        return next((part for part in parts if key in part), raw)
 
     def rename(self, raw: Mapping[str, JsonValue], names: Names) -> dict[str, JsonValue]:
-        """Return an object with canonical keys. Unknown keys are left out and recorded."""
-        if isinstance(raw, dict) and raw.keys() <= names.ours:
+        """Return an object with canonical keys. Unknown keys are recorded and dropped."""
+        if isinstance(raw, dict) and raw.keys() <= names.canonical_keys:
             return raw  # the usual case
         renamed: dict[str, JsonValue] = {}
         for key, value in raw.items():
@@ -162,7 +162,7 @@ class Checked(Struct, frozen=True, eq=False):
 
 
 class DefinedAs(Struct, frozen=True):
-    """A value that is read separately; its schema is under `$defs` with that name in the complete schema."""
+    """A value that is read separately; in the JSON Schema of the file, its schema has this name under `$defs`."""
 
     name: str
 
@@ -196,27 +196,27 @@ def is_json(hint: object) -> bool:
 
 
 def has_members(field: StructField) -> bool:
-    """Return True if a field holds evaluators: loading.suites.evaluators reads them, since it knows all types."""
+    """Return True if a field holds evaluators, which loading.suites.evaluators reads, since it knows all types."""
     return bool(field.extra.get("evaluators"))
 
 
-def spell(raw: object, notes: SpellingNotes, names: Names) -> object:
+def with_canonical_keys(raw: object, notes: SpellingNotes, names: Names) -> object:
     """Return an object with canonical keys; anything else unchanged."""
     return notes.rename(cast(Mapping[str, JsonValue], raw), names) if isinstance(raw, Mapping) else raw
 
 
-def flatten(raw: object, notes: SpellingNotes, key: str) -> object:
+def lift_nested(raw: object, notes: SpellingNotes, key: str) -> object:
     """Return a list of objects, with the entries under `key` of each object moved up into it."""
     if not isinstance(raw, list | tuple):
         return raw
     return [notes.join(item, key) if isinstance(item, Mapping) else item for item in raw]
 
 
-def translate(raw: object, spellings: Mapping[str, str]) -> object:
+def canonical_value(raw: object, spellings: Mapping[str, str]) -> object:
     """Return the canonical value of a string with another spelling; anything else unchanged."""
     return spellings.get(raw, raw) if isinstance(raw, str) else raw
 
 
-def make(kind: type, values: Mapping[str, object]) -> object:
+def make_instance(kind: type, values: Mapping[str, object]) -> object:
     """Return an instance of a class from the values of its keys."""
     return kind(**{name: values[key] for name in names_of_fields(kind) if (key := key_of(kind, name)) in values})

@@ -122,10 +122,10 @@ def problem_text(error: ErrorDetails, raw: JsonValue) -> ProblemText:
         case "string_too_short" | "too_short":
             return ProblemText("must not be empty")
         case _:
-            return ProblemText(_bound(error["type"], context) or error["msg"].replace("Input should", "must"))
+            return ProblemText(_bound_message(error["type"], context) or error["msg"].replace("Input should", "must"))
 
 
-def _bound(type_: str, context: Mapping[str, object]) -> str | None:
+def _bound_message(type_: str, context: Mapping[str, object]) -> str | None:
     words = {
         "greater_than": ("gt", "more than"),
         "greater_than_equal": ("ge", "at least"),
@@ -160,7 +160,7 @@ class Reader:
     def __init__(self, document: Document, problems: Iterable[Problem] = ()) -> None:
         self.document = document
         self.problems = list(problems)
-        self._broken = {(problem.line, problem.column) for problem in self.problems if problem.line}
+        self._broken_places = {(problem.line, problem.column) for problem in self.problems if problem.line}
         self._suppressed: set[JsonPath] = set()
         self._reported: set[tuple[Mark | JsonPath, str]] = set()
         self.from_single_variables: set[JsonPath] = set()
@@ -229,13 +229,13 @@ class Reader:
     ) -> None:
         """Record a problem of the value at a path, or of its key.
 
-        Nothing is recorded for a message that the value already has, a suppressed path, or a place with a problem that
-        the reader was given.
+        Nothing is recorded if the value already has this message, if the path is suppressed, or if one of the problems
+        that the reader was created with is at the same position.
         """
         place = self.document.mark(at, on_key=on_key)
         # A value shared by aliases is reported once, although several paths lead to it.
         key = (place if place.line else at, message)
-        if place in self._broken or at in self._suppressed or key in self._reported:
+        if place in self._broken_places or at in self._suppressed or key in self._reported:
             return
         self._reported.add(key)
         shown = shown_path(at)
@@ -330,16 +330,17 @@ def _path_to(spellings: Iterable[int | str], value: JsonValue, notes: SpellingNo
     """Return the path of the first of `spellings` that is a key of a value or of its nested object; () if none is."""
     spellings = tuple(spellings)
     nested = notes.nested_key_of(value)
-    for outer in ((), (nested,)) if nested is not None else ((),):
-        inner = value_at(value, outer)
+    prefixes: tuple[JsonPath, ...] = ((),) if nested is None else ((), (nested,))
+    for prefix in prefixes:
+        inner = value_at(value, prefix)
         for key in spellings:
             if has_child(inner, key):
-                return (*outer, key)
+                return (*prefix, key)
     return ()
 
 
 def value_at(raw: JsonValue, path: JsonPath) -> JsonValue:
-    """Return the value at a path inside another one."""
+    """Return the value at a path inside `raw`; None if there is none."""
     for key in path:
         raw = child(raw, key)
     return raw

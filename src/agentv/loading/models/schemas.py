@@ -9,7 +9,7 @@ import msgspec
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from agentv.loading.criteria.run_configs import RunConfigModel
-from agentv.loading.models.core_schema import NOTE, ListNote, ObjectNote, SpellingsNote, object_schema
+from agentv.loading.models.core_schema import NOTE_KEY, ListNote, ObjectNote, SpellingsNote, object_schema
 from agentv.loading.models.file_model import DefinedAs, FileModel, Names
 from agentv.loading.project import ProjectModel
 from agentv.loading.suites.models import (
@@ -30,11 +30,11 @@ from agentv.types.structs import StructField, struct_fields
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema, or a part of one: JSON whose shape is the standard's, not ours."""
 
-_LATER = "x-defined-as"
+_DEFINED_AS_KEY = "x-defined-as"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KINDS = ("eval", "targets", "config", "evaluation", "results")
-_FAILURE = {"$ref": "#/$defs/Failure"}
-_REFERENCE = {"type": "string", "pattern": r"\$\{\{"}
+_FAILURE_REFERENCE = {"$ref": "#/$defs/Failure"}
+_VARIABLE_REFERENCE = {"type": "string", "pattern": r"\$\{\{"}
 _ROW_REQUIRED = ["schema", "run_id", "timestamp", "eval_id", "target", "status", "score"]
 
 
@@ -46,21 +46,21 @@ def with_spellings(schema: Schema, names: Names) -> Schema:
             others[name].add(spelling)
     properties = schema.get("properties", {})
     patterns = {
-        f"^({'|'.join(map(re.escape, sorted(several)))})$": properties.get(name, {})
-        for name, several in others.items()
-        if several
+        f"^({'|'.join(map(re.escape, sorted(spellings)))})$": properties.get(name, {})
+        for name, spellings in others.items()
+        if spellings
     }
     required = schema.get("required", [])
-    alone = [name for name in required if not others.get(name)]
-    spread = [sorted({name} | others[name]) for name in required if others.get(name)]
-    made = _without(schema, "required")
+    single_required = [name for name in required if not others.get(name)]
+    spelled_required = [sorted({name} | others[name]) for name in required if others.get(name)]
+    accepting = _without(schema, "required")
     if patterns:
-        made["patternProperties"] = patterns
-    if alone:
-        made["required"] = alone
-    if spread:
-        made["allOf"] = [{"anyOf": [{"required": [spelling]} for spelling in group]} for group in spread]
-    return made
+        accepting["patternProperties"] = patterns
+    if single_required:
+        accepting["required"] = single_required
+    if spelled_required:
+        accepting["allOf"] = [{"anyOf": [{"required": [spelling]} for spelling in group]} for group in spelled_required]
+    return accepting
 
 
 def _is_redundant(key: str, value: object) -> bool:
@@ -100,9 +100,9 @@ def finished(schema: Schema) -> Schema:
     """Return a schema whose parts refer to their definitions, without pydantic's titles and empty defaults."""
 
     def change(part: Schema) -> Schema:
-        if _LATER in part:
+        if _DEFINED_AS_KEY in part:
             described = {key: part[key] for key in ("description",) if key in part}
-            return {**described, "$ref": f"#/$defs/{part[_LATER]}"}
+            return {**described, "$ref": f"#/$defs/{part[_DEFINED_AS_KEY]}"}
         return {key: value for key, value in part.items() if not _is_redundant(key, value)}
 
     return cast(Schema, rewritten(schema, change))
@@ -118,10 +118,10 @@ class _Describer(GenerateJsonSchema):
 
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
         """Return the JSON Schema of a part."""
-        note = schema.get("metadata", {}).get(NOTE)
+        note = schema.get("metadata", {}).get(NOTE_KEY)
         match note:
             case DefinedAs(name):
-                return {_LATER: name}
+                return {_DEFINED_AS_KEY: name}
             case ListNote():
                 return super().generate_inner(schema["choices"][0])
             case ObjectNote(doc, names):
@@ -139,10 +139,10 @@ class _Describer(GenerateJsonSchema):
 
 def _annotations_of(field: StructField) -> Schema:
     """Return the annotations of a field: its help text, its default, and whether it is deprecated."""
-    said: Schema = {} if field.description is None else {"description": field.description}
+    annotations: Schema = {} if field.description is None else {"description": field.description}
     if isinstance(field.default, bool | int | float | str):
-        said["default"] = field.default
-    return {**said, "deprecated": True} if "deprecated" in field.extra else said
+        annotations["default"] = field.default
+    return {**annotations, "deprecated": True} if "deprecated" in field.extra else annotations
 
 
 def models_in(hint: Any) -> Iterator[type[FileModel]]:
@@ -161,7 +161,7 @@ def _result_schema() -> Schema:
     parts = {name: rewritten(part, _as_exported) for name, part in parts.items()}
     row, evaluator = parts.pop("CaseResult"), parts["EvaluatorResult"]
     evaluator["required"] = [*evaluator["required"], "status"]
-    flat = {FLAT_REQUEST: evaluator["properties"]["evaluator_provider_request"], "evaluator_error": _FAILURE}
+    flat = {FLAT_REQUEST: evaluator["properties"]["evaluator_provider_request"], "evaluator_error": _FAILURE_REFERENCE}
     known = {**row["properties"], **evaluator["properties"], **flat}
     known |= {name: row["properties"][name] for name in ("score", "verdict", "status")}
     return {
@@ -205,7 +205,7 @@ class _Definitions:
         return whole[1]
 
     def add_settings(self, settings: type, prefix: str) -> Schema:
-        """Return the schema of a settings dataclass; those that it refers to are collected under a prefix."""
+        """Return the schema of a settings class; those that it refers to are collected under a prefix."""
         schema = describe(settings)
         parts = schema.pop("$defs", {})
         renamed = {f"#/$defs/{name}": f"#/$defs/{prefix}{name}" for name in parts}
@@ -246,18 +246,18 @@ def _eval_schema(registry: Registry) -> Schema:
 
 
 def _evaluation_schema(registry: Registry) -> Schema:
-    """Return the schema of a criteria door's configuration: its evaluators need no name, and may be nested (PRD)."""
+    """Return the schema of `EvaluationRunConfig`. Its evaluators need no name, and may have settings under `config`."""
     definitions = _Definitions()
     top = definitions.add(RunConfigModel)
     common = definitions.add(EvaluatorModel)
     common["required"] = [key for key in common.get("required", ()) if key != "name"]
     common["properties"] = {**common["properties"], "config": {"type": "object"}}
-    definitions.schemas |= _evaluator_schemas(definitions, registry, common, unless="config")
+    definitions.schemas |= _evaluator_schemas(definitions, registry, common, nesting_key="config")
     return {**top, "$defs": definitions.schemas}
 
 
 def _evaluator_schemas(
-    definitions: _Definitions, registry: Registry, common: Schema, *, unless: str | None = None
+    definitions: _Definitions, registry: Registry, common: Schema, *, nesting_key: str | None = None
 ) -> dict[str, Schema]:
     """Return the definitions that eval files and configurations share: evaluators and criteria, or their names."""
     criterion = definitions.add(CriterionModel)
@@ -268,7 +268,7 @@ def _evaluator_schemas(
     known = {"enum": list(registry.names())}
     return {
         **{name: {"anyOf": [schema, {"type": "null"}]} for name, schema in schemas.items()},
-        "Evaluator": _plugin_schema(definitions, common, registry, "type", unless=unless),
+        "Evaluator": _plugin_schema(definitions, common, registry, "type", nesting_key=nesting_key),
         "EvaluatorType": {"anyOf": [known, {"type": "string", "description": "a plug-in's own type"}]},
     }
 
@@ -278,20 +278,20 @@ def _targets_schema(registry: Registry) -> Schema:
     top = definitions.add(TargetsFileModel)
     common = definitions.add(TargetModel)
     common["properties"] = {**common["properties"], "settings": {"type": "object"}}
-    target = _plugin_schema(definitions, common, registry, "provider", unless="settings")
+    target = _plugin_schema(definitions, common, registry, "provider", nesting_key="settings")
     definitions.schemas = {name: _or_reference(part) for name, part in definitions.schemas.items()}
-    is_second_name: Schema = {"if": {"required": ["use_target"]}, "then": definitions.add(UseTargetModel)}
-    definitions.schemas["Targets"] = {"type": "array", "items": {**is_second_name, "else": _or_reference(target)}}
+    if_alias: Schema = {"if": {"required": ["use_target"]}, "then": definitions.add(UseTargetModel)}
+    definitions.schemas["Targets"] = {"type": "array", "items": {**if_alias, "else": _or_reference(target)}}
     return {**top, "$defs": definitions.schemas}
 
 
 def _plugin_schema(
-    definitions: _Definitions, common: Schema, registry: Registry, key: str, *, unless: str | None = None
+    definitions: _Definitions, common: Schema, registry: Registry, key: str, *, nesting_key: str | None = None
 ) -> Schema:
     """Return the schema of an object whose keys are the common ones and those of the plug-in that `key` names.
 
-    A name that is not registered may be a plug-in's: no rule applies to its own keys, nor to an object that has
-    the key `unless`, in which they are nested.
+    A name that is not registered may be a plug-in's: no rule applies to its own keys. Nor does one apply to an object
+    with the key `nesting_key`, under which the keys of the plug-in may be nested.
     """
     branches: list[Schema] = []
     for spec in registry:
@@ -304,8 +304,8 @@ def _plugin_schema(
         whole["properties"] = {**whole["properties"], key: {"enum": names}}
         definitions.schemas[spec.name] = whole
         condition: Schema = {"properties": {key: {"enum": names}}, "required": [key]}
-        if unless is not None:
-            condition["not"] = {"required": [unless]}
+        if nesting_key is not None:
+            condition["not"] = {"required": [nesting_key]}
         branches.append({"if": condition, "then": {"$ref": f"#/$defs/{spec.name}"}})
     return {**common, "additionalProperties": True, "allOf": [*common.get("allOf", []), *branches]}
 
@@ -315,7 +315,7 @@ def _or_reference(schema: Schema) -> Schema:
 
     def change(part: Schema) -> Schema:
         is_value = part.get("type") in ("integer", "number", "boolean") or ("enum" in part and "type" in part)
-        return {"anyOf": [part, _REFERENCE]} if is_value else part
+        return {"anyOf": [part, _VARIABLE_REFERENCE]} if is_value else part
 
     changed: Schema = rewritten(schema, change)
     return changed

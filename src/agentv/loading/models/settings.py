@@ -1,12 +1,12 @@
-"""Validation of a plug-in's settings: a raw object is checked against the settings class and made an instance of it.
+"""Validation of a plug-in's settings: a raw object is checked and becomes an instance of the settings class.
 
 A settings class may reject values in `__post_init__` by raising ValueError with a plain message; if the message starts
 with the name of a setting, the problem is reported at that setting. It may have a method
 `files(base_dir: str) -> tuple[str, ...]` that returns the files it reads, and `code_files` for those it runs; all must
-exist before a run, and files that an eval file has read must lie inside the project. If they do, a method
-`problems(base_dir: str) -> tuple[Problem, ...]` may return the problems of their content. In its metadata, a
-list field may name in `nested` the key (such as `config`) under which an item may put its settings. Any field may have
-`aliases` of its key and `spellings` of its values.
+exist before a run, and files that evaluators of an eval file read must lie inside the project. If they do, a method
+`problems(base_dir: str) -> tuple[Problem, ...]` may return the problems of their content. The metadata of a field may
+have `aliases` of its key and `spellings` of its values, and, for a list, in `nested` the key (such as `config`) under
+which an item may put its settings.
 """
 
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ def read_settings(spec: Spec, raw: Mapping[str, JsonValue], *, where: str) -> ob
     `where` is the name of the source in messages: a file, or words such as "evaluator 'tone'".
     """
     reader = Reader(Document(where, dict(raw)))
-    made = validate_settings(reader, spec.load_settings(), raw, ())
-    if made is None:
+    settings = validate_settings(reader, spec.load_settings(), raw, ())
+    if settings is None:
         raise EvalFileError(where, reader.problems)
-    return made
+    return settings
 
 
 def settings_type(reader: Reader, at: JsonPath, spec: Spec) -> type | None:
@@ -79,7 +79,7 @@ def missing_files(settings: object, base_dir: str) -> tuple[str, ...]:
 
 
 def criteria_named_by(settings: object) -> tuple[str | None, ...] | None:
-    """Return the criteria that an evaluator's settings name; None if only its results show them.
+    """Return the criteria that an evaluator's settings name; None if they are known only from its results.
 
     They come from a field `criteria`, or from a method of that name. None inside the tuple stands for the evaluator's
     own criterion. An evaluator object has no settings, so the result is None.
@@ -94,7 +94,7 @@ def criteria_named_by(settings: object) -> tuple[str | None, ...] | None:
 def wrong_settings(settings: object, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
     """Return the problems of single settings, each with the path of its setting.
 
-    They come from the optional method of that name of the settings class.
+    They come from the optional method `wrong_settings(base_dir)` of the settings class.
     """
     found = getattr(settings, "wrong_settings", None)
     return tuple(found(base_dir)) if callable(found) else ()

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from agentv.loading.datasets.cases import ReadRow, RowRules, finished, is_case, read_row
+from agentv.loading.datasets.cases import ReadRow, RowRules, is_case, make_read_row, read_row
 from agentv.loading.datasets.rows import Row
 from agentv.loading.files.documents import Document
 from agentv.loading.files.json_lines import parse_json, quick_json
@@ -27,93 +27,98 @@ from agentv.types.structs import blank
 
 _CASES_INSPECTED = 1000
 
-PlaceOf: TypeAlias = Callable[[EvalCase, int, str], Problem]
-"""Returns the problem with a message, at the place of an entry of a case's `depends_on`."""
+DependencyProblem: TypeAlias = Callable[[EvalCase, int, str], Problem]
+"""Returns a problem with the given message at the given entry of a case's `depends_on`."""
 
 
-def in_order_of_dependencies(source: CaseSource, place_of: PlaceOf) -> tuple[CaseSource, list[Problem]]:
-    """Return cases in their order, but each one after those that it depends on, and the problems of dependencies.
+def in_order_of_dependencies(source: CaseSource, problem_at: DependencyProblem) -> tuple[CaseSource, list[Problem]]:
+    """Return the cases, each moved behind the cases that it depends on, and the problems of dependencies.
 
-    Only if one of the first 1,000 cases depends on another is a stream read whole. A case that depends on itself, also
+    A stream is read whole only if one of its first 1,000 cases depends on another. A case that depends on itself, also
     through others, is a problem.
     """
     if not any(isinstance(case, EvalCase) and case.depends_on for case in islice(source, _CASES_INSPECTED)):
         return source, []
     cases = list(source)
     by_id = {case.id: case for case in cases if isinstance(case, EvalCase)}
-    problems = [problem for case in by_id.values() for problem in _unknown(case, by_id, place_of)]
+    problems = [problem for case in by_id.values() for problem in _unknown_dependencies(case, by_id, problem_at)]
     ordered: dict[int, EvalCase | BrokenCase] = {}
     for case in cases:
-        circle = _add(case, by_id, ordered)
+        circle = _add_after_dependencies(case, by_id, ordered)
         if circle:
             first = by_id[circle[0]]
             message = f"the cases {' -> '.join(circle)} depend on each other in a circle"
-            problems.append(_problem(first, first.depends_on.index(circle[1]), message, place_of))
+            problems.append(_dependency_problem(first, first.depends_on.index(circle[1]), message, problem_at))
             break
     return (source if problems else ListedCases(tuple(ordered.values()))), problems
 
 
-def _unknown(case: EvalCase, by_id: Mapping[str, EvalCase], place_of: PlaceOf) -> list[Problem]:
+def _unknown_dependencies(
+    case: EvalCase, by_id: Mapping[str, EvalCase], problem_at: DependencyProblem
+) -> list[Problem]:
     found = []
     for index, name in enumerate(case.depends_on):
         if name not in by_id:
-            problem = _problem(case, index, f"it depends on {name!r}, which is not a case of the suite", place_of)
+            problem = _dependency_problem(
+                case, index, f"it depends on {name!r}, which is not a case of the suite", problem_at
+            )
             found.append(replace(problem, suggestion=nearest(name, by_id.keys() - {case.id})))
     return found
 
 
-def _problem(case: EvalCase, index: int, message: str, place_of: PlaceOf) -> Problem:
-    return place_of(case, index, f"case {case.id!r}: {message}")
+def _dependency_problem(case: EvalCase, index: int, message: str, problem_at: DependencyProblem) -> Problem:
+    return problem_at(case, index, f"case {case.id!r}: {message}")
 
 
-def _add(
+def _add_after_dependencies(
     first: EvalCase | BrokenCase, by_id: Mapping[str, EvalCase], ordered: dict[int, EvalCase | BrokenCase]
 ) -> list[str]:
-    """Add a case after those that it depends on; return the ids of a circle, if there is one."""
+    """Add a case to `ordered` after those that it depends on; return the ids of a circle, if there is one."""
     path: list[EvalCase | BrokenCase] = [first]
     while path:
         case = path[-1]
-        needed = case.depends_on if isinstance(case, EvalCase) else ()
-        missing = next((by_id[name] for name in needed if name in by_id and id(by_id[name]) not in ordered), None)
-        if missing is None:
+        names = case.depends_on if isinstance(case, EvalCase) else ()
+        needed = (by_id[name] for name in names if name in by_id)
+        next_needed = next((each for each in needed if id(each) not in ordered), None)
+        if next_needed is None:
             ordered[id(case)] = case
             path.pop()
-        elif any(missing is each for each in path):
-            start = next(index for index, each in enumerate(path) if each is missing)
-            return [each.id for each in (*path[start:], missing)]
+        elif any(next_needed is each for each in path):
+            start = next(index for index, each in enumerate(path) if each is next_needed)
+            return [each.id for each in (*path[start:], next_needed)]
         else:
-            path.append(missing)
+            path.append(next_needed)
     return []
 
 
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class _Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     role: Role
     content: str
 
 
-class _Case(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The keys that the fast path supports; a test compares it with CaseModel."""
+class _PlainCase(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The keys that `read_plain`, the fast path, supports; a test compares them with CaseModel."""
 
     id: _Name
     expected_outcome: _Name
-    input_messages: Annotated[list[_Message], msgspec.Meta(min_length=1)]
-    expected_messages: list[_Message] | UnsetType = UNSET
+    input_messages: Annotated[list[_PlainMessage], msgspec.Meta(min_length=1)]
+    expected_messages: list[_PlainMessage] | UnsetType = UNSET
     conversation_id: str | UnsetType = UNSET
     tags: list[_Name] | UnsetType = UNSET
     metadata: dict[str, str] | UnsetType = UNSET
 
 
-_decode = msgspec.json.Decoder(_Case).decode
-_BLANK = blank(EvalCase)
+_decode_case = msgspec.json.Decoder(_PlainCase).decode
+_BLANK_CASE = blank(EvalCase)
 
 
 def read_plain(line: bytes, location: Location) -> EvalCase | None:
     """Return the case on a line; None if the line needs the full reader."""
     try:
-        found = _decode(line)
+        found = _decode_case(line)
     except (msgspec.DecodeError, UnicodeError):
         return None
     # A duplicate key is detected by the number of quotes. After escaped backslashes, the count cannot tell which quotes
@@ -121,7 +126,7 @@ def read_plain(line: bytes, location: Location) -> EvalCase | None:
     if b"\\\\" in line or line.count(b'"') - line.count(b'\\"') != 2 * _count_strings(found):
         return None
     return replace(
-        _BLANK,
+        _BLANK_CASE,
         id=found.id,
         input_messages=_messages(found.input_messages),
         expected_outcome=found.expected_outcome,
@@ -133,11 +138,11 @@ def read_plain(line: bytes, location: Location) -> EvalCase | None:
     )
 
 
-def _messages(read: list[_Message]) -> tuple[Message, ...]:
+def _messages(read: list[_PlainMessage]) -> tuple[Message, ...]:
     return tuple([Message(each.role, each.content) for each in read])
 
 
-def _count_strings(case: _Case) -> int:
+def _count_strings(case: _PlainCase) -> int:
     """Return the number of strings on a line with this case, keys included."""
     count = 5 + 4 * len(case.input_messages)
     if case.expected_messages is not UNSET:
@@ -153,6 +158,7 @@ def _count_strings(case: _Case) -> int:
 
 LINES_CHECKED_AT_LOAD = 1_000
 HEAD_BYTES = 1 << 20
+"""The maximum size of the lines whose cases `JsonLinesCases` caches."""
 
 
 class JsonLinesCases(Struct, frozen=True):
@@ -178,22 +184,22 @@ class JsonLinesCases(Struct, frozen=True):
         return None
 
     def with_head(self, read: Sequence[ReadRow]) -> "JsonLinesCases":
-        """Return the same cases with the first ones, already `read`, in `head`: no more than 1 MiB of lines."""
+        """Return the same source with the first cases, already `read`, in `head`: those of at most 1 MiB of lines."""
         head: list[EvalCase | BrokenCase] = []
         size = 0
-        for (_, line), each in zip(self._lines(after=0), read, strict=False):
+        for (_, line), row in zip(self._lines(after=0), read, strict=False):
             size += len(line)
             if size > HEAD_BYTES:
                 break
-            if each.case is not None:
-                head.append(each.case)
+            if row.case is not None:
+                head.append(row.case)
         return replace(self, head=tuple(head))
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the case of each line; skip blank lines, and yield a BrokenCase for a line with problems."""
         last = self.head[-1].location if self.head else None
         lines = self._lines(after=0 if last is None else last.line)
-        if self._are_filled:
+        if self._needs_full_reader:
             cases = (self._case(number, line).case for number, line in lines)
         else:
             file = self.scope.file
@@ -205,8 +211,9 @@ class JsonLinesCases(Struct, frozen=True):
         return chain(self.head, filter(None, cases))
 
     @property
-    def _are_filled(self) -> bool:
-        return self.scope.is_foreign or (self.scope.parts is not None and self.scope.parts.are_filled)
+    def _needs_full_reader(self) -> bool:
+        """True if no line can be read by `read_plain`: cases are translated, or completed by parts of the suite."""
+        return self.scope.is_foreign or (self.scope.parts is not None and self.scope.parts.vary_by_case)
 
     def read(self) -> Iterator[ReadRow]:
         """Yield the lines, each as a case with its warnings."""
@@ -226,27 +233,26 @@ class JsonLinesCases(Struct, frozen=True):
 
     def _case(self, number: int, data: bytes) -> ReadRow:
         location = Location(self.scope.file, number)
-        plain = read_plain(data, location) if len(data) <= MAX_BYTES and not self._are_filled else None
+        plain = read_plain(data, location) if len(data) <= MAX_BYTES and not self._needs_full_reader else None
         if plain is not None:
             return ReadRow(plain)
-        fallback = f"line-{number}"
+        default_id = f"line-{number}"
         if len(data) > MAX_BYTES:
             problem = Problem(self.shown, f"this line {TOO_LARGE}; nothing after it is read", number, 1)
-            return ReadRow(BrokenCase(fallback, (problem,), location))
+            return ReadRow(BrokenCase(default_id, (problem,), location))
         try:
             text = decode(data, self.shown, first_line=number).rstrip("\r\n")
         except EvalFileError as error:
-            return ReadRow(BrokenCase(fallback, error.problems, location))
+            return ReadRow(BrokenCase(default_id, error.problems, location))
         document = quick_json(text, self.shown, number)
         if document is not None:
             read = self._read(document)
             if isinstance(read.case, EvalCase) and not read.warnings:
                 return read
-        document, problems = parse_json(
-            text, self.shown, number
-        )  # parsed again, since problems need the positions of values
+        # Parsed again, since problems need the positions of values.
+        document, problems = parse_json(text, self.shown, number)
         if document is None:
-            return ReadRow(BrokenCase(fallback, problems, location))
+            return ReadRow(BrokenCase(default_id, problems, location))
         return self._read(document, problems)
 
     def _read(self, document: Document, problems: tuple[Problem, ...] = ()) -> ReadRow:
@@ -254,7 +260,7 @@ class JsonLinesCases(Struct, frozen=True):
         if isinstance(values, Mapping) and (self.scope.is_foreign or is_case(values)):
             reader = self.scope.opened(Reader(document, problems))
             location = Location(self.scope.file, line)
-            return finished(read_case(reader, (), self.scope), problems_of(reader), location, values.get("id"))
+            return make_read_row(read_case(reader, (), self.scope), problems_of(reader), location, values.get("id"))
         if isinstance(values, Mapping):
             return read_row(Row(line, values, problems=problems, document=document), self.shown, self.rules)
         problem = Problem(self.shown, f"must be an object, but is {kind_of(values)}", line, 1)
@@ -322,7 +328,7 @@ class JoinedCases(Struct, frozen=True):
         return BrokenCase(case.id, (replace(problem, path=shown(self.root / location.path)),), location)
 
 
-_HASH = re.compile("[0-9a-f]{12}")
+_ROW_HASH = re.compile("[0-9a-f]{12}")
 _EQUAL_ROWS = "; rows without an id get the same one if they are equal"
 
 
@@ -336,5 +342,5 @@ def repeated_id(case_id: str, place: Location, first: Location, column: int = 1)
         line=place.line,
         column=column,
         json_path="$.id",
-        allowed=f"ids must be unique in a suite{_EQUAL_ROWS if _HASH.fullmatch(case_id) else ''}",
+        allowed=f"ids must be unique in a suite{_EQUAL_ROWS if _ROW_HASH.fullmatch(case_id) else ''}",
     )

@@ -22,7 +22,7 @@ from agentv.loading.suites.models import (
     WorkspaceModel,
     read_grader,
 )
-from agentv.loading.suites.prompts import SuitePrompt, filler
+from agentv.loading.suites.prompts import SuitePrompt, make_fill
 from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, evaluators_of_turn
 from agentv.templating.case_variables import Fault
@@ -53,8 +53,8 @@ def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | No
     for place, written in sources:
         if written is None:
             continue
-        read = local_repository if place[-1] == "git" else written_path
-        folder = read(written, files.base_dir)
+        find_folder = local_repository if place[-1] == "git" else written_path
+        folder = find_folder(written, files.base_dir)
         if folder is not None:
             try:
                 files.guard.check(folder, written)
@@ -63,18 +63,21 @@ def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | No
 
 
 class SuiteParts(Struct, frozen=True):
-    """The evaluators and criteria of a suite, for cases that have none; variables are filled for each case."""
+    """The evaluators, criteria and prompts of a suite, which complete its cases.
+
+    Evaluators and criteria that depend on the case are templates, filled for each case; the others are in `suite`.
+    """
 
     suite: EvalSuite
     evaluators: Template | None = None
     criteria: Template | None = None
     prompts: tuple[SuitePrompt, ...] = ()
     needs_outcomes: bool = True
-    """False if the suite's evaluators are replaced: the expectations that they need are not known."""
+    """False if it is unknown which evaluators will judge, and so whether they need an expected outcome."""
 
     @property
-    def are_filled(self) -> bool:
-        """True if these parts are filled for each case, or the suite has prompts."""
+    def vary_by_case(self) -> bool:
+        """True if there are templates or prompts, which are filled for each case."""
         return self.evaluators is not None or self.criteria is not None or bool(self.prompts)
 
     @property
@@ -122,32 +125,33 @@ def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | 
         scope = replace(scope, evaluators=replace(scope.evaluators, variables=values))
     before = _count_errors(reader)
     if scope.is_foreign and isinstance(raw, Mapping):
-        _check_complete(reader, at, raw)
-    case = _read_own(reader, at, scope)
+        _check_has_expectation(reader, at, raw)
+    case = _read_without_parts(reader, at, scope)
     if case is not None and _count_errors(reader) == before:
         return complete_case(reader, at, case, scope)
-    parts = scope.parts
-    if (
-        case is None
-        and isinstance(raw, Mapping)
-        and parts is not None
-        and parts.needs_outcomes
-        and not parts.are_filled
-    ):
-        names = CaseModel.names()
-        if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected_messages", *_OWN_EVALUATORS)):
-            _check_outcome(reader, at, EvalCase("", ()), suite=parts.suite, scope=scope.evaluators)
+    if case is None and isinstance(raw, Mapping):
+        _check_outcome_of_invalid(reader, at, raw, scope)
     return case
 
 
-def _check_complete(reader: Reader, at: JsonPath, case: JsonObject) -> None:
+def _check_outcome_of_invalid(reader: Reader, at: JsonPath, raw: JsonObject, scope: CaseScope) -> None:
+    """Record that an invalid case also lacks an expected outcome, if that is certain without reading the case."""
+    parts = scope.parts
+    if parts is None or not parts.needs_outcomes or parts.vary_by_case:
+        return
+    names = CaseModel.names()
+    if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected_messages", *_EVALUATOR_KEYS)):
+        _check_outcome(reader, at, EvalCase("", ()), suite=parts.suite, scope=scope.evaluators)
+
+
+def _check_has_expectation(reader: Reader, at: JsonPath, case: JsonObject) -> None:
     """Record a problem if a case of AgentV has no expectation; AgentV skips such a case."""
     keys = ("expected_outcome", "outcome", "expected_messages", "evaluators", "evaluator", "rubrics", "turns")
     if not any(case.get(key) for key in keys):
         reader.error(at, "the case has neither `criteria`, nor `expected_output`, nor `assertions`")
 
 
-_OWN_EVALUATORS = ("evaluators", "evaluator", "grader", "rubrics", "execution", "criteria")
+_EVALUATOR_KEYS = ("evaluators", "evaluator", "grader", "rubrics", "execution", "criteria")
 
 
 def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope) -> EvalCase:
@@ -158,7 +162,7 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     if scope.parts is None:
         return case
     before = _count_errors(reader)
-    if scope.parts.are_filled or case.prompt_ids:
+    if scope.parts.vary_by_case or case.prompt_ids:
         case = _with_parts(reader, at, case, parts=scope.parts, scope=scope)
         case = _with_prompts(reader, at, case, parts=scope.parts, scope=scope)
     if scope.parts.needs_outcomes or scope.is_foreign:
@@ -174,31 +178,32 @@ def _count_errors(reader: Reader) -> int:
 
 def _with_parts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts, scope: CaseScope) -> EvalCase:
     """Return a case with the suite's evaluators and criteria, filled with its variables."""
-    values, undefined = scope.evaluators.variables or {}, scope.variables.undefined if scope.variables else "error"
+    values = scope.evaluators.variables or {}
+    severity: Severity = scope.variables.undefined_severity if scope.variables else "error"
     if parts.criteria is not None:
-        part_reader, _ = parts.criteria.filled(values, undefined)
+        part_reader, _ = parts.criteria.filled(values, severity)
         read = read_criteria(part_reader, parts.criteria.at, scope.evaluators.criteria)
         own = {criterion.name for criterion in case.criteria}
         case = replace(case, criteria=(*(each for each in read if each.name not in own), *case.criteria))
-        _take_problems(reader, at, part_reader)
+        _move_problems(reader, at, part_reader)
     if parts.evaluators is not None and not case.evaluators and not (case.evaluator or case.grader):
-        part_reader, _ = parts.evaluators.filled(values, undefined)
+        part_reader, _ = parts.evaluators.filled(values, severity)
         case = replace(case, evaluators=read_evaluators(part_reader, parts.evaluators.at, scope.evaluators))
-        _take_problems(reader, at, part_reader)
+        _move_problems(reader, at, part_reader)
     return case
 
 
 def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts, scope: CaseScope) -> EvalCase:
     """Return a case with its messages for each of the suite's prompts."""
     values = None if scope.variables is None else scope.evaluators.variables or {}
-    severity: Severity = "error" if scope.variables is None else scope.variables.undefined
+    severity: Severity = "error" if scope.variables is None else scope.variables.undefined_severity
 
     def applied(prompt: SuitePrompt) -> PromptMessages:
         def report(fault: Fault) -> None:
             message = f"prompt {prompt.id!r}: {fault.message}"
             reader.error(at, message, allowed=fault.allowed, suggestion=fault.suggestion, severity=severity)
 
-        return prompt.applied(case.input_messages, filler(values, report))
+        return prompt.applied_to(case.input_messages, make_fill(values, report))
 
     known = [prompt.id for prompt in parts.prompts]
     for index, name in enumerate(case.prompt_ids):
@@ -210,8 +215,8 @@ def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuitePart
     return replace(case, prompts=tuple(map(applied, chosen)))
 
 
-def _take_problems(reader: Reader, at: JsonPath, part: Reader) -> None:
-    """Record the problems of a part of the suite; for a case of another file, they get the position of the case."""
+def _move_problems(reader: Reader, at: JsonPath, part: Reader) -> None:
+    """Record the problems of a part of the suite; for a case of another file, at the position of the case."""
     for problem in part.problems:
         if reader.document.path == problem.path:
             reader.problems.append(problem)
@@ -220,12 +225,12 @@ def _take_problems(reader: Reader, at: JsonPath, part: Reader) -> None:
 
 
 def in_row(problem: Problem, path: str, line: int) -> Problem:
-    """Return a problem of the eval file that arises with the data on a line of another file."""
-    used = f"{problem.message} (used in {problem.path}:{problem.line}:{problem.column})"
-    return replace(problem, path=path, line=line, column=1, message=used)
+    """Return a problem of the eval file at a line of another file, whose data causes it."""
+    message = f"{problem.message} (used in {problem.path}:{problem.line}:{problem.column})"
+    return replace(problem, path=path, line=line, column=1, message=message)
 
 
-_OTHER_THAN_OUTCOME = (
+_ADVICE_WITHOUT_REFERENCE = (
     "write it, or give a reference answer (`expected_messages`, a column `expected`) or other evaluators"
 )
 
@@ -238,13 +243,13 @@ def _check_outcome(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuit
         if not turn.expected_outcome:
             judged.append(((*at, "turns", index), evaluators_of_turn(turn), bool(turn.expected_messages)))
     criteria = frozenset(criterion.name for criterion in (*suite.criteria, *case.criteria))
-    for place, listed, has_other in judged:
-        name = scope.readers.first(listed, scope.registry, has_other=has_other, criteria=criteria)
+    for place, listed, has_reference in judged:
+        name = scope.outcome_needs.first_in_need(listed, scope.registry, has_reference=has_reference, criteria=criteria)
         if name is not None:
             reader.error(
                 place,
                 f"the key 'expected_outcome' is missing: evaluator {name!r} compares the answer with it",
-                allowed=_OTHER_THAN_OUTCOME if not has_other else None,
+                allowed=_ADVICE_WITHOUT_REFERENCE if not has_reference else None,
             )
 
 
@@ -261,7 +266,8 @@ def _check_judged(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite
     )
 
 
-def _read_own(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
+def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
+    """Return the case at a path without the parts of its suite; None if it is invalid."""
     model = reader.read(CaseModel, at)
     raw = reader.document.at(at)
     if not isinstance(raw, Mapping):
@@ -316,7 +322,7 @@ def _turns(reader: Reader, at: JsonPath, model: CaseModel, scope: CaseScope) -> 
     turns: list[CaseTurn] = []
     for index, turn in enumerate(model.turns):
         place = (*at, index)
-        said = read_content_of(reader, (*place, "input"), cast(JsonValue, turn.input), scope.files)
+        content = read_content_of(reader, (*place, "input"), cast(JsonValue, turn.input), scope.files)
         raw = reader.document.at(place)
         key = TurnModel.names().spelling_in(raw, "expected") if isinstance(raw, Mapping) else None
         expected = None
@@ -324,7 +330,7 @@ def _turns(reader: Reader, at: JsonPath, model: CaseModel, scope: CaseScope) -> 
             expected = read_content_of(reader, (*place, key), cast(JsonValue, turn.expected), scope.files)
         turns.append(
             CaseTurn(
-                input=Message("user", said),
+                input=Message("user", content),
                 expected_messages=() if expected is None else (Message("assistant", expected),),
                 expected_outcome=turn.expected_outcome,
                 rubrics=_rubrics(reader, (*place, "rubrics"), turn.rubrics),

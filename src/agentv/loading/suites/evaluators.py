@@ -1,6 +1,6 @@
 """Reading of evaluator entries as EvaluatorConfig: common keys, settings of the type, members of composites."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from agentv.loading.models.settings import (
     wrong_settings,
 )
 from agentv.loading.suites.models import SINGLE_FORM_KEYS, EvaluatorModel, SingleFormModel
+from agentv.loading.suites.variables import texts_in
 from agentv.registry import Registry, Spec
 from agentv.scoring.results.sources import parse_source
 from agentv.templating.case_variables import prompt_faults, used_names
@@ -58,43 +59,43 @@ class SharedLists:
         return self._lists.setdefault(content, configs)
 
 
-class OutcomeReaders:
-    """Finds the first evaluator that needs the expected outcome of a case. The need of each evaluator is cached."""
+class OutcomeNeeds:
+    """Finds evaluators that need the expected outcome of a case. The need of each evaluator is cached."""
 
     def __init__(self, limit: int = 1024) -> None:
         self._limit = limit
-        self._known: dict[int, tuple[EvaluatorLike, str]] = {}
+        self._cached: dict[int, tuple[EvaluatorLike, str]] = {}
 
-    def first(
-        self, evaluators: Sequence[EvaluatorLike], registry: Registry, *, has_other: bool, criteria: frozenset[str]
+    def first_in_need(
+        self, evaluators: Sequence[EvaluatorLike], registry: Registry, *, has_reference: bool, criteria: frozenset[str]
     ) -> str | None:
         """Return the name of the first evaluator that needs an expected outcome; None if none does.
 
-        With `has_other`, the case has a reference answer to compare with; `criteria` are the names of its criteria.
+        `has_reference`: the case has a reference answer to compare with. `criteria` are the names of its criteria.
         """
         for each in evaluators:
             if not isinstance(each, EvaluatorConfig):
                 continue
             need = self._need(each, registry)
             has_criterion = (each.criterion or each.name) in criteria
-            if need == "always" or (need == "alone" and not has_other and not has_criterion):
+            if need == "always" or (need == "alone" and not has_reference and not has_criterion):
                 return each.name
         return None
 
     def _need(self, config: EvaluatorConfig, registry: Registry) -> str:
-        known = self._known.get(id(config))
-        if known is None:
-            if len(self._known) >= self._limit:
-                self._known.clear()
-            known = self._known[id(config)] = (config, _outcome_need(config, registry))
-        return known[1]
+        cached = self._cached.get(id(config))
+        if cached is None:
+            if len(self._cached) >= self._limit:
+                self._cached.clear()
+            cached = self._cached[id(config)] = (config, _outcome_need(config, registry))
+        return cached[1]
 
 
 def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
     """Return when an evaluator needs the expected outcome: `always`, `never`, or `alone`.
 
-    `alone`: unless the case has a reference answer or a criterion. It is decided by the optional
-    method `compares_outcome(base_dir)` of the settings.
+    `alone`: unless the case has a reference answer or a criterion. The optional method `compares_outcome(base_dir)` of
+    the settings decides; for a composite, also that of its members.
     """
     try:
         spec = registry.get(config.type)
@@ -112,8 +113,8 @@ def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
 class EvaluatorScope(Struct, frozen=True):
     """The names that evaluator entries may use: types, profiles and criteria; and the base folder of their paths.
 
-    `unknown_type` is "warning" if declared plug-ins were not imported, as they may define the type. `criteria_names`
-    None allows any name. `guard` None, for evaluators given from Python, allows files anywhere.
+    `unknown_type` is the severity of an unknown type: "warning" if declared plug-ins, which may define it, were not
+    imported. `criteria_names` None allows any name. `guard` None, as for evaluators from Python, allows files anywhere.
     """
 
     registry: Registry
@@ -130,7 +131,7 @@ class EvaluatorScope(Struct, frozen=True):
     same_as_built_in: frozenset[str] = frozenset()
     """The variables whose value equals that of the built-in prompt variable of the same name."""
 
-    readers: OutcomeReaders = field(default_factory=OutcomeReaders)
+    outcome_needs: OutcomeNeeds = field(default_factory=OutcomeNeeds)
 
 
 def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tuple[EvaluatorConfig, ...] | None:
@@ -144,17 +145,19 @@ def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tupl
     found = [read_evaluator(reader, (*at, index), scope) for index in range(len(raw))]
     seen: set[str] = set()
     for index, config in enumerate(found):
-        if config is not None and config.name in seen:
+        if config is None:
+            continue
+        if config.name in seen:
             advice = "evaluator names must be unique"
             reader.error((*at, index), f"a second evaluator named {config.name!r}", allowed=advice)
-        seen |= {config.name} if config is not None else set()
+        seen.add(config.name)
     if len(found) == 1 and found[0] is not None:
         warn_of_only_evaluator(reader, (*at, 0), found[0], scope)
     return scope.lists.shared(tuple(config for config in found if config is not None))
 
 
 def warn_of_only_evaluator(reader: Reader, at: JsonPath, config: EvaluatorConfig, scope: EvaluatorScope) -> None:
-    """Warn if the only evaluator of an answer should not be used alone (`warning_if_alone` of its settings)."""
+    """Warn if the settings class of the only evaluator says that it should not be used alone (`warning_if_alone`)."""
     warning = None
     with suppress(AgentvError):  # an unknown or broken type is reported elsewhere
         warning = getattr(scope.registry.get(config.type).load_settings(), "warning_if_alone", None)
@@ -218,8 +221,8 @@ def read_evaluator(
 
 def _unnest(reader: Reader, at: JsonPath, spec: Spec | None) -> None:
     """Move the keys under an entry's `config:` up to the entry itself, with their positions."""
-    dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
-    if dataclass is None or names_of(dataclass).of("config") is not None:
+    settings_class = settings_type(reader, (*at, "type"), spec) if spec is not None else None
+    if settings_class is None or names_of(settings_class).of("config") is not None:
         return
     for key in reader.document.lift(at, "config"):
         reader.error((*at, key), f"`{key}` is given both inside and outside `config`", on_key=True)
@@ -233,44 +236,40 @@ def _settings(
     A common key that is also a setting of the type is used for both. Members of a composite are returned as configs.
     """
     common = EvaluatorModel.names()
-    dataclass = settings_type(reader, (*at, "type"), spec) if spec is not None else None
-    if dataclass is None:
+    settings_class = settings_type(reader, (*at, "type"), spec) if spec is not None else None
+    if settings_class is None:
         return {key: value for key, value in raw.items() if common.of(key) is None}
-    own = names_of(dataclass)
+    own = names_of(settings_class)
     settings = {key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None}
-    made = validate_settings(reader, dataclass, settings, at, other_names=common)
-    for entry in struct_fields(dataclass):
+    typed = validate_settings(reader, settings_class, settings, at, other_names=common)
+    for entry in struct_fields(settings_class):
         key = own.spelling_in(raw, entry.name)
         if entry.extra.get("evaluators") and key is not None:
             settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
-    if made is not None and not _are_admitted(
-        reader, at, settings, files=data_files(made, scope.base_dir), scope=scope
-    ):
+    if typed is None or not _are_admitted(reader, at, settings, files=data_files(typed, scope.base_dir), scope=scope):
         return settings
-    if (
-        made is not None
-        and scope.variables is not None
-        and _give_variables(reader, at, settings, made=made, scope=scope)
-    ):
-        made = validate_settings(reader, dataclass, settings, at, other_names=common)
-    for path in () if made is None else missing_files(made, scope.base_dir):
-        reader.error((*at, *_path_naming(path, settings)), f"there is no file {path}")
-    for name in filter(None, criteria_named_by(made) or ()):
-        _check_criterion(reader, (*at, *_path_of(name, settings)), name, scope)
-    for (name, *rest), message in () if made is None else wrong_settings(made, scope.base_dir):
+    if scope.variables is not None and _give_variables(reader, at, settings, typed=typed, scope=scope):
+        typed = validate_settings(reader, settings_class, settings, at, other_names=common)
+        if typed is None:
+            return settings
+    for path in missing_files(typed, scope.base_dir):
+        reader.error((*at, *_place_naming_file(path, settings)), f"there is no file {path}")
+    for name in filter(None, criteria_named_by(typed) or ()):
+        _check_criterion(reader, (*at, *_place_naming_criterion(name, settings)), name, scope)
+    for (name, *rest), message in wrong_settings(typed, scope.base_dir):
         reader.error((*at, own.spelling_in(raw, name) or name, *rest), message)
-    for problem in () if made is None else content_problems(made, scope.base_dir):
+    for problem in content_problems(typed, scope.base_dir):
         if problem not in reader.problems:  # several cases may name the same file
             reader.problems.append(problem)
     return settings
 
 
-def _give_variables(reader: Reader, at: JsonPath, settings: JsonObject, made: object, scope: EvaluatorScope) -> bool:
-    """Add the variables that custom prompts use to the settings, as `vars` beside each prompt.
+def _give_variables(reader: Reader, at: JsonPath, settings: JsonObject, typed: object, scope: EvaluatorScope) -> bool:
+    """Add the variables that custom prompts use to the settings, as `vars` beside each prompt; return True if any.
 
-    The prompts come from the optional method `prompts(base_dir)` of the settings class. Returns True if any was added.
+    The prompts come from the optional method `prompts(base_dir)` of the settings class.
     """
-    prompts = getattr(made, "prompts", None)
+    prompts = getattr(typed, "prompts", None)
     variables = scope.variables or {}
     has_added = False
     for prompt in prompts(scope.base_dir) if callable(prompts) else ():
@@ -279,16 +278,18 @@ def _give_variables(reader: Reader, at: JsonPath, settings: JsonObject, made: ob
             owner = cast(JsonObject, owner[key])
         own = owner.get("vars")
         known = {**variables, **(own if isinstance(own, Mapping) else {})}
-        built_in = partial(is_built_in, known=prompt.known)
+        is_built_in_name = partial(is_built_in, known=prompt.known)
         place = (*at, *prompt.at, "prompt")
         for name in used_names(prompt.text):
-            if name in known and built_in(name) and name not in scope.same_as_built_in:
+            if name in known and is_built_in_name(name) and name not in scope.same_as_built_in:
                 message = f"in a prompt, {{{{ {name} }}}} is the built-in variable, not your variable {name!r}"
                 reader.warn(place, message, allowed=f"write {{{{ vars.{name} }}}} for the variable")
-        for fault in prompt_faults(prompt.text, built_in, known):
+        for fault in prompt_faults(prompt.text, is_built_in_name, known):
             if not fault.is_undefined:  # unknown names are reported when the judge's prompt is checked
                 reader.error(place, fault.message, allowed=fault.allowed)
-        names = [each for each in used_names(prompt.text) if not built_in(each) or f"vars.{each}" in prompt.text]
+        names = [
+            each for each in used_names(prompt.text) if not is_built_in_name(each) or f"vars.{each}" in prompt.text
+        ]
         used = {name: known[name] for name in names if name in known}
         if used and isinstance(owner, dict):
             owner["vars"] = used
@@ -299,7 +300,7 @@ def _give_variables(reader: Reader, at: JsonPath, settings: JsonObject, made: ob
 def _are_admitted(
     reader: Reader, at: JsonPath, settings: JsonObject, files: Sequence[str], scope: EvaluatorScope
 ) -> bool:
-    """Record a problem for each file that leads outside of the project; return True if there is none."""
+    """Record a problem for each file outside of the project; return True if there is none."""
     guard = scope.guard
     if guard is None:
         return True
@@ -307,14 +308,14 @@ def _are_admitted(
     for path in outside:
         # An evaluator may read a file of a folder that a setting names.
         names = (path, str(Path(path).parent))
-        texts = [(place, text) for place, text in _texts(settings, ()) if _leads_to(scope.base_dir, text) in names]
-        place, written = texts[0] if texts else (_path_naming(path, settings), path)
+        texts = [(place, text) for place, text in texts_in(settings) if _resolved(scope.base_dir, text) in names]
+        place, written = texts[0] if texts else (_place_naming_file(path, settings), path)
         refusal = guard.refusal(Path(path).resolve(), written)
         reader.error((*at, *place), refusal.message, allowed=refusal.allowed)
     return not outside
 
 
-def _leads_to(base_dir: str, text: str) -> str | None:
+def _resolved(base_dir: str, text: str) -> str | None:
     """Return a text as an absolute path, with symbolic links resolved; None if it cannot be a path."""
     try:
         return str(Path(base_dir, text.strip()).resolve())
@@ -322,28 +323,17 @@ def _leads_to(base_dir: str, text: str) -> str | None:
         return None
 
 
-def _path_naming(path: str, settings: JsonObject) -> JsonPath:
-    """Return the place in the settings of the shortest text that contains the name of a file; () if there is none."""
+def _place_naming_file(path: str, settings: JsonObject) -> JsonPath:
+    """Return the place in the settings of the shortest text with the name of a file; () if there is none."""
     name = Path(path).name
-    texts = [(text, at) for at, text in _texts(settings, ()) if name in text]
+    texts = [(text, at) for at, text in texts_in(settings) if name in text]
     return min(texts, key=lambda found: len(found[0]))[1] if texts else ()
 
 
-def _path_of(text: str, settings: JsonObject) -> JsonPath:
-    """Return the path in the settings at which a criterion is named: under a key that starts with `criteri`."""
-    places = (at for at, found in _texts(settings, ()) if found == text)
+def _place_naming_criterion(text: str, settings: JsonObject) -> JsonPath:
+    """Return the place in the settings that names a criterion: under a key that starts with `criteri`."""
+    places = (at for at, found in texts_in(settings) if found == text)
     return next((at for at in places if any(str(key).startswith("criteri") for key in at[-2:])), ())
-
-
-def _texts(value: JsonValue, at: JsonPath) -> Iterator[tuple[JsonPath, str]]:
-    if isinstance(value, str):
-        yield at, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _texts(item, (*at, key))
-    elif isinstance(value, Sequence):
-        for index, item in enumerate(value):
-            yield from _texts(item, (*at, index))
 
 
 def find_type(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> Spec | None:
@@ -354,11 +344,11 @@ def find_type(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) ->
     except PluginError as error:
         reader.error(at, str(error))
         return None
-    _unknown(reader, at, name, scope)
+    _report_unknown_type(reader, at, name, scope)
     return None
 
 
-def _unknown(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> None:
+def _report_unknown_type(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> None:
     message = f"unknown evaluator type {name!r}"
     allowed = f"known: {', '.join(scope.registry.canonical_names())}"
     near = nearest(name, scope.registry.names())
@@ -373,16 +363,16 @@ def _unknown(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> 
 
 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:
-    """Check the evaluator type in the single form of the object at `at`: known, and without required settings."""
+    """Check that the evaluator type in the single form of the object at `at` is known, and needs no settings."""
     key = next((key for key in SINGLE_FORM_KEYS if getattr(model, key) is not None), None)
     raw = None if key is None else getattr(model, key)
     if key is None or not isinstance(raw, str):
         return
     place = (*at, key)
     spec = find_type(reader, place, raw, scope)
-    dataclass = settings_type(reader, place, spec) if spec is not None else None
-    if dataclass is not None:
-        validate_settings(reader, dataclass, {}, place)
+    settings_class = settings_type(reader, place, spec) if spec is not None else None
+    if settings_class is not None:
+        validate_settings(reader, settings_class, {}, place)
 
 
 def _profile(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> EvaluatorConfig | None:

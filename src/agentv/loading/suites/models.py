@@ -28,7 +28,7 @@ from agentv.types.problems import Problem
 from agentv.types.workspaces import Keep, WorkspaceRepo, workspace_from_json
 
 
-def _answers(tool: str, keys: Mapping[str, str]) -> dict[str, str]:
+def _advice_on_keys(tool: str, keys: Mapping[str, str]) -> dict[str, str]:
     """Return the advice for each key of another tool, by both spellings of the key."""
     advice: dict[str, str] = {}
     for key, ours in keys.items():
@@ -37,8 +37,8 @@ def _answers(tool: str, keys: Mapping[str, str]) -> dict[str, str]:
     return advice
 
 
-SUITE_KEYS: Mapping[str, str] = {
-    **_answers(
+FOREIGN_SUITE_KEYS: Mapping[str, str] = {
+    **_advice_on_keys(
         "promptfoo",
         {
             "providers": "here the models are the targets of targets.yaml, and `target` or `--target` chooses one",
@@ -54,7 +54,7 @@ SUITE_KEYS: Mapping[str, str] = {
             "redteam": "here attacks are cases like any other",
         },
     ),
-    **_answers(
+    **_advice_on_keys(
         "inspect",
         {
             "samples": "here it is `evalcases`",
@@ -64,7 +64,7 @@ SUITE_KEYS: Mapping[str, str] = {
             "sandbox": "here it is `execution.workspace`",
         },
     ),
-    **_answers(
+    **_advice_on_keys(
         "DeepEval",
         {
             "goldens": "here it is `evalcases`",
@@ -73,10 +73,10 @@ SUITE_KEYS: Mapping[str, str] = {
         },
     ),
 }
-"""The advice for keys at the top of other tools' files."""
+"""The advice on keys at the top of other tools' files."""
 
-CASE_KEYS: Mapping[str, str] = {
-    **_answers(
+FOREIGN_CASE_KEYS: Mapping[str, str] = {
+    **_advice_on_keys(
         "promptfoo",
         {
             "provider": "here a run's targets are chosen by `target` of the suite or by `--target`",
@@ -84,7 +84,7 @@ CASE_KEYS: Mapping[str, str] = {
             "assertScoringFunction": "here it is an evaluator of type composite with an aggregator",
         },
     ),
-    **_answers(
+    **_advice_on_keys(
         "inspect",
         {
             "choices": "here they are part of the question in `input_messages`",
@@ -93,7 +93,7 @@ CASE_KEYS: Mapping[str, str] = {
             "setup": "here it is `execution.workspace.setup`",
         },
     ),
-    **_answers(
+    **_advice_on_keys(
         "DeepEval",
         {
             "actual_output": "here the target answers; answers that exist are judged by `agentv score`",
@@ -102,17 +102,17 @@ CASE_KEYS: Mapping[str, str] = {
             "tools_called": "here the target reports its calls",
         },
     ),
-    **_answers(
+    **_advice_on_keys(
         "pydantic-evals",
         {"inputs": "here it is `input_messages`", "expected_result": "here it is `expected_messages`"},
     ),
 }
-"""The advice for keys of cases of other tools."""
+"""The advice on keys of other tools' cases."""
 
 
 EvaluatorType: TypeAlias = Annotated[str, Limits(min_length=1), DefinedAs("EvaluatorType")]
 
-_WARNING = "`grader` is deprecated"
+_GRADER_WARNING = "`grader` is deprecated"
 
 
 class SingleFormModel(FileModel, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | N
     """Return the legacy `grader` of the object at `at`, with a warning; None if `evaluator` overrides it."""
     if model.grader is None:
         return None
-    reader.warn((*at, "grader"), _WARNING, allowed="write `evaluator` instead", on_key=True)
+    reader.warn((*at, "grader"), _GRADER_WARNING, allowed="write `evaluator` instead", on_key=True)
     if model.evaluator is not None:
         return None
     if not isinstance(model.grader, str) or not model.grader:
@@ -147,7 +147,7 @@ def warned_once(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Yield problems in order; of the warnings about `grader`, only the first in each file."""
     warned: set[str] = set()
     for problem in in_order(problems):
-        if problem.message == _WARNING:
+        if problem.message == _GRADER_WARNING:
             if problem.path in warned:
                 continue
             warned.add(problem.path)
@@ -157,6 +157,7 @@ def warned_once(problems: Iterable[Problem]) -> Iterator[Problem]:
 Name: TypeAlias = Annotated[str, Limits(min_length=1)]
 Count: TypeAlias = Annotated[int, Limits(ge=1)]
 Seconds: TypeAlias = Annotated[float, Limits(gt=0)]
+Dollars: TypeAlias = Annotated[float, Limits(gt=0)]
 Weight: TypeAlias = Annotated[float, Limits(ge=0)]
 Share: TypeAlias = Annotated[float, Limits(ge=0, le=1)]
 Prompts: TypeAlias = Annotated[object, DefinedAs("Prompts")]
@@ -169,16 +170,16 @@ Json: TypeAlias = object
 JsonFields: TypeAlias = dict[str, Json]
 
 
-def _check_names(variables: dict[str, object]) -> dict[str, object]:
+def _check_variable_names(variables: dict[str, object]) -> dict[str, object]:
     for name in variables:
-        if not _VARIABLE.fullmatch(name):
-            raise ValueError(f"{name!r} is not a name of a variable; use letters, digits, _ and -")
+        if not _VARIABLE_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not a valid variable name; use letters, digits, _ and -")
     return variables
 
 
-_VARIABLE = re.compile(r"[^\W\d][\w-]*")
+_VARIABLE_NAME = re.compile(r"[^\W\d][\w-]*")
 
-Variables: TypeAlias = Annotated[JsonFields, Checked(_check_names)]
+Variables: TypeAlias = Annotated[JsonFields, Checked(_check_variable_names)]
 
 
 class WorkspaceRepoModel(FileModel, frozen=True, kw_only=True):
@@ -195,7 +196,7 @@ class WorkspaceRepoModel(FileModel, frozen=True, kw_only=True):
 
 
 class WorkspaceModel(FileModel, frozen=True, kw_only=True):
-    """A new folder for each result."""
+    """A workspace: a folder that is created for each result."""
 
     template: Name | None = None
     git: Name | None = None
@@ -221,7 +222,7 @@ class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
     timeout_seconds: Seconds | None = None
     evaluator_timeout_seconds: Seconds | None = None
     pass_score: Share | None = None
-    budget_usd: Seconds | None = None
+    budget_usd: Dollars | None = None
     workspace: WorkspaceModel | None = None
 
 
@@ -260,7 +261,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     """The top level of an eval file."""
 
     ALIASES: ClassVar = {"cases": "evalcases"}
-    ELSEWHERE: ClassVar = {**SUITE_KEYS, **_IN_EXECUTION}
+    ELSEWHERE: ClassVar = {**FOREIGN_SUITE_KEYS, **_IN_EXECUTION}
     KEYS: ClassVar = {"schema_name": "$schema"}
 
     schema_name: Literal["agentv-eval-v2"] | None = None
@@ -293,14 +294,14 @@ ROLES = {
 }
 """The role of each column name; of several columns with the same role, the first in this order has it."""
 
-METADATA = "metadata."
+METADATA_PREFIX = "metadata."
 """The start of the columns, and of the roles, that are entries of a case's metadata."""
 
 
 def _check_roles(columns: dict[str, str]) -> dict[str, str]:
     for role in columns:
-        if role not in ROLES and not role.startswith(METADATA):
-            roles = ", ".join((*dict.fromkeys(ROLES.values()), f"{METADATA}NAME"))
+        if role not in ROLES and not role.startswith(METADATA_PREFIX):
+            roles = ", ".join((*dict.fromkeys(ROLES.values()), f"{METADATA_PREFIX}NAME"))
             near = nearest(role, ROLES)
             hint = f"; did you mean {near!r}?" if near else ""
             raise ValueError(f"{role} is not a role of a column; roles: {roles}{hint}")
@@ -430,13 +431,13 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
 
     ALIASES: ClassVar = {"outcome": "expected_outcome"}
     ELSEWHERE: ClassVar = {
-        **CASE_KEYS,
+        **FOREIGN_CASE_KEYS,
         **{name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "pass_score", "workspace")},
         **{
             name: f"{name!r} belongs under `execution:`"
             for name in ("turn_aggregate", "on_turn_failure", "turn_window")
         },
-        **_answers(
+        **_advice_on_keys(
             "AgentV 4",
             {
                 "mode": "here a case with `turns` is a conversation",

@@ -19,7 +19,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, Part, TextPart
 
 _FILE_PREFIX = "file://"
-_LOOKS_LIKE_A_FILE = re.compile(r"[^\s{}]+\.[A-Za-z0-9]{1,5}")
+_FILE_NAME = re.compile(r"[^\s{}]+\.[A-Za-z0-9]{1,5}")
 
 Fill = Callable[[str], str]
 """Returns a text with its variables filled."""
@@ -37,15 +37,15 @@ class SuitePrompt(Struct, frozen=True):
 
     @property
     def has_case_messages(self) -> bool:
-        """True if the messages of the case are inserted; else a case needs no messages."""
+        """True if the messages of the case are inserted; if not, a case needs no messages."""
         return None in self.messages
 
-    def applied(self, own: tuple[Message, ...], fill: Fill) -> PromptMessages:
-        """Return the messages for a case; the messages of the case itself are already filled."""
-        made: list[Message] = []
+    def applied_to(self, case_messages: tuple[Message, ...], fill: Fill) -> PromptMessages:
+        """Return the messages to send for a case; `case_messages` are already filled."""
+        messages: list[Message] = []
         for message in self.messages:
-            made += own if message is None else (_filled(message, fill),)
-        return PromptMessages(self.id, tuple(made))
+            messages += case_messages if message is None else (_filled(message, fill),)
+        return PromptMessages(self.id, tuple(messages))
 
 
 def _filled(message: Message, fill: Fill) -> Message:
@@ -60,8 +60,8 @@ def _filled_part(part: Part, fill: Fill) -> Part:
     return TextPart(fill(part.text)) if isinstance(part, TextPart) else part
 
 
-def filler(values: JsonObject | None, report: Callable[[Fault], None]) -> Fill:
-    """Return a function that fills a prompt's texts for one case; without values texts stay as they are written."""
+def make_fill(values: JsonObject | None, report: Callable[[Fault], None]) -> Fill:
+    """Return a function that fills a prompt's texts for one case; with `values` None texts stay as written."""
     if values is None:
         return lambda text: text
     return lambda text: as_text(fill_text(text, values, report))
@@ -92,7 +92,7 @@ def read_prompts(reader: Reader, files: FileFinder) -> tuple[SuitePrompt, ...]:
 def _read_prompt(reader: Reader, at: JsonPath, files: FileFinder, default_id: str) -> SuitePrompt | None:
     raw = reader.document.at(at)
     if isinstance(raw, str):
-        return _of_text(reader, at, raw, files=files, default_id=default_id)
+        return _prompt_of_text(reader, at, raw, files=files, default_id=default_id)
     if not isinstance(raw, Mapping):
         reader.error(at, f"must be a text, a file or an object, but is {kind_of(raw)}")
         return None
@@ -102,38 +102,38 @@ def _read_prompt(reader: Reader, at: JsonPath, files: FileFinder, default_id: st
     if model.text is not None:
         return SuitePrompt(model.id or default_id, at, (Message("user", model.text),))
     if model.file is not None:
-        return _of_file(reader, (*at, "file"), model.file, files=files, id_=model.id)
+        return _prompt_of_file(reader, (*at, "file"), model.file, files=files, id_=model.id)
     if model.system is not None:
         return SuitePrompt(model.id or default_id, at, (Message("system", model.system), None))
     messages = tuple(_messages(reader, (*at, "messages"), files))
     return SuitePrompt(model.id or default_id, at, messages) if messages else None
 
 
-def _of_text(reader: Reader, at: JsonPath, text: str, files: FileFinder, default_id: str) -> SuitePrompt | None:
+def _prompt_of_text(reader: Reader, at: JsonPath, text: str, files: FileFinder, default_id: str) -> SuitePrompt | None:
     """Return the prompt written as a single string: the content of a file if it names one, else the string itself."""
-    file = file_of(text)
+    file = named_prompt_file(text)
     if file is not None:
-        return _of_file(reader, at, file, files=files, id_=None)
+        return _prompt_of_file(reader, at, file, files=files, id_=None)
     if not text.strip():
         reader.error(at, "must not be empty")
         return None
     return SuitePrompt(default_id, at, (Message("user", text),))
 
 
-def file_of(text: str) -> str | None:
+def named_prompt_file(text: str) -> str | None:
     """Return the file that a single string among prompts names; None if the string is the prompt itself."""
-    if text.startswith(_FILE_PREFIX) or _LOOKS_LIKE_A_FILE.fullmatch(text):
+    if text.startswith(_FILE_PREFIX) or _FILE_NAME.fullmatch(text):
         return text.removeprefix(_FILE_PREFIX)
     return None
 
 
-def _of_file(reader: Reader, at: JsonPath, name: str, files: FileFinder, id_: str | None) -> SuitePrompt | None:
+def _prompt_of_file(reader: Reader, at: JsonPath, name: str, files: FileFinder, id_: str | None) -> SuitePrompt | None:
     try:
         part = files.attach(name)
     except FileProblemError as error:
-        advice = [] if at[-1] == "file" else ["write a prompt that is not a file as {text: …}"]
-        allowed = "; ".join([*([error.allowed] if error.allowed else []), *advice])
-        reader.error(at, error.message, allowed=allowed or None, suggestion=error.suggestion)
+        advice = None if at[-1] == "file" else "write a prompt that is not a file as {text: …}"
+        allowed = "; ".join(filter(None, (error.allowed, advice))) or None
+        reader.error(at, error.message, allowed=allowed, suggestion=error.suggestion)
         return None
     if part.text is None:
         reader.error(at, f"the prompt {name!r} is not a text file")
@@ -150,6 +150,7 @@ def _messages(reader: Reader, at: JsonPath, files: FileFinder) -> Iterator[Messa
                 reader.error(place, "must be {case: messages}, which inserts the messages of the case, or a message")
             yield None
             continue
-        model, content = reader.read(MessageModel, place), read_content(reader, place, entry, files)
+        model = reader.read(MessageModel, place)
+        content = read_content(reader, place, entry, files)
         if model is not None:
             yield model.to_message(content)

@@ -41,7 +41,7 @@ def read_log_line(
 MAX_PIECE_CHARACTERS = 6_000
 """The maximum length of a piece of text; a longer record of a table or log is not split."""
 
-_HEADING = re.compile(r"#{1,6} ")
+_HEADING_START = re.compile(r"#{1,6} ")
 _TABLES = {".csv": ",", ".tsv": "\t"}
 
 
@@ -101,38 +101,38 @@ def pieces(text: str) -> Iterator[tuple[int, str]]:
 
     A piece ends before a heading if possible, else after a paragraph, else after a line.
     """
-    taken: list[str] = []
+    blocks: list[str] = []
     start = size = 0
     for number, block in _blocks(text):
-        is_new_part = bool(_HEADING.match(block)) and size > MAX_PIECE_CHARACTERS // 2
-        if taken and (is_new_part or size + len(block) > MAX_PIECE_CHARACTERS):
-            yield start, "".join(taken).rstrip()
-            taken, size = [], 0
-        if not taken:
+        is_new_part = bool(_HEADING_START.match(block)) and size > MAX_PIECE_CHARACTERS // 2
+        if blocks and (is_new_part or size + len(block) > MAX_PIECE_CHARACTERS):
+            yield start, "".join(blocks).rstrip()
+            blocks, size = [], 0
+        if not blocks:
             start = number
-        taken.append(block)
+        blocks.append(block)
         size += len(block)
-    if taken:
-        yield start, "".join(taken).rstrip()
+    if blocks:
+        yield start, "".join(blocks).rstrip()
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
     """Yield paragraphs with the blank lines after them, each with its first line's number; split long ones."""
     block, start = "", 1
-    ended = False
+    is_after_blank_line = False
     for number, line in enumerate(io.StringIO(text.replace("\r\n", "\n"), newline="\n"), 1):
-        if block and (
-            (ended and line.strip()) or _HEADING.match(line) or len(block) + len(line) > MAX_PIECE_CHARACTERS
-        ):
-            yield from _parts(start, block)
+        is_new_paragraph = is_after_blank_line and line.strip()
+        is_too_long = len(block) + len(line) > MAX_PIECE_CHARACTERS
+        if block and (is_new_paragraph or is_too_long or _HEADING_START.match(line)):
+            yield from _split_block(start, block)
             block = ""
         if line.strip() and not block:
             start = number
-        ended = not line.strip()
-        block += line if block or not ended else ""
-    yield from _parts(start, block)
+        is_after_blank_line = not line.strip()
+        block += line if block or not is_after_blank_line else ""
+    yield from _split_block(start, block)
 
 
-def _parts(start: int, block: str) -> Iterator[tuple[int, str]]:
+def _split_block(start: int, block: str) -> Iterator[tuple[int, str]]:
     for at in range(0, len(block), MAX_PIECE_CHARACTERS):
         yield start, block[at : at + MAX_PIECE_CHARACTERS]

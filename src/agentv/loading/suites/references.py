@@ -51,7 +51,7 @@ class ReferenceReader(Reader):
 class Filled(Struct, frozen=True):
     """A value with its references filled: as it is used, and as it may be shown (`public`).
 
-    `texts` are the values of all variables in it; messages must not print them. `single_references` are the paths of
+    Messages must not print the `variable_values` in it. `single_references` are the paths of
     values that consist of one reference: a filled value there may become a number or boolean.
     """
 
@@ -59,7 +59,7 @@ class Filled(Struct, frozen=True):
     public: JsonValue
     single_references: frozenset[JsonPath]
     secrets: frozenset[str]
-    texts: frozenset[str] = frozenset()
+    variable_values: frozenset[str] = frozenset()
 
 
 class _Filler(Struct):
@@ -72,7 +72,7 @@ class _Filler(Struct):
     public_env: Collection[str] = ()
     single_references: set[JsonPath] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
-    texts: set[str] = field(default_factory=set)
+    variable_values: set[str] = field(default_factory=set)
 
     def fill(self, value: JsonValue, at: JsonPath, name: str) -> tuple[JsonValue, JsonValue]:
         """Return a value as used and as shown; `name` is its key."""
@@ -92,7 +92,7 @@ class _Filler(Struct):
             return used, REDACTED if looks_secret(name) else public
         if _is_public(at, text, self.public_env):
             return used, public
-        in_header = len(at) > 1 and at[-2] in _HEADERS and is_secret_header(name) and is_secret(used)
+        in_header = len(at) > 1 and at[-2] in _HEADER_KEYS and is_secret_header(name) and is_secret(used)
         if in_header or (looks_secret(name) and used):
             self.secrets.update(part for part in secrets_in_header(used) if is_secret(part))
             public = REDACTED
@@ -119,7 +119,7 @@ class _Filler(Struct):
                 message = f"the variable {variable} is not set, and {needs}"
                 self.reader.error(at, message, allowed=_HOW_TO_SET, severity=self.unset_severity)
             else:
-                self.texts.add(self.env[variable])
+                self.variable_values.add(self.env[variable])
                 self.secrets |= secret_values({variable: self.env[variable]}, public=self.public_env)
         if not all(variable in self.env for variable in variables):
             self.reader.suppress(at)
@@ -134,8 +134,8 @@ class _Filler(Struct):
         return variable not in self.public_env and (looks_secret(variable) or has_secret_prefix(value))
 
 
-_HEADERS = ("headers", "extra_headers", "extraHeaders")
-_DATA = frozenset({"response", "tool_responses", "tools", "output_messages", "toolResponses", "outputMessages"})
+_HEADER_KEYS = ("headers", "extra_headers", "extraHeaders")
+_DATA_KEYS = frozenset({"response", "tool_responses", "tools", "output_messages", "toolResponses", "outputMessages"})
 """Settings that hold data: the keys inside of them name cases or tools, and do not mark a value as secret."""
 
 
@@ -143,7 +143,7 @@ def _is_public(at: JsonPath, text: str, public_env: Collection[str]) -> bool:
     """Return True if a text is data written in the file, or is filled from public variables alone."""
     if has_reference(text):
         return all(name in public_env for name in REFERENCE.findall(text))
-    return any(key in _DATA for key in at[:-1])
+    return any(key in _DATA_KEYS for key in at[:-1])
 
 
 _HOW_TO_SET = "set it in the environment or in a .env file"
@@ -163,13 +163,18 @@ def fill(
     filler = _Filler(reader, env, target=target, unset_severity=unset_severity, public_env=public_env)
     used, public = filler.fill(value, at, "")
     single_references = frozenset(path[len(at) :] for path in filler.single_references)
-    texts = frozenset(text for text in filler.texts if len(text) >= SHORTEST_SECRET)
-    return Filled(used, public, single_references, secrets=frozenset(filler.secrets), texts=texts)
+    return Filled(
+        used,
+        public,
+        single_references,
+        secrets=frozenset(filler.secrets),
+        variable_values=frozenset(text for text in filler.variable_values if len(text) >= SHORTEST_SECRET),
+    )
 
 
 def redact_problems(reader: Reader, first: int, filled: Filled) -> None:
     """Redact the values of variables in the problems from number `first` on: no message prints a filled template."""
-    redactor = SecretRedactor({*filled.secrets, *filled.texts})
+    redactor = SecretRedactor({*filled.secrets, *filled.variable_values})
     for index, problem in enumerate(reader.problems[first:], first):
         allowed = problem.allowed and redactor.redact(problem.allowed)
         reader.problems[index] = replace(problem, message=redactor.redact(problem.message), allowed=allowed)
@@ -181,7 +186,7 @@ def validated(
     single_references: frozenset[JsonPath],
     notes: SpellingNotes,
 ) -> object:
-    """Validate a value; if one written as a single reference must be a number or boolean, convert it and retry."""
+    """Validate a value. If the value of a single reference must be a number or boolean, convert it and try again."""
     try:
         return validate(raw)
     except ValidationError as error:
@@ -197,6 +202,7 @@ def validated(
 
 
 def _retyped(value: JsonValue, paths: frozenset[JsonPath] | set[JsonPath], at: JsonPath) -> JsonValue:
+    """Return a copy of the value at `at` in which the strings at `paths` are numbers or booleans, if they are such."""
     if isinstance(value, Mapping):
         return {key: _retyped(inner, paths, (*at, key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):

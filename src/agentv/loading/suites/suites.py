@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.datasets.cases import DatasetCases, ReadRow, RowRules
 from agentv.loading.datasets.rows import (
-    FUNCTION,
-    LINES,
+    FUNCTION_REFERENCE,
+    LINE_SUFFIXES,
     ROW_SUFFIXES,
     ListedRows,
     ListFile,
@@ -96,7 +96,7 @@ class CasesReader(Struct):
     code: list[Path] = field(default_factory=list)
     _ids: dict[str, Location] = field(default_factory=dict)
     _being_read: set[Path] = field(default_factory=set)
-    _dependent: dict[str, tuple[Document, JsonPath]] = field(default_factory=dict)
+    _dependent_places: dict[str, tuple[Document, JsonPath]] = field(default_factory=dict)
     """The places of listed cases that depend on others, by id."""
 
     def source(self) -> CaseSource:
@@ -129,14 +129,14 @@ class CasesReader(Struct):
         cases: list[EvalCase] = []
         for index, item in enumerate(raw):
             if isinstance(item, str) and scope.is_foreign:
-                self._add(cases)
+                self._add_listed(cases)
                 self._read_named(reader, (*at, index), item, RowRules(self.scope))
                 cases = []
             elif (case := self._read_case(reader, (*at, index), scope)) is not None:
                 cases.append(case)
-        self._add(cases)
+        self._add_listed(cases)
 
-    def _add(self, cases: Sequence[EvalCase]) -> None:
+    def _add_listed(self, cases: Sequence[EvalCase]) -> None:
         if cases or not self.parts:
             self.parts.append(ListedCases(tuple(cases)))
 
@@ -159,7 +159,7 @@ class CasesReader(Struct):
         if scope.variables is not None and reader.document.path == self.eval_file:
             own = reader.document.at((*at, "vars"))
             values = scope.variables.of_case(own=own if isinstance(own, Mapping) else None)
-            fill_in_place(reader, at, values, scope.variables.undefined)
+            fill_in_place(reader, at, values, scope.variables.undefined_severity)
         case_id = reader.document.at((*at, "id"))
         if isinstance(case_id, str):
             place = Location(scope.file, reader.document.mark(at).line)
@@ -169,13 +169,13 @@ class CasesReader(Struct):
                 reader.error((*at, "id"), problem.message, allowed=problem.allowed)
         case = read_case(reader, at, scope)
         if case is not None and case.depends_on:
-            self._dependent[case.id] = (reader.document, at)
+            self._dependent_places[case.id] = (reader.document, at)
         return case
 
     def dependency_problem(self, case: EvalCase, index: int, message: str) -> Problem:
         """Return a problem at an entry of a case's `depends_on`; if the case is a row of a dataset, at its line."""
-        if case.id in self._dependent:
-            document, at = self._dependent[case.id]
+        if case.id in self._dependent_places:
+            document, at = self._dependent_places[case.id]
             at = (*at, "execution", "depends_on", index)
             return Problem(document.path, message, *document.mark(at), json_path=shown_path(at))
         place = case.location or Location(self.scope.file)
@@ -184,7 +184,7 @@ class CasesReader(Struct):
 
     def _read_named(self, reader: Reader, at: JsonPath, name: str, rules: RowRules) -> None:
         """Read the cases of the files that a path or pattern names, or of a function."""
-        function = FUNCTION.fullmatch(name)
+        function = FUNCTION_REFERENCE.fullmatch(name)
         if function is not None:
             self._read_function(reader, at, path=function["path"], name=function["name"], rules=rules)
             return
@@ -194,10 +194,10 @@ class CasesReader(Struct):
             if is_folder_path(folder):
                 self._read_folder(reader, at, folder)
                 return
-        files = self._matching(reader, at, name)
+        files = self._matching_files(reader, at, name)
         self.files += files
         for path in files:
-            if path.suffix.lower() in LINES:
+            if path.suffix.lower() in LINE_SUFFIXES:
                 self.read_json_lines(path, rules)
             elif path.suffix in YAML_SUFFIXES and (self.scope.is_foreign or self._has_cases(path)):
                 self._read_once(reader, at, path)
@@ -268,9 +268,9 @@ class CasesReader(Struct):
                 read = list(islice(DatasetCases(rows, rules).read(), LINES_CHECKED_AT_LOAD))
                 head = _cases_of(read)
                 is_whole = len(read) < LINES_CHECKED_AT_LOAD
-                # Many spans share a line, so that reading cannot continue after the first rows.
-                kept = () if isinstance(rows, SpanFile) else head
-                cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, kept)
+                # Many spans share a line, so that reading cannot continue after the first rows: none is cached.
+                cached = () if isinstance(rows, SpanFile) else head
+                cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, cached)
         except EvalFileError as error:
             self.problems += error.problems
             return
@@ -278,9 +278,9 @@ class CasesReader(Struct):
             self.problems.append(Problem(rows.shown, str(error)))
             return
         self.parts.append(cases)
-        self._add_problems(read, rows.shown)
+        self._add_row_problems(read, rows.shown)
 
-    def _matching(self, reader: Reader, at: JsonPath, pattern: str) -> Iterable[Path]:
+    def _matching_files(self, reader: Reader, at: JsonPath, pattern: str) -> Iterable[Path]:
         finder = self.scope.files
         try:
             if not is_pattern(pattern):
@@ -326,11 +326,11 @@ class CasesReader(Struct):
             stream = JsonLinesCases(path, shown(path), rules)
             read = list(islice(stream.read(), LINES_CHECKED_AT_LOAD))
             self.parts.append(stream.with_head(read))
-            self._add_problems(read, stream.shown)
+            self._add_row_problems(read, stream.shown)
         except EvalFileError as error:
             self.problems += error.problems
 
-    def _add_problems(self, read: Sequence[ReadRow], name: str) -> None:
+    def _add_row_problems(self, read: Sequence[ReadRow], name: str) -> None:
         """Record the problems of the first rows of a file."""
         for each in read:
             case = each.case
@@ -360,10 +360,10 @@ def merged_problems(problems: Iterable[Problem]) -> Iterator[Problem]:
     found: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in dict.fromkeys(problems):
         found.setdefault((problem.path, problem.json_path, problem.message), []).append(problem)
-    yield from (_as_one(same) for same in found.values())
+    yield from (_merged(same) for same in found.values())
 
 
-def _as_one(problems: Sequence[Problem]) -> Problem:
+def _merged(problems: Sequence[Problem]) -> Problem:
     """Merge equal problems of several rows: the first one, whose message lists the lines of the others."""
     first, others = problems[0], problems[1:]
     if not others:
@@ -470,8 +470,8 @@ def read_suite(
     root = find_repository_root(base)
     guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
     project, problems = read_project(base, root)
-    unknown: Severity = "warning" if project.plugins and not plugins_imported else "error"
-    scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown)
+    unknown_type: Severity = "warning" if project.plugins and not plugins_imported else "error"
+    scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type)
     named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
     finder = FileFinder(
         base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=project.guideline_patterns
@@ -482,7 +482,7 @@ def read_suite(
     case_scope = _with_suite_parts(reader, case_scope, evaluators_given=evaluators_given)
     parts = case_scope.parts or SuiteParts(EvalSuite(path="", cases=ListedCases(())))
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
-    used = tuple(used_variables(reader)) if own_variables is not None else ()
+    variable_names = tuple(used_variables(reader)) if own_variables is not None else ()
     if path.suffix == ".jsonl":
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
@@ -496,7 +496,7 @@ def read_suite(
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not has_errors
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
-        suite = _with_project(_with_origin(suite, case_scope, importer, used), sha256, finder, project)
+        suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
     return ParsedSuite(
         suite,
         tuple(warned_once(found)),
@@ -547,14 +547,14 @@ def _parsed_lines(path: Path) -> Iterator[JsonValue]:
 
 
 def _with_suite_parts(reader: Reader, cases: CaseScope, *, evaluators_given: bool) -> CaseScope:
-    """Return the scope of a suite's cases with what the suite says about all of them: evaluators, criteria, prompts."""
+    """Return the scope of a suite's cases with the suite's own evaluators, criteria and prompts."""
     variables, importer = cases.variables, cases.importer
     criteria_template = _template(reader, ("criteria",), variables)
     scope = cases.evaluators
     criteria = read_criteria(reader, ("criteria",), scope.criteria) if criteria_template is None else ()
     scope = replace(scope, criteria_names=frozenset(_criteria_names(criteria, criteria_template)))
-    template = _template(reader, ("execution", "evaluators"), variables)
-    evaluators = read_evaluators(reader, ("execution", "evaluators"), scope) if template is None else None
+    evaluators_template = _template(reader, ("execution", "evaluators"), variables)
+    evaluators = read_evaluators(reader, ("execution", "evaluators"), scope) if evaluators_template is None else None
     single = next((each for key in SINGLE_FORM_KEYS if isinstance(each := reader.document.at((key,)), str)), None)
     defaults = EvalSuite(
         path="",
@@ -569,7 +569,7 @@ def _with_suite_parts(reader: Reader, cases: CaseScope, *, evaluators_given: boo
     is_foreign = importer is not None and importer.generation.is_foreign
     parts = SuiteParts(
         defaults,
-        None if evaluators_given else template,
+        None if evaluators_given else evaluators_template,
         criteria_template,
         prompts,
         needs_outcomes=not (evaluators_given or is_foreign or has_errors),
@@ -638,12 +638,12 @@ def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: Ca
     )
 
 
-def _with_origin(suite: EvalSuite, cases: CaseScope, importer: AgentvImport, used: tuple[str, ...]) -> EvalSuite:
+def _with_origin(suite: EvalSuite, cases: CaseScope, importer: AgentvImport, variables: tuple[str, ...]) -> EvalSuite:
     """Return the suite with its variables, its prompts, and the program that its file was written for."""
     prompts = cases.parts.prompts if cases.parts is not None else ()
     return replace(
         suite,
-        variables=used,
+        variables=variables,
         fills_placeholders=cases.variables is not None,
         prompts=tuple(prompt.id for prompt in prompts),
         about=importer.about,

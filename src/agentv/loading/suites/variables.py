@@ -17,35 +17,35 @@ from agentv.types.problems import Severity
 class SuiteVariables(Struct, frozen=True):
     """The variables of one eval file: `declared` under its `vars:`, and `given` by `--var`, which override all others.
 
-    `undefined` is the severity of a name without a value; with "warning", its `{{ name }}` stays in the text.
+    `undefined_severity` is the severity of a name without a value; with "warning", its `{{ name }}` stays in the text.
     """
 
     declared: JsonObject = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
-    undefined: Severity = "error"
+    undefined_severity: Severity = "error"
 
     def of_case(self, *, row: JsonObject | None = None, own: JsonObject | None = None) -> JsonObject:
         """Return the variables of a case: given, then the case's `own`, then its dataset `row`, then declared."""
         return {**self.declared, **(row or {}), **(own or {}), **self.given}
 
 
-_COMMANDS = frozenset({"script", "python", "cwd"})
-_PROMPTS = frozenset({"prompt", "prompt_template"})
+_COMMAND_KEYS = frozenset({"script", "python", "cwd"})
+_PROMPT_KEYS = frozenset({"prompt", "prompt_template"})
 
 
 class Filler(Struct):
     """Fills one part of a document with variables; `marks` are the positions of the new objects and lists.
 
-    `single_variables` are the paths of texts that consist of one variable only. Their values
-    may be converted to the expected type.
+    `single_variables` are the paths of texts that consist of one variable only. Their values may be converted to the
+    expected type.
     """
 
     reader: Reader
     values: JsonObject
-    undefined: Severity = "error"
+    undefined_severity: Severity = "error"
     marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
     single_variables: set[JsonPath] = field(default_factory=set)
-    kept: JsonPath = ()
+    unfilled_path: JsonPath = ()
     """The path of a value that is not filled."""
 
     def fill(self, value: JsonValue, at: JsonPath, *, in_evaluators: bool = False) -> JsonValue:
@@ -68,12 +68,12 @@ class Filler(Struct):
         return filled
 
     def _entry(self, value: JsonValue, at: JsonPath, *, in_evaluators: bool) -> JsonValue:
-        if at == self.kept:
+        if at == self.unfilled_path:
             return value
         key = snake_case(str(at[-1]))
-        if in_evaluators and key in _PROMPTS:
+        if in_evaluators and key in _PROMPT_KEYS:
             return value
-        is_command = key in _COMMANDS or (key == "path" and at[-2] == "aggregator")
+        is_command = key in _COMMAND_KEYS or (key == "path" and at[-2] == "aggregator")
         if key == "workspace" or (in_evaluators and is_command):
             self._refuse(value, at)
             return value
@@ -93,26 +93,26 @@ class Filler(Struct):
                 fault.message,
                 allowed=fault.allowed,
                 suggestion=fault.suggestion,
-                severity=self.undefined if fault.is_undefined else "error",
+                severity=self.undefined_severity if fault.is_undefined else "error",
             )
 
         before = len(self.reader.problems)
         value = fill_text(text, self.values, report)
-        if len(self.reader.problems) > before and self.undefined == "error":
+        if len(self.reader.problems) > before and self.undefined_severity == "error":
             self.reader.suppress(at)
         elif value is not text and text.strip().startswith("{{"):
             self.single_variables.add(at)
         if at[-1] == "content" and isinstance(value, bool | int | float):
-            return str(value) if not isinstance(value, bool) else str(value).lower()
+            return str(value).lower() if isinstance(value, bool) else str(value)
         return value
 
 
-def fill_in_place(reader: Reader, at: JsonPath, values: JsonObject, undefined: Severity) -> None:
+def fill_in_place(reader: Reader, at: JsonPath, values: JsonObject, undefined_severity: Severity) -> None:
     """Fill the object at a path with variables; its `vars` stay as they are. Problems are recorded."""
     raw, parent = reader.document.at(at), reader.document.at(at[:-1])
     if not isinstance(raw, Mapping) or not isinstance(parent, dict | list):
         return
-    filler = Filler(reader, values, undefined, kept=(*at, "vars"))
+    filler = Filler(reader, values, undefined_severity, unfilled_path=(*at, "vars"))
     cast(dict[Key, JsonValue], parent)[at[-1]] = filler.fill(raw, at)
     cast(dict[int, Mapping[Key, Spot]], reader.document.marks).update(filler.marks)
     reader.from_single_variables |= filler.single_variables
@@ -129,23 +129,27 @@ class Template(Struct, frozen=True):
         """The part as written in the file."""
         return self.document.at(self.at)
 
-    def filled(self, values: JsonObject, undefined: Severity) -> tuple[Reader, JsonValue]:
-        """Return a reader of a document that has the filled part at the same path, and the part; record problems."""
-        writer = Reader(self.document)
-        filler = Filler(writer, values, undefined, kept=(*self.at, "vars"))
-        value = filler.fill(self.value, self.at, in_evaluators="evaluators" in self.at)
-        return self._reader_of(value, filler, writer), value
+    def filled(self, values: JsonObject, undefined_severity: Severity) -> tuple[Reader, JsonValue]:
+        """Return the filled part, and a reader of a document that has only this part, at the same path.
 
-    def _reader_of(self, value: JsonValue, filler: Filler, writer: Reader) -> Reader:
-        whole, marks, outer = value, filler.marks, [self.document.value]
+        The reader also has the problems of filling.
+        """
+        source = Reader(self.document)
+        filler = Filler(source, values, undefined_severity, unfilled_path=(*self.at, "vars"))
+        value = filler.fill(self.value, self.at, in_evaluators="evaluators" in self.at)
+        return self._reader_of(value, filler), value
+
+    def _reader_of(self, value: JsonValue, filler: Filler) -> Reader:
+        """Wrap the filled value in an object for each key of the path, and return a reader of the outermost one."""
+        marks, originals = filler.marks, [self.document.value]
         for key in self.at[:-1]:
-            outer.append(child(outer[-1], key))
-        for key, original in zip(reversed(self.at), reversed(outer), strict=True):
-            whole = {str(key): whole}
+            originals.append(child(originals[-1], key))
+        for key, original in zip(reversed(self.at), reversed(originals), strict=True):
+            value = {str(key): value}
             spot = self.document.marks.get(id(original), {}).get(key)
             if spot is not None:
-                marks[id(whole)] = {str(key): spot}
-        reader = Reader(replace(self.document, value=whole, marks=marks), writer.problems)
+                marks[id(value)] = {str(key): spot}
+        reader = Reader(replace(self.document, value=value, marks=marks), filler.reader.problems)
         reader.from_single_variables = filler.single_variables
         return reader
 
@@ -168,24 +172,24 @@ def needs_filling(value: JsonValue) -> bool:
 
 
 def has_prompt(value: JsonValue) -> bool:
-    """Return True if any evaluator in a value has a prompt, whose file may use variables."""
+    """Return True if an evaluator in a value has a prompt, which may name a file that uses variables."""
     if isinstance(value, Mapping):
-        return any(snake_case(key) in _PROMPTS or has_prompt(inner) for key, inner in value.items())
+        return any(snake_case(key) in _PROMPT_KEYS or has_prompt(inner) for key, inner in value.items())
     return isinstance(value, list | tuple) and any(map(has_prompt, value))
 
 
-def names_in(value: JsonValue) -> Iterator[str]:
+def variable_names_in(value: JsonValue) -> Iterator[str]:
     """Yield the variables that the texts inside a value use."""
     for _, text in texts_in(value):
         yield from used_names(text)
 
 
 def read_variables(
-    reader: Reader, *, is_stream: bool, given: Mapping[str, str], undefined: Severity = "error"
+    reader: Reader, *, is_stream: bool, given: Mapping[str, str], undefined_severity: Severity = "error"
 ) -> SuiteVariables | None:
     """Return the variables of the eval file that a reader has open; None if it declares none and reads no dataset.
 
-    `undefined` is the severity of a name without a value. Wrong variables are reported with the other keys of the file.
+    `undefined_severity` is that of names without a value. Invalid `vars` are reported with the file's other keys.
     """
     raw = reader.document.value
     key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), "")
@@ -193,16 +197,16 @@ def read_variables(
     declared = reader.document.at(("vars",))
     listed = cases if isinstance(cases, list | tuple) else ()
     reads_dataset = is_stream or isinstance(cases, str | Mapping)
-    has_own = any(isinstance(each, Mapping) and "vars" in each for each in listed)
-    if not reads_dataset and not has_own and declared is None:
+    has_case_variables = any(isinstance(case, Mapping) and "vars" in case for case in listed)
+    if not reads_dataset and not has_case_variables and declared is None:
         return None
-    return SuiteVariables(declared if isinstance(declared, Mapping) else {}, given, undefined)
+    return SuiteVariables(declared if isinstance(declared, Mapping) else {}, given, undefined_severity)
 
 
 def used_variables(reader: Reader) -> Iterator[str]:
     """Yield the variables that an eval file declares or uses, which `--var` may set."""
     raw = reader.document.value
-    yield from names_in(raw)
+    yield from variable_names_in(raw)
     for value in (raw, *_listed_cases(raw)):
         declared = value.get("vars") if isinstance(value, Mapping) else None
         yield from declared if isinstance(declared, Mapping) else ()

@@ -23,8 +23,8 @@ class PriceModel(FileModel, frozen=True, kw_only=True):
 
 Targets: TypeAlias = Annotated[list[object], DefinedAs("Targets")]
 Milliseconds: TypeAlias = Annotated[float, Limits(ge=0)]
-Times: TypeAlias = Annotated[int, Limits(ge=0)]
-Status: TypeAlias = Annotated[int, Limits(ge=100, le=599)]
+RetryCount: TypeAlias = Annotated[int, Limits(ge=0)]
+HttpStatus: TypeAlias = Annotated[int, Limits(ge=100, le=599)]
 
 
 class TargetsFileModel(FileModel, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class UseTargetModel(FileModel, frozen=True, kw_only=True):
 
 
 class RetryModel(FileModel, frozen=True, kw_only=True):
-    """The object `retry:`, whose keys may have the prefix of the flat keys."""
+    """The object `retry:`; its keys may also be written as those directly in a target, which start with `retry_`."""
 
     ALIASES: ClassVar = {
         "retry_initial_delay_ms": "initial_delay_ms",
@@ -55,11 +55,11 @@ class RetryModel(FileModel, frozen=True, kw_only=True):
         "retryable_status_codes": "status_codes",
     }
 
-    max_retries: Times | None = None
+    max_retries: RetryCount | None = None
     initial_delay_ms: Milliseconds | None = None
     max_delay_ms: Milliseconds | None = None
     backoff_factor: Annotated[float, Limits(ge=1)] | None = None
-    status_codes: list[Status] | None = None
+    status_codes: list[HttpStatus] | None = None
     retry_timeouts: bool | None = None
 
 
@@ -82,11 +82,11 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
     workers: Count | None = None
     provider_batching: bool = False
     batch_size: Count | None = None
-    max_retries: Times | None = None
+    max_retries: RetryCount | None = None
     retry_initial_delay_ms: Milliseconds | None = None
     retry_max_delay_ms: Milliseconds | None = None
     retry_backoff_factor: Annotated[float, Limits(ge=1)] | None = None
-    retry_status_codes: list[Status] | None = None
+    retry_status_codes: list[HttpStatus] | None = None
     retry_timeouts: bool | None = None
     retry: RetryModel | None = None
     timeout_seconds: Seconds | None = None

@@ -1,6 +1,6 @@
-"""Reading of a targets file as TargetConfigs, with the checks of each target, and their resolution for use.
+"""Reading and checking of a targets file as TargetConfigs, and resolution of each config that a run uses.
 
-References are filled later, so that the variables of unused targets may be unset.
+References are filled by the resolution, so that the variables of unused targets may be unset.
 """
 
 import re
@@ -89,15 +89,15 @@ def _check_settings(
     reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec, single_references: frozenset[JsonPath]
 ) -> object | None:
     """Check the provider's own keys. A common key that is also a setting of the provider is used for both."""
-    dataclass = settings_type(reader, (*at, "provider"), spec)
-    if dataclass is None:
+    settings_class = settings_type(reader, (*at, "provider"), spec)
+    if settings_class is None:
         return None
-    own = names_of(dataclass)
+    own = names_of(settings_class)
     common = TargetModel.names()
     settings: dict[str, JsonValue] = {
         key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None
     }
-    read_own: Callable[[object, SpellingNotes], object] = reader_of(dataclass)
+    read_own: Callable[[object, SpellingNotes], object] = reader_of(settings_class)
     return reader.validate(
         lambda notes: validated(lambda value: read_own(value, notes), settings, single_references, notes),
         settings,
@@ -142,27 +142,27 @@ def check_texts(reader: Reader, at: JsonPath, value: JsonValue, name: str = "") 
 MAX_CHAIN = 10
 """The maximum length of a chain of `use_target`."""
 
-_ENTRY = re.compile(r"\$\.targets\[(\d+)\]")
-_NAMES_TARGETS = ("judge_target", "judgeTarget", "fallback_targets", "fallbackTargets")
+_ENTRY_PATH = re.compile(r"\$\.targets\[(\d+)\]")
+_TARGET_NAME_KEYS = ("judge_target", "judgeTarget", "fallback_targets", "fallbackTargets")
 
 
 class ParsedTargets(Struct, frozen=True):
     """The readable targets of a file, and its problems. `names` are those of all entries, None if an entry has none.
 
-    `used` has, for an entry with `use_target`, the targets that it leads to.
+    `chains` has, for the name of an entry with `use_target`, the targets that it leads to.
     """
 
     targets: tuple[TargetConfig, ...]
     problems: tuple[Problem, ...]
     names: tuple[str | None, ...] = ()
-    used: Mapping[str, tuple[str, ...]] = {}
+    chains: Mapping[str, tuple[str, ...]] = {}
 
     def known_names(self) -> list[str]:
         """Return the names of all targets, including those of invalid targets."""
         return [name for name in self.names if name is not None]
 
-    def with_used(self, names: Collection[str]) -> frozenset[str]:
-        """Return targets and all targets that they need: judges, fallbacks, and those that `use_target` names."""
+    def with_needed(self, names: Collection[str]) -> frozenset[str]:
+        """Return the named targets and all that they need: judges, fallbacks, and those that `use_target` names."""
         configs = {target.name: target for target in self.targets}
         found: set[str] = set()
         waiting = list(names)
@@ -171,10 +171,10 @@ class ParsedTargets(Struct, frozen=True):
             if name in found:
                 continue
             found.add(name)
-            waiting += self.used.get(name, ())
-            for key in _NAMES_TARGETS if name in configs else ():
-                value = configs[name].settings.get(key)
-                waiting += _texts(value)
+            waiting += self.chains.get(name, ())
+            if name in configs:
+                for key in _TARGET_NAME_KEYS:
+                    waiting += _listed_texts(configs[name].settings.get(key))
         return frozenset(found)
 
     def problems_of_target(self, name: str) -> tuple[Problem, ...]:
@@ -192,27 +192,27 @@ class ParsedTargets(Struct, frozen=True):
             yield problem if is_needed else replace(problem, severity="warning")
 
     def owner_of(self, problem: Problem) -> str | None:
-        """Return the name of the target that a problem belongs to; None if it has no name, or there is none."""
+        """Return the name of the target that a problem belongs to; None without a target, or without a name."""
         index = _entry_of(problem)
         return self.names[index] if index is not None and index < len(self.names) else None
 
 
-def _texts(value: JsonValue) -> list[str]:
-    """Return a text, or the texts in a list."""
+def _listed_texts(value: JsonValue) -> list[str]:
+    """Return the texts in a list; of any other value, the value itself if it is a text."""
     items = value if isinstance(value, list | tuple) else [value]
     return [item for item in items if isinstance(item, str)]
 
 
 def _entry_of(problem: Problem) -> int | None:
-    found = _ENTRY.match(problem.json_path)
+    found = _ENTRY_PATH.match(problem.json_path)
     return int(found[1]) if found else None
 
 
 def load_targets(path: str | Path, *, specs: Specs, env: Mapping[str, str] | None = None) -> tuple[TargetConfig, ...]:
     """Return the targets of a file. Raises EvalFileError with all its problems.
 
-    Variables are not checked: resolve_target does that for the targets in use. An entry whose
-    `use_target` is a variable that is not set is left out.
+    Variables are not checked: resolve_target does that for the targets in use. An entry whose `use_target` is a
+    variable that is not set is skipped.
     """
     read = read_targets(Path(path), specs, env=env, unset_severity="warning")
     raise_errors(shown(Path(path)), read.problems)
@@ -240,17 +240,17 @@ def read_targets(
     count = len(model.targets) if model else 0
     names = tuple(_text_at(reader, ("targets", index, "name")) for index in range(count))
     targets: list[TargetConfig] = []
-    used: dict[str, tuple[str, ...]] = {}
+    chains: dict[str, tuple[str, ...]] = {}
     for index in range(count):
-        chain = _followed(reader, index, names, env=env, unset_severity=unset_severity)
+        chain = _use_target_chain(reader, index, names, env=env, unset_severity=unset_severity)
         if not chain:
             continue
         target = _read_target(reader, ("targets", chain[-1]), specs, unknown_provider)
         if target is not None and names[index] is not None:
             targets.append(replace(target, name=names[index]))
-            used[str(names[index])] = tuple(str(names[each]) for each in chain[1:])
+            chains[str(names[index])] = tuple(str(names[each]) for each in chain[1:])
     _check_names(reader, names, specs.providers, unknown_judge="error" if translation is None else "warning")
-    return ParsedTargets(tuple(targets), in_order(reader.problems), names, used)
+    return ParsedTargets(tuple(targets), in_order(reader.problems), names, chains)
 
 
 def open_targets(path: Path, specs: Specs, env: Mapping[str, str]) -> ReferenceReader:
@@ -271,15 +271,15 @@ def _text_at(reader: Reader, at: JsonPath) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _followed(
+def _use_target_chain(
     reader: Reader, index: int, names: Sequence[str | None], env: Mapping[str, str], unset_severity: Severity
 ) -> tuple[int, ...]:
     """Return the entries that `use_target` leads through, the entry itself first; () if it leads to none."""
     chain = [index]
-    while _has(reader, chain[-1], "use_target"):
+    while _has_key(reader, chain[-1], "use_target"):
         at = ("targets", chain[-1])
         reader.read(UseTargetModel, at)
-        name = _used_name(reader, at, env, unset_severity)
+        name = _use_target_name(reader, at, env, unset_severity)
         if name is None:
             return ()
         if name not in names:
@@ -296,12 +296,12 @@ def _followed(
     return tuple(chain)
 
 
-def _has(reader: Reader, index: int, key: str) -> bool:
+def _has_key(reader: Reader, index: int, key: str) -> bool:
     entry = reader.document.at(("targets", index))
     return isinstance(entry, Mapping) and entry.get(key) is not None
 
 
-def _used_name(reader: Reader, entry: JsonPath, env: Mapping[str, str], unset_severity: Severity) -> str | None:
+def _use_target_name(reader: Reader, entry: JsonPath, env: Mapping[str, str], unset_severity: Severity) -> str | None:
     """Return the target that `use_target` of an entry names, with its variables filled; None with a problem."""
     at = (*entry, "use_target")
     text, target = reader.document.at(at), reader.document.at((*entry, "name"))
@@ -377,7 +377,7 @@ def _check_names(
 
 def _named_targets(raw: Mapping[str, JsonValue]) -> Iterator[tuple[JsonPath, str]]:
     """Yield the judge and the fallbacks that a target names, with their paths in it."""
-    for key in _NAMES_TARGETS:
+    for key in _TARGET_NAME_KEYS:
         value = raw.get(key)
         if isinstance(value, str):
             yield (key,), value
@@ -398,7 +398,7 @@ def resolve_target(
     reader = Reader(document)
     resolved = resolve_at(reader, (), config, env=env, specs=specs, public_env=public_env)
     if resolved is None:
-        reader, at = _reopened(config, env, specs) or (reader, ())
+        reader, at = _reopen_at(config, env, specs) or (reader, ())
         resolve_at(reader, at, config, env=env, specs=specs)
         raise_errors(where, reader.problems)
         raise EvalFileError(where, reader.problems)
@@ -409,8 +409,8 @@ def _as_written(config: TargetConfig) -> JsonObject:
     return {"name": config.name, "provider": config.provider, **config.settings}
 
 
-def _reopened(config: TargetConfig, env: Mapping[str, str], specs: Specs) -> tuple[Reader, JsonPath] | None:
-    """Return a reader of the target's file, and the path of the target in it, to report positions."""
+def _reopen_at(config: TargetConfig, env: Mapping[str, str], specs: Specs) -> tuple[Reader, JsonPath] | None:
+    """Return a reader of the target's file and the path of the target in it, for positions; None if it is not found."""
     if not config.line:
         return None
     try:
@@ -438,13 +438,12 @@ def resolve_at(
     """Return the resolved target at `at`; record its problems and return None if it has any."""
     before = len(reader.problems)
     filled = fill(reader, at=at, value=_as_written(config), env=env, target=config.name, public_env=public_env)
-    after_filling = len(reader.problems)
-    unset = after_filling > before
+    is_unfilled = len(reader.problems) > before
     if not isinstance(filled.value, dict) or not isinstance(filled.public, dict):
         return None
     checked = check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)
     redact_problems(reader, before, filled)
-    if unset or checked.model is None or checked.spec is None or checked.settings is None:
+    if is_unfilled or checked.model is None or checked.spec is None or checked.settings is None:
         return None
     public = {key: value for key, value in filled.public.items() if key not in ("name", "provider")}
     target = ResolvedTarget(
