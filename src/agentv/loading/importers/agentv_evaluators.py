@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentv.loading.files.places import is_file_path
 from agentv.loading.importers.generations import Generation
-from agentv.loading.importers.translation import Entries, Made, Report, Rewriter, Taken, is_list
+from agentv.loading.importers.translation import Entries, NewObject, Report, Rewriter, Sourced, is_list
 from agentv.loading.models.reader import open_yaml
 from agentv.scoring.keys.identity import slug
 from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, variable_names
@@ -16,8 +16,8 @@ from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonValue
 
 EVALUATOR_KEYS = ("assertions", "assert", "evaluators")
-"""The keys of lists of evaluators, the first that is present counts."""
-_TYPES = {
+"""The keys of lists of evaluators; the first that is present has an effect."""
+_OUR_TYPES = {
     "code_grader": "code_judge",
     "code_judge": "code_judge",
     "llm_grader": "llm_judge",
@@ -46,15 +46,15 @@ _TYPES = {
     "is_json": "is_json",
 }
 """The types of AgentV with underscores, and ours."""
-_COMMON = ("name", "type", "weight", "negate", "required", "min_score")
-_COMMON_OWN_KEYS = ("timeout_seconds", "criterion", "source", "window", "per_turn", "aggregate", "unmet")
-"""Our own common keys, which no version of AgentV had and which keep their meaning."""
-TEXTS_NAME = "criteria"
+_COMMON_KEYS = ("name", "type", "weight", "negate", "required", "min_score")
+_OUR_COMMON_KEYS = ("timeout_seconds", "criterion", "source", "window", "per_turn", "aggregate", "unmet")
+"""Our own common keys, which no version of AgentV had; they are not translated."""
+PLAIN_TEXTS_NAME = "criteria"
 """The name of the rubric made from the plain strings in a list of evaluators."""
 
-_PASS = 0.8
+_PASS_SCORE = 0.8
 _MAX_INCLUDES = 3
-_BOUNDS = {
+_TRACE_BOUNDS = {
     "latency": {"threshold": "max_duration_ms"},
     "cost": {"budget": "max_cost_usd"},
     "token_usage": {"max_total": "max_tokens", "max_input": "max_input_tokens", "max_output": "max_output_tokens"},
@@ -73,14 +73,14 @@ _ITEM_KEYS = (
     *("id", "weight", "required", "scale", "min_value", "operator", "score_ranges"),
     *("min_score", "required_min_score"),
 )
-_PLAIN = {
+_RENAMED_SETTINGS = {
     "regex": {"value": "pattern", "pattern": "pattern", "flags": "flags", "expect": "expect"},
     "field_accuracy": {"fields": "fields", "aggregation": "aggregation"},
     "skill_trigger": {"skill": "skill", "should_trigger": "should_trigger"},
     "trigger_judge": {"skill": "skill", "should_trigger": "should_trigger"},
     "is_json": {"schema": "schema", "fenced": "fenced"},
 }
-"""The types whose settings only have other names in AgentV, with our names."""
+"""Our names of settings, for types whose settings differ from AgentV's in their names alone."""
 _ARGS_MATCH = {"exact": "exact", "ignore": "ignore", "superset": "named_keys", "subset": "known_keys"}
 
 
@@ -93,56 +93,56 @@ class EvaluatorTranslator(Struct):
     folders: Sequence[Path]
     is_known_type: Callable[[str], bool]
 
-    def first_list(self, holder: Entries, execution: Entries) -> Taken | None:
-        """Return the list of evaluators that counts in a case or suite; the others get a warning."""
+    def effective_list(self, holder: Entries, execution: Entries) -> Sourced | None:
+        """Return the list of evaluators that has an effect in a case or suite; warn of the others."""
         places = [holder.get("assertions"), holder.get("assert"), execution.get("assertions"), execution.get("assert")]
         places += [execution.get("evaluators"), holder.get("evaluators")]
-        found = [taken for taken in places if taken is not None]
+        found = [sourced for sourced in places if sourced is not None]
         for other in found[1:]:
             self.report.warn(other.at, f"this list of evaluators is ignored, as {self.report.name} does")
         return found[0] if found else None
 
-    def all_in(self, taken: Taken) -> list[Made | Taken]:
-        """Return the evaluators of a list, translated; other entries are left for the reader of the file to report."""
-        if not is_list(taken.value):
-            return [taken]
-        made: list[Made | Taken] = []
-        texts: list[Taken] = []
-        place = 0
-        for item in self._included(self.rewriter.items(taken), ()):
+    def translate_list(self, sourced: Sourced) -> list[NewObject | Sourced]:
+        """Return the translated evaluators of a list; other entries stay, and are reported when the file is read."""
+        if not is_list(sourced.value):
+            return [sourced]
+        translated: list[NewObject | Sourced] = []
+        texts: list[Sourced] = []
+        texts_index = 0
+        for item in self._with_includes(self.rewriter.items(sourced), ()):
             if isinstance(item.value, str) and self.generation == Generation.FOURTH:
-                place = place if texts else len(made)
+                texts_index = texts_index if texts else len(translated)
                 texts.append(item)
             elif isinstance(item.value, Mapping):
-                made.append(Made(self.one(item), item.at))
+                translated.append(NewObject(self.translate(item), item.at))
             else:
-                made.append(item)
+                translated.append(item)
         if texts:
-            made.insert(place, Made(self._of_texts(texts), texts[0].at))
-        return made
+            translated.insert(texts_index, NewObject(self._rubric_of_texts(texts), texts[0].at))
+        return translated
 
-    def _of_texts(self, texts: Sequence[Taken]) -> Entries:
+    def _rubric_of_texts(self, texts: Sequence[Sourced]) -> Entries:
         """Return one rubric for the plain texts of a list; each has the weight of an evaluator."""
-        items = [self._item(text, number) for number, text in enumerate(texts, 1) if str(text.value).strip()]
+        items = [self._rubric_item(text, number) for number, text in enumerate(texts, 1) if str(text.value).strip()]
         at = texts[0].at
-        rubrics = self.rewriter.list([Taken(self.rewriter.object(each), at) for each in items])
+        rubrics = self.rewriter.list([Sourced(self.rewriter.object(each), at) for each in items])
         return {
-            "name": Taken(TEXTS_NAME, at),
-            "type": Taken("rubric", at),
-            "weight": Taken(len(items), at),
-            "rubrics": Taken(rubrics, at),
+            "name": Sourced(PLAIN_TEXTS_NAME, at),
+            "type": Sourced("rubric", at),
+            "weight": Sourced(len(items), at),
+            "rubrics": Sourced(rubrics, at),
         }
 
-    def _included(self, items: Iterable[Taken], chain: tuple[str, ...]) -> Iterator[Taken]:
+    def _with_includes(self, items: Iterable[Sourced], chain: tuple[str, ...]) -> Iterator[Sourced]:
         """Yield the entries of a list, with each `include` replaced by the entries of its template."""
         for item in items:
             name = item.value.get("include") if isinstance(item.value, Mapping) and len(item.value) == 1 else None
             if isinstance(name, str):
-                yield from self._template(name, item, chain)
+                yield from self._entries_of_template(name, item, chain)
             else:
                 yield item
 
-    def _template(self, name: str, item: Taken, chain: tuple[str, ...]) -> Iterator[Taken]:
+    def _entries_of_template(self, name: str, item: Sourced, chain: tuple[str, ...]) -> Iterator[Sourced]:
         is_name = not name.startswith(".") and "/" not in name
         paths = (f".agentv/templates/{name}.yaml", f".agentv/templates/{name}.yml") if is_name else (name,)
         found = next((file for path in paths if (file := self.find(path)) is not None), None)
@@ -161,68 +161,68 @@ class EvaluatorTranslator(Struct):
             if not is_list(listed):
                 self.report.refuse(item, f"the template {name!r} has no list `assertions`")
                 return
-            self.rewriter.keep(value)
+            self.rewriter.keep_alive(value)
             self.report.files.append(found)
-            yield from self._included((Taken(entry, item.at) for entry in listed), (*chain, str(found)))
+            yield from self._with_includes((Sourced(entry, item.at) for entry in listed), (*chain, str(found)))
 
     def find(self, path: str) -> Path | None:
         """Return the first file of that relative path in the folders; None if there is none."""
         return next((folder / path for folder in self.folders if is_file_path(folder / path)), None)
 
-    def one(self, taken: Taken) -> Entries:
-        """Return one evaluator, translated."""
-        given = self.rewriter.entries(taken)
-        written = given.get("type", Taken(None)).value
+    def translate(self, sourced: Sourced) -> Entries:
+        """Return one translated evaluator."""
+        given = self.rewriter.entries(sourced)
+        written = given.get("type", Sourced(None)).value
         if not isinstance(written, str):
             return given
-        kind = _TYPES.get(written.replace("-", "_"))
+        kind = _OUR_TYPES.get(written.replace("-", "_"))
         if not self.generation.is_foreign and kind in (None, written):
-            return self._of_first(written, given)
+            return self._first_generation(written, given)
         if kind is None:
-            return self._other(written, given, taken)
-        made = self._common(given, taken, written)
-        rest = {key: value for key, value in given.items() if key not in (*_COMMON, *_COMMON_OWN_KEYS)}
-        made["type"] = given["type"]._replace(value=kind)
-        made.update(self._settings(written.replace("-", "_"), rest, taken))
-        return made
+            return self._unlisted_type(written, given, sourced)
+        translated = self._common(given, sourced, written)
+        rest = {key: value for key, value in given.items() if key not in (*_COMMON_KEYS, *_OUR_COMMON_KEYS)}
+        translated["type"] = given["type"]._replace(value=kind)
+        translated.update(self._settings(written.replace("-", "_"), rest, sourced))
+        return translated
 
-    def _other(self, written: str, given: Entries, taken: Taken) -> Entries:
+    def _unlisted_type(self, written: str, given: Entries, sourced: Sourced) -> Entries:
         if not self.is_known_type(written) and self.generation.is_foreign:
             message = (
-                f"the type {written!r} is neither built in nor read from .agentv/assertions or .agentv/graders here"
+                f"unknown evaluator type {written!r}; files in .agentv/assertions and .agentv/graders are not read"
             )
             advice = "give it as code-grader: {type: code-grader, command: [...]}"
-            near = nearest(written.replace("-", "_"), _TYPES)
+            near = nearest(written.replace("-", "_"), _OUR_TYPES)
             near = near and near.replace("_", "-")
             self.report.refuse(given["type"], message, advice=advice, suggestion=near)
-            given["type"] = Taken("is_json", taken.at)
-            return {"name": Taken(written, taken.at), "type": given["type"]}
-        return self._named(given, taken, written)
+            given["type"] = Sourced("is_json", sourced.at)
+            return {"name": Sourced(written, sourced.at), "type": given["type"]}
+        return self._with_name(given, sourced, written)
 
-    def _of_first(self, kind: str, given: Entries) -> Entries:
+    def _first_generation(self, kind: str, given: Entries) -> Entries:
         """Return an evaluator of AgentV 1.5, which has our form except for a few keys."""
         if kind == "tool_trajectory" and "expected" in given:
-            given["expected"] = self._expected(given["expected"], None)
-        if kind == "composite" and is_list(given.get("evaluators", Taken(None)).value):
-            members = self.all_in(given["evaluators"])
-            given["evaluators"] = given["evaluators"]._replace(value=self.made_list(members))
-        aggregator = self.rewriter.entries(given.get("aggregator", Taken(None))) if kind == "composite" else {}
+            given["expected"] = self._expected_calls(given["expected"], None)
+        if kind == "composite" and is_list(given.get("evaluators", Sourced(None)).value):
+            members = self.translate_list(given["evaluators"])
+            given["evaluators"] = given["evaluators"]._replace(value=self.new_list(members))
+        aggregator = self.rewriter.entries(given.get("aggregator", Sourced(None))) if kind == "composite" else {}
         script = self._command_line(aggregator.get("path"))
         if script is not None:
             del aggregator["path"]
-            made = self.rewriter.object({**aggregator, "script": script})
-            given["aggregator"] = given["aggregator"]._replace(value=made)
+            translated = self.rewriter.object({**aggregator, "script": script})
+            given["aggregator"] = given["aggregator"]._replace(value=translated)
         return given
 
-    def _command_line(self, path: Taken | None) -> Taken | None:
+    def _command_line(self, path: Sourced | None) -> Sourced | None:
         """Return the `path` of an aggregator that is a command line; None for the path of a file."""
         if path is None or not isinstance(path.value, str) or self.find(path.value) is not None:
             return None
         return path if len(path.value.split()) > 1 else None
 
-    def _common(self, given: Entries, taken: Taken, written: str) -> Entries:
-        made = {key: given[key] for key in ("name", "weight", "negate", *_COMMON_OWN_KEYS) if key in given}
-        made = self._named(made, taken, self._made_name(written, given))
+    def _common(self, given: Entries, sourced: Sourced, written: str) -> Entries:
+        translated = {key: given[key] for key in ("name", "weight", "negate", *_OUR_COMMON_KEYS) if key in given}
+        translated = self._with_name(translated, sourced, self._default_name(written, given))
         required, least = given.get("required"), given.get("min_score")
         if required is None or required.value is False:
             if least is not None:
@@ -230,102 +230,108 @@ class EvaluatorTranslator(Struct):
         else:
             limit = least if required.value is True and least is not None else required
             if limit.value is True:
-                limit = limit._replace(value=_PASS)
-            made["required"] = limit
+                limit = limit._replace(value=_PASS_SCORE)
+            translated["required"] = limit
             if self.generation == Generation.FOURTH:
-                made["unmet"] = Taken("zero", required.at)
-        return made
+                translated["unmet"] = Sourced("zero", required.at)
+        return translated
 
-    def _named(self, given: Entries, taken: Taken, name: str) -> Entries:
-        return {"name": Taken(name, taken.at), **given}
+    def _with_name(self, given: Entries, sourced: Sourced, name: str) -> Entries:
+        return {"name": Sourced(name, sourced.at), **given}
 
-    def _made_name(self, written: str, given: Entries) -> str:
-        value = given.get("value", given.get("skill", Taken(None))).value
+    def _default_name(self, written: str, given: Entries) -> str:
+        value = given.get("value", given.get("skill", Sourced(None))).value
         first = value[0] if is_list(value) and value else value
         words = slug(first) if isinstance(first, str) else ""
         return f"{written}-{words}" if words else written
 
-    def _settings(self, kind: str, rest: Entries, taken: Taken) -> Entries:
-        if kind in _BOUNDS:
-            return {**self._known(rest, _BOUNDS[kind]), "unknown": Taken("unmet", taken.at), **self._silent(taken)}
-        if kind in _PLAIN:
-            return self._known(rest, _PLAIN[kind])
+    def _settings(self, kind: str, rest: Entries, sourced: Sourced) -> Entries:
+        if kind in _TRACE_BOUNDS:
+            return {
+                **self._renamed(rest, _TRACE_BOUNDS[kind]),
+                "unknown": Sourced("unmet", sourced.at),
+                **self._without_trace(sourced),
+            }
+        if kind in _RENAMED_SETTINGS:
+            return self._renamed(rest, _RENAMED_SETTINGS[kind])
         match kind:
             case "code_grader" | "code_judge":
-                return self._code(kind, rest, taken)
+                return self._code(kind, rest, sourced)
             case "llm_grader" | "llm_judge":
                 return self._judge(kind, rest)
             case "rubrics" | "rubric":
                 return self._rubric(rest)
             case "composite":
-                return self._composite(rest, taken)
+                return self._composite(rest, sourced)
             case "tool_trajectory":
-                return self._trajectory(rest, taken)
+                return self._trajectory(rest, sourced)
             case _:
-                return self._text(kind, rest, taken)
+                return self._text(kind, rest, sourced)
 
-    def _text(self, kind: str, rest: Entries, taken: Taken) -> Entries:
-        made = self._known(rest, {"value": "value", "case_sensitive": "case_sensitive", "expect": "expect"})
+    def _text(self, kind: str, rest: Entries, sourced: Sourced) -> Entries:
+        translated = self._renamed(rest, {"value": "value", "case_sensitive": "case_sensitive", "expect": "expect"})
         if kind.endswith("_all"):
-            made["expect"] = Taken("all", taken.at)
+            translated["expect"] = Sourced("all", sourced.at)
         if kind.startswith("icontains"):
-            made["case_sensitive"] = Taken(False, taken.at)
-        return made
+            translated["case_sensitive"] = Sourced(False, sourced.at)
+        return translated
 
-    def _known(self, rest: Entries, names: Mapping[str, str]) -> Entries:
-        """Return the settings under our names; other keys have no effect, with a warning."""
-        for key, taken in rest.items():
+    def _renamed(self, rest: Entries, names: Mapping[str, str]) -> Entries:
+        """Return the settings under our names; warn of other keys, which have no effect."""
+        for key, sourced in rest.items():
             if key not in names and key != "config":
-                self.report.unknown(taken, key, [*names, *_COMMON])
-        return {names[key]: taken for key, taken in rest.items() if key in names}
+                self.report.unknown(sourced, key, [*names, *_COMMON_KEYS])
+        return {names[key]: sourced for key, sourced in rest.items() if key in names}
 
-    def _code(self, kind: str, rest: Entries, taken: Taken) -> Entries:
+    def _code(self, kind: str, rest: Entries, sourced: Sourced) -> Entries:
         """Return the settings of a code judge; keys that AgentV does not know are passed to the script."""
         script = rest.get("command", rest.get("script"))
         own = ("command", "script", "cwd", "target", "config", "python", "timeout_seconds", "contract")
-        made: Entries = {key: rest[key] for key in ("cwd", "python", "contract") if key in rest}
+        translated: Entries = {key: rest[key] for key in ("cwd", "python", "contract") if key in rest}
         if script is not None:
-            made["script"] = script
+            translated["script"] = script
         elif "python" not in rest:
-            self.report.refuse(taken, "a code grader needs `command`")
-            made["script"] = Taken("true", taken.at)
+            self.report.refuse(sourced, "a code grader needs `command`")
+            translated["script"] = Sourced("true", sourced.at)
         if "target" in rest:
             reason = "code graders get no access to a model here (AGENTV_TARGET_PROXY_URL is not set)"
             self.report.drop(rest["target"], "target", reason)
-        config = {**self.rewriter.entries(rest.get("config", Taken(None))), **self._others(rest, own)}
+        config = {**self.rewriter.entries(rest.get("config", Sourced(None))), **self._without(rest, own)}
         if config:
-            made["config"] = Taken(self.rewriter.object(config), taken.at)
-        return {"contract": Taken(self._contract(kind), taken.at), **made}
+            translated["config"] = Sourced(self.rewriter.object(config), sourced.at)
+        return {"contract": Sourced(self._contract(kind), sourced.at), **translated}
 
     def _contract(self, kind: str) -> str:
-        """Return the keys that scripts of a type read; since `output` is a string, scripts are called graders."""
+        """Return the contract of scripts of a type, the keys that they read; graders get `output` as a string."""
         if self.generation != Generation.FOURTH:
             return "agentv-2"
         return "agentv-4" if kind.endswith("_grader") else "agentv-3"
 
-    def _others(self, rest: Entries, own: Sequence[str]) -> Entries:
+    def _without(self, rest: Entries, own: Sequence[str]) -> Entries:
         return {key: value for key, value in rest.items() if key not in own}
 
     def _judge(self, kind: str, rest: Entries) -> Entries:
-        kept = (*_JUDGE_KEYS, "include_trace", "criteria", "allow_unknown", "plain_prompt")
-        made = {key: rest[key] for key in kept if key in rest}
+        passed_keys = (*_JUDGE_KEYS, "include_trace", "criteria", "allow_unknown", "plain_prompt")
+        translated = {key: rest[key] for key in passed_keys if key in rest}
         if "rubrics" in rest:
-            made["rubrics"] = self.items(rest["rubrics"])
+            translated["rubrics"] = self.rubric_items(rest["rubrics"])
         if "max_steps" in rest:
             self.report.drop(rest["max_steps"], "max_steps", "a judge is one call here")
-        config = {**self.rewriter.entries(rest.get("config", Taken(None)))}
-        config |= self._others(rest, (*kept, "rubrics", "max_steps", "prompt", "config", "preprocessors"))
+        config = {**self.rewriter.entries(rest.get("config", Sourced(None)))}
+        config |= self._without(rest, (*passed_keys, "rubrics", "max_steps", "prompt", "config", "preprocessors"))
         if "preprocessors" in rest:
-            self.report.drop(rest["preprocessors"], "preprocessors", "files of an answer are judged unread")
+            self.report.drop(
+                rest["preprocessors"], "preprocessors", "the judge does not read files that an answer names"
+            )
         prompt = rest.get("prompt")
         if prompt is not None:
-            made.update(self._prompt(prompt, config, kind))
+            translated.update(self._prompt(prompt, config, kind))
         if prompt is None or not isinstance(prompt.value, Mapping):
             for key, value in config.items():
                 self.report.drop(value, key, "it is passed to prompt scripts, and this judge has none")
-        return made
+        return translated
 
-    def _prompt(self, prompt: Taken, config: Entries, kind: str) -> Entries:
+    def _prompt(self, prompt: Sourced, config: Entries, kind: str) -> Entries:
         """Return the settings for a prompt: a script that prints it, a file, or its text."""
         parts = self.rewriter.entries(prompt)
         if parts:
@@ -333,20 +339,20 @@ class EvaluatorTranslator(Struct):
             if script is None:
                 self.report.refuse(prompt, "`prompt` needs `command`, `script` or a text")
                 return {}
-            given = {**config, **self.rewriter.entries(parts.get("config", Taken(None)))}
-            made = {"prompt_script": script, "prompt_contract": Taken(self._contract(kind), prompt.at)}
+            given = {**config, **self.rewriter.entries(parts.get("config", Sourced(None)))}
+            translated = {"prompt_script": script, "prompt_contract": Sourced(self._contract(kind), prompt.at)}
             if given:
-                made["prompt_config"] = Taken(self.rewriter.object(given), prompt.at)
-            return made
-        made = {"prompt": prompt}
+                translated["prompt_config"] = Sourced(self.rewriter.object(given), prompt.at)
+            return translated
+        translated = {"prompt": prompt}
         if isinstance(prompt.value, str):
-            made["prompt"] = prompt._replace(value=self._found_prompt(prompt.value))
+            translated["prompt"] = prompt._replace(value=self._found_prompt(prompt.value))
             self._check_variables(prompt)
         if self.generation.is_foreign:
-            made["allow_unknown"] = Taken(True, prompt.at)
+            translated["allow_unknown"] = Sourced(True, prompt.at)
         if self.generation == Generation.FOURTH:
-            made["plain_prompt"] = Taken("outcome", prompt.at)
-        return made
+            translated["plain_prompt"] = Sourced("outcome", prompt.at)
+        return translated
 
     def _found_prompt(self, prompt: str) -> str:
         """Return a prompt; the path of a file that is found in a folder above becomes relative to the eval file."""
@@ -358,7 +364,7 @@ class EvaluatorTranslator(Struct):
             return prompt
         return f"file://{relpath(found, self.folders[0])}"
 
-    def _check_variables(self, prompt: Taken) -> None:
+    def _check_variables(self, prompt: Sourced) -> None:
         """Warn of unknown variables in a prompt; they stay as text, as in AgentV."""
         text = str(prompt.value)
         found = (
@@ -377,69 +383,71 @@ class EvaluatorTranslator(Struct):
     def _rubric(self, rest: Entries) -> Entries:
         items = rest.get("criteria", rest.get("rubrics", rest.get("items")))
         if items is not None and isinstance(items.value, str):
-            self.report.warn(items.at, "a text is read as a list of one item; AgentV leaves the evaluator out")
+            self.report.warn(items.at, "a text is read as a list of one item; AgentV skips the evaluator")
             items = items._replace(value=self.rewriter.list([items]))
-        kept = _JUDGE_KEYS
-        made = {key: rest[key] for key in kept if key in rest}
+        passed_keys = _JUDGE_KEYS
+        translated = {key: rest[key] for key in passed_keys if key in rest}
         if items is not None:
-            made["rubrics"] = self.items(items)
+            translated["rubrics"] = self.rubric_items(items)
         if "prompt" in rest:
-            made.update(self._prompt(rest["prompt"], {}, "llm_grader"))
-        for key, value in self._others(rest, (*kept, "criteria", "rubrics", "items", "prompt")).items():
-            self.report.unknown(value, key, ("criteria", *kept, *_COMMON))
-        return made
+            translated.update(self._prompt(rest["prompt"], {}, "llm_grader"))
+        for key, value in self._without(rest, (*passed_keys, "criteria", "rubrics", "items", "prompt")).items():
+            self.report.unknown(value, key, ("criteria", *passed_keys, *_COMMON_KEYS))
+        return translated
 
-    def items(self, taken: Taken) -> Taken:
+    def rubric_items(self, sourced: Sourced) -> Sourced:
         """Return a list of rubric items, translated."""
-        if not is_list(taken.value) or not self.generation.is_foreign:
-            return taken
-        made = [self._item(item, number) for number, item in enumerate(self.rewriter.items(taken), 1)]
-        objects = [Taken(self.rewriter.object(each), each["description"].at) for each in made if "description" in each]
-        return taken._replace(value=self.rewriter.list(objects))
+        if not is_list(sourced.value) or not self.generation.is_foreign:
+            return sourced
+        translated = [self._rubric_item(item, number) for number, item in enumerate(self.rewriter.items(sourced), 1)]
+        objects = [
+            Sourced(self.rewriter.object(each), each["description"].at) for each in translated if "description" in each
+        ]
+        return sourced._replace(value=self.rewriter.list(objects))
 
-    def _item(self, taken: Taken, number: int) -> Entries:
+    def _rubric_item(self, sourced: Sourced, number: int) -> Entries:
         """Return one rubric item. In these files it is required unless it says otherwise."""
-        made: Entries = {"id": Taken(f"rubric-{number}", taken.at), "required": Taken(True, taken.at)}
-        if not isinstance(taken.value, Mapping):
-            return {**made, "description": taken}
-        given = self.rewriter.entries(taken)
+        translated: Entries = {"id": Sourced(f"rubric-{number}", sourced.at), "required": Sourced(True, sourced.at)}
+        if not isinstance(sourced.value, Mapping):
+            return {**translated, "description": sourced}
+        given = self.rewriter.entries(sourced)
         names = ("outcome", "expected_outcome", "criteria", "description")
-        text = next((given[name] for name in names if name in given), Taken("", taken.at))
-        made |= {key: given[key] for key in ("id", "weight", "required", "scale", "min_value") if key in given}
+        text = next((given[name] for name in names if name in given), Sourced("", sourced.at))
+        translated |= {key: given[key] for key in ("id", "weight", "required", "scale", "min_value") if key in given}
         description = str(text.value).strip()
-        if given.get("operator", Taken(None)).value == "contradiction":
+        if given.get("operator", Sourced(None)).value == "contradiction":
             description = f"The answer contradicts nothing of this: {description}"
         if "score_ranges" in given:
-            made["scale"] = Taken("points10", given["score_ranges"].at)
-            ranges = self._ranges(given["score_ranges"])
+            translated["scale"] = Sourced("points10", given["score_ranges"].at)
+            ranges = self._score_range_lines(given["score_ranges"])
             description = f"{description}\n{ranges}".strip()
-        made["description"] = text._replace(value=description)
-        self._minimum(given, made)
+        translated["description"] = text._replace(value=description)
+        self._set_min_value(given, translated)
         known = (*names, *_ITEM_KEYS)
         for key, value in given.items():
             if key not in known:
                 self.report.unknown(value, key, known)
-        return made
+        return translated
 
-    def _minimum(self, given: Entries, made: Entries) -> None:
+    def _set_min_value(self, given: Entries, translated: Entries) -> None:
         """Set the lowest value at which an item counts as met: a score of 0 to 10, or a share."""
         tenths, share = given.get("required_min_score"), given.get("min_score")
         if tenths is not None and isinstance(tenths.value, int | float):
-            made["min_value"] = tenths._replace(value=tenths.value / 10)
-            made["required"] = Taken(True, tenths.at)
+            translated["min_value"] = tenths._replace(value=tenths.value / 10)
+            translated["required"] = Sourced(True, tenths.at)
         elif share is not None:
-            made["min_value"] = share
+            translated["min_value"] = share
 
-    def _ranges(self, taken: Taken) -> str:
+    def _score_range_lines(self, sourced: Sourced) -> str:
         """Return the meanings of the scores of an item as lines, from a list or a map of lowest scores."""
-        if isinstance(taken.value, Mapping):
-            listed = sorted((_whole(key), str(text)) for key, text in taken.value.items())
+        if isinstance(sourced.value, Mapping):
+            listed = sorted((_whole(key), str(text)) for key, text in sourced.value.items())
             ends = [low - 1 for low, _ in listed[1:]] + [10]
             return "\n".join(_range_line(low, high, text) for (low, text), high in zip(listed, ends, strict=True))
         lines = []
-        for entry in self.rewriter.items(taken):
+        for entry in self.rewriter.items(sourced):
             given = self.rewriter.entries(entry)
-            bounds = given.get("score_range", given.get("range", Taken(None))).value
+            bounds = given.get("score_range", given.get("range", Sourced(None))).value
             text = next(
                 (given[name].value for name in ("outcome", "expected_outcome", "description") if name in given), ""
             )
@@ -450,117 +458,117 @@ class EvaluatorTranslator(Struct):
             lines.append(_range_line(_whole(low), _whole(high), str(text)))
         return "\n".join(lines)
 
-    def _composite(self, rest: Entries, taken: Taken) -> Entries:
-        made: Entries = {}
+    def _composite(self, rest: Entries, sourced: Sourced) -> Entries:
+        translated: Entries = {}
         listed = next((rest[key] for key in EVALUATOR_KEYS if key in rest), None)
         names: list[str] = []
         if listed is not None:
-            members = self.numbered(map(self._member, self.all_in(listed)))
-            named = [each.entries.get("name") for each in members if isinstance(each, Made)]
+            members = self.numbered(map(self._member, self.translate_list(listed)))
+            named = [each.entries.get("name") for each in members if isinstance(each, NewObject)]
             names = [str(name.value) for name in named if name is not None]
-            made["evaluators"] = listed._replace(value=self.made_list(members))
-        made["aggregator"] = self._aggregator(rest.get("aggregator", taken._replace(value={})), names)
-        for key, value in self._others(rest, (*EVALUATOR_KEYS, "aggregator")).items():
-            self.report.unknown(value, key, ("assertions", "aggregator", *_COMMON))
-        return made
+            translated["evaluators"] = listed._replace(value=self.new_list(members))
+        translated["aggregator"] = self._aggregator(rest.get("aggregator", sourced._replace(value={})), names)
+        for key, value in self._without(rest, (*EVALUATOR_KEYS, "aggregator")).items():
+            self.report.unknown(value, key, ("assertions", "aggregator", *_COMMON_KEYS))
+        return translated
 
-    def _member(self, given: Made | Taken) -> Made | Taken:
+    def _member(self, given: NewObject | Sourced) -> NewObject | Sourced:
         """Return a member of a composite without `required`, which AgentV ignores there."""
-        if not isinstance(given, Made) or "required" not in given.entries:
+        if not isinstance(given, NewObject) or "required" not in given.entries:
             return given
         self.report.drop(given.entries["required"], "required", "members of a composite have no requirements")
-        left = {key: value for key, value in given.entries.items() if key not in ("required", "unmet")}
-        return Made(left, given.at)
+        entries = {key: value for key, value in given.entries.items() if key not in ("required", "unmet")}
+        return NewObject(entries, given.at)
 
-    def _aggregator(self, taken: Taken, names: Sequence[str]) -> Taken:
-        """Return how members are combined. A member without a weight here counts 1; its own weight is ignored."""
-        made = self.rewriter.entries(taken)
-        if not made and not isinstance(taken.value, Mapping):
-            return taken
-        written = str(made.get("type", Taken("weighted_average")).value).replace("-", "_")
+    def _aggregator(self, sourced: Sourced, names: Sequence[str]) -> Sourced:
+        """Return the aggregator of a composite. Members not in its `weights` count 1; their own weights are ignored."""
+        translated = self.rewriter.entries(sourced)
+        if not translated and not isinstance(sourced.value, Mapping):
+            return sourced
+        written = str(translated.get("type", Sourced("weighted_average")).value).replace("-", "_")
         kind = {"code_grader": "code_judge", "llm_grader": "llm_judge"}.get(written, written)
         if kind == "weighted_average":
-            weights = self.rewriter.entries(made.get("weights", Taken(None)))
-            each = {name: weights.get(name, Taken(1.0, taken.at)) for name in names}
-            made["weights"] = Taken(self.rewriter.object({**weights, **each}), taken.at)
-        elif kind == "threshold" and "at_least" not in made:
+            weights = self.rewriter.entries(translated.get("weights", Sourced(None)))
+            each = {name: weights.get(name, Sourced(1.0, sourced.at)) for name in names}
+            translated["weights"] = Sourced(self.rewriter.object({**weights, **each}), sourced.at)
+        elif kind == "threshold" and "at_least" not in translated:
             kind = "pass_share"
         elif kind == "code_judge":
-            script = self._command_line(made.get("path"))
+            script = self._command_line(translated.get("path"))
             if script is not None:
-                del made["path"]
-                made["script"] = script
+                del translated["path"]
+                translated["script"] = script
             contract = "agentv-4" if self.generation == Generation.FOURTH else "agentv-2"
-            made["contract"] = Taken(contract, taken.at)
+            translated["contract"] = Sourced(contract, sourced.at)
         elif kind == "llm_judge":
-            made["allow_unknown"] = Taken(True, taken.at)
-        made["type"] = made.get("type", taken)._replace(value=kind)
-        return taken._replace(value=self.rewriter.object(made))
+            translated["allow_unknown"] = Sourced(True, sourced.at)
+        translated["type"] = translated.get("type", sourced)._replace(value=kind)
+        return sourced._replace(value=self.rewriter.object(translated))
 
-    def _trajectory(self, rest: Entries, taken: Taken) -> Entries:
-        kept = ("mode", "minimums", "maximums", "forbidden", "expected", "args_match")
-        made = {key: rest[key] for key in kept if key in rest}
-        default = made.pop("args_match", None)
-        if "expected" in made:
-            limits = (item.value for item in self.rewriter.items(made["expected"]))
+    def _trajectory(self, rest: Entries, sourced: Sourced) -> Entries:
+        passed_keys = ("mode", "minimums", "maximums", "forbidden", "expected", "args_match")
+        translated = {key: rest[key] for key in passed_keys if key in rest}
+        default = translated.pop("args_match", None)
+        if "expected" in translated:
+            limits = (item.value for item in self.rewriter.items(translated["expected"]))
             if any(isinstance(item, Mapping) and "max_duration_ms" in item for item in limits):
-                made["unknown_duration"] = Taken("skip", taken.at)
-            made["expected"] = self._expected(made["expected"], default)
-        default_mode = Taken("in_order" if "expected" in made else "any_order")
-        if made.get("mode", default_mode).value != "any_order":
-            made["score"] = rest.get("score", Taken("matched", taken.at))
-            made.update(self._silent(taken))
-        for key, value in self._others(rest, (*kept, "score")).items():
-            self.report.unknown(value, key, (*kept, *_COMMON))
-        return made
+                translated["unknown_duration"] = Sourced("skip", sourced.at)
+            translated["expected"] = self._expected_calls(translated["expected"], default)
+        default_mode = Sourced("in_order" if "expected" in translated else "any_order")
+        if translated.get("mode", default_mode).value != "any_order":
+            translated["score"] = rest.get("score", Sourced("matched", sourced.at))
+            translated.update(self._without_trace(sourced))
+        for key, value in self._without(rest, (*passed_keys, "score")).items():
+            self.report.unknown(value, key, (*passed_keys, *_COMMON_KEYS))
+        return translated
 
-    def _silent(self, taken: Taken) -> Entries:
-        """Return the setting for an answer without a trace, which AgentV 4 treats as an answer without tool calls."""
-        return {"without_messages": Taken("no_calls", taken.at)} if self.generation == Generation.FOURTH else {}
+    def _without_trace(self, sourced: Sourced) -> Entries:
+        """Return the setting for answers without a trace, which AgentV 4 treats like answers without tool calls."""
+        return {"without_messages": Sourced("no_calls", sourced.at)} if self.generation == Generation.FOURTH else {}
 
-    def _expected(self, taken: Taken, default: Taken | None) -> Taken:
-        if not is_list(taken.value):
-            return taken
-        made = [self._call(item, default) for item in self.rewriter.items(taken)]
-        return taken._replace(value=self.rewriter.list(made))
+    def _expected_calls(self, sourced: Sourced, default: Sourced | None) -> Sourced:
+        if not is_list(sourced.value):
+            return sourced
+        translated = [self._expected_call(item, default) for item in self.rewriter.items(sourced)]
+        return sourced._replace(value=self.rewriter.list(translated))
 
-    def _call(self, taken: Taken, default: Taken | None) -> Taken:
+    def _expected_call(self, sourced: Sourced, default: Sourced | None) -> Sourced:
         """Return one expected call. Its `args` are the values to expect, unless `input` is given."""
-        given = self.rewriter.entries(taken)
+        given = self.rewriter.entries(sourced)
         if not given:
-            return taken
+            return sourced
         if "input" in given and self.generation.is_foreign:
             self.report.drop(given.pop("input"), "input", "AgentV compares `args`, not `input`")
-        made: Entries = {key: given[key] for key in ("tool", "input") if key in given}
+        translated: Entries = {key: given[key] for key in ("tool", "input") if key in given}
         args, matching = given.get("args"), given.get("args_match", given.get("argsMatch", default))
         if args is not None and ("input" in given or isinstance(args.value, str)) and args.value != "any":
-            made["args"] = args
+            translated["args"] = args
         elif args is not None and args.value != "any":
-            made["input"] = args
-            made["args"] = self._matching(args, matching)
+            translated["input"] = args
+            translated["args"] = self._args_matching(args, matching)
         if "max_duration_ms" in given:
-            made["max_duration_ms"] = given["max_duration_ms"]
+            translated["max_duration_ms"] = given["max_duration_ms"]
         known = ("tool", "input", "args", "args_match", "argsMatch", "max_duration_ms", "output")
-        for key, value in self._others(given, known).items():
+        for key, value in self._without(given, known).items():
             if self.generation.is_foreign:
                 self.report.unknown(value, key, known)
             else:
-                made[key] = value
-        return taken._replace(value=self.rewriter.object(made))
+                translated[key] = value
+        return sourced._replace(value=self.rewriter.object(translated))
 
-    def _matching(self, args: Taken, given: Taken | None) -> Taken:
+    def _args_matching(self, args: Sourced, given: Sourced | None) -> Sourced:
         if given is None:
             own = {Generation.SECOND: "named_keys", Generation.FOURTH: "exact"}.get(self.generation, "subset")
-            return Taken(own, args.at)
+            return Sourced(own, args.at)
         word = given.value
         return given._replace(value=_ARGS_MATCH.get(word, word)) if isinstance(word, str) else given
 
-    def numbered(self, evaluators: Iterable[Made | Taken]) -> list[Made | Taken]:
+    def numbered(self, evaluators: Iterable[NewObject | Sourced]) -> list[NewObject | Sourced]:
         """Return the evaluators with a number after names that repeat."""
-        made: list[Made | Taken] = []
+        translated: list[NewObject | Sourced] = []
         seen: set[str] = set()
         for each in evaluators:
-            if isinstance(each, Made) and isinstance(each.entries.get("name", Taken(None)).value, str):
+            if isinstance(each, NewObject) and isinstance(each.entries.get("name", Sourced(None)).value, str):
                 given = each.entries["name"]
                 name = base = str(given.value)
                 number = 1
@@ -568,14 +576,14 @@ class EvaluatorTranslator(Struct):
                     number += 1
                     name = f"{base}-{number}"
                 seen.add(name)
-                each = Made({**each.entries, "name": given._replace(value=name)}, each.at)  # noqa: PLW2901 - renamed
-            made.append(each)
-        return made
+                each = NewObject({**each.entries, "name": given._replace(value=name)}, each.at)  # noqa: PLW2901 - renamed
+            translated.append(each)
+        return translated
 
-    def made_list(self, evaluators: Sequence[Made | Taken]) -> JsonValue:
+    def new_list(self, evaluators: Sequence[NewObject | Sourced]) -> JsonValue:
         """Return evaluators as a list of a document."""
         objects = [
-            Taken(self.rewriter.object(each.entries), each.at) if isinstance(each, Made) else each
+            Sourced(self.rewriter.object(each.entries), each.at) if isinstance(each, NewObject) else each
             for each in evaluators
         ]
         return self.rewriter.list(objects)

@@ -7,10 +7,10 @@ from msgspec import Struct, field
 
 from agentv.loading.files.documents import Document
 from agentv.loading.files.text import shown
-from agentv.loading.importers.agentv_suites import FileTranslator, SuiteDefaults, without_places
-from agentv.loading.importers.case_texts import holds_references, with_environment
+from agentv.loading.importers.agentv_suites import FileTranslator, SuiteDefaults, without_positions
+from agentv.loading.importers.case_texts import with_environment
 from agentv.loading.importers.generations import (
-    FIFTH,
+    FIFTH_MESSAGE,
     Generation,
     differs_from_ours,
     fifth_key,
@@ -18,8 +18,9 @@ from agentv.loading.importers.generations import (
     generation_of_lines,
     is_agentv_suite,
 )
-from agentv.loading.importers.translation import Entries, Rewriter, Taken, is_list, with_source_paths
+from agentv.loading.importers.translation import Entries, Rewriter, Sourced, is_list, with_source_paths
 from agentv.loading.models.reader import Reader
+from agentv.loading.suites.references import holds_reference
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
@@ -35,72 +36,72 @@ def is_skills_file(value: JsonValue) -> bool:
 def with_agentv_keys(source: Document) -> Document:
     """Return the document of an `evals.json` with AgentV's keys; unknown keys stay as they are."""
     rewriter = Rewriter(source)
-    given = rewriter.entries(Taken(source.value, ()))
+    given = rewriter.entries(Sourced(source.value, ()))
     name = given.pop("skill_name", None)
     cases = given.pop("evals")
-    made: Entries = {
-        "tests": cases._replace(value=rewriter.list([_case(rewriter, each) for each in rewriter.items(cases)]))
+    translated: Entries = {
+        "tests": cases._replace(value=rewriter.list([_skills_case(rewriter, each) for each in rewriter.items(cases)]))
     }
     if name is not None:
-        made["name"] = name
-        made["metadata"] = name._replace(value=rewriter.object({"skill_name": name}))
-    return rewriter.document(rewriter.object({**made, **given}))
+        translated["name"] = name
+        translated["metadata"] = name._replace(value=rewriter.object({"skill_name": name}))
+    return rewriter.document(rewriter.object({**translated, **given}))
 
 
-def _case(rewriter: Rewriter, taken: Taken) -> Taken:
-    given = rewriter.entries(taken)
+def _skills_case(rewriter: Rewriter, sourced: Sourced) -> Sourced:
+    given = rewriter.entries(sourced)
     if not given:
-        return taken
-    made = {key: item for key, item in given.items() if key not in ("prompt", "files", *_ASSERTIONS)}
+        return sourced
+    translated = {key: item for key, item in given.items() if key not in ("prompt", "files", *_ASSERTIONS)}
     case_id = given.get("id")
     if case_id is not None and isinstance(case_id.value, int):
-        made["id"] = case_id._replace(value=str(case_id.value))
+        translated["id"] = case_id._replace(value=str(case_id.value))
     for ours, theirs in (("input", "prompt"), ("input_files", "files"), ("criteria", "expected_output")):
         if theirs in given:
-            made[ours] = given[theirs]
+            translated[ours] = given[theirs]
     listed = next((given[key] for key in _ASSERTIONS if key in given), None)
     if listed is not None:
-        judges = [_judge(rewriter, each, number) for number, each in enumerate(rewriter.items(listed), 1)]
-        made["assertions"] = listed._replace(value=rewriter.list(judges))
-    return taken._replace(value=rewriter.object(made))
+        judges = [_skills_judge(rewriter, each, number) for number, each in enumerate(rewriter.items(listed), 1)]
+        translated["assertions"] = listed._replace(value=rewriter.list(judges))
+    return sourced._replace(value=rewriter.object(translated))
 
 
-def _judge(rewriter: Rewriter, taken: Taken, number: int) -> Taken:
+def _skills_judge(rewriter: Rewriter, sourced: Sourced, number: int) -> Sourced:
     """Return a judge that checks the answer against one assertion."""
-    if not isinstance(taken.value, str):
-        return taken
-    name, kind = Taken(f"assertion-{number}", taken.at), Taken("llm-grader", taken.at)
-    return taken._replace(value=rewriter.object({"name": name, "type": kind, "prompt": taken}))
+    if not isinstance(sourced.value, str):
+        return sourced
+    name, kind = Sourced(f"assertion-{number}", sourced.at), Sourced("llm-grader", sourced.at)
+    return sourced._replace(value=rewriter.object({"name": name, "type": kind, "prompt": sourced}))
 
 
-_INSPECT = "a log of inspect"
+_INSPECT_LOG = "a log of inspect"
 _UNREADABLE = {
     ".ts": "TypeScript suites are not read",
     ".mts": "TypeScript suites are not read",
     ".js": "JavaScript suites are not read",
-    ".eval": _INSPECT,
+    ".eval": _INSPECT_LOG,
 }
 """Suffixes of suites that are programs, with the error message for each."""
-_PROMPTFOO = "a promptfoo configuration, which is not an eval file"
+_PROMPTFOO_MESSAGE = "a promptfoo configuration, which is not an eval file"
 
 
-def convert_advice(path: Path, what: str = "") -> str:
+def convert_advice(path: Path, kind: str = "") -> str:
     """Return the command that converts a file of another program: to an eval file, or from its log to a stored run."""
-    made, output = ("a stored run", ".agentv/runs") if "log" in what else ("one", "suite.yaml")
-    return f"make {made} of it with: agentv convert {shown(path)} -o {output}"
+    result, output = ("a stored run", ".agentv/runs") if "log" in kind else ("one", "suite.yaml")
+    return f"make {result} of it with: agentv convert {shown(path)} -o {output}"
 
 
 def check_readable(path: Path) -> None:
     """Raise EvalFileError for a suite that is a program."""
     if path.suffix in _UNREADABLE:
-        what = _UNREADABLE[path.suffix]
-        advice = convert_advice(path, what) if what == _INSPECT else None
-        message = f"{what}, which is not an eval file" if advice else what
+        kind = _UNREADABLE[path.suffix]
+        advice = convert_advice(path, kind) if kind == _INSPECT_LOG else None
+        message = f"{kind}, which is not an eval file" if advice else kind
         raise EvalFileError(shown(path), (Problem(shown(path), message, allowed=advice),))
 
 
 class AgentvImport(Struct):
-    """How the cases of one eval file are translated, and what became of its keys so far.
+    """The translation of one eval file and its files of cases, with counts of the keys without effect so far.
 
     `env` fills references to variables; None leaves them as they are.
     """
@@ -132,14 +133,14 @@ class AgentvImport(Struct):
         if not self.generation.is_foreign:
             return ""
         count = self.without_effect
-        lost = "" if not count else f", {count} {'key has' if count == 1 else 'keys have'} no meaning here"
-        return f"{self.kind}{lost}"
+        suffix = "" if not count else f", {count} {'key has' if count == 1 else 'keys have'} no meaning here"
+        return f"{self.kind}{suffix}"
 
     def suite(self, source: Reader) -> "ImportedReader":
         """Translate the top level of the file, and the cases in it."""
-        made = self._translated(source, lambda translator: translator.suite(), of_suite=True)
-        self.defaults = without_places(self.defaults)
-        return made
+        translated = self._translated(source, lambda translator: translator.suite(), of_suite=True)
+        self.defaults = without_positions(self.defaults)
+        return translated
 
     def cases(self, source: Reader) -> "ImportedReader":
         """Translate another file of cases, or one line of JSON."""
@@ -149,12 +150,13 @@ class AgentvImport(Struct):
     def _translated(
         self, source: Reader, translate: Callable[[FileTranslator], Document], *, of_suite: bool = False
     ) -> "ImportedReader":
-        given = source = _without_key_problems(source)
+        source = _without_key_problems(source)
+        written = source.document
         if of_suite and is_skills_file(source.document.value):
             source = Reader(with_agentv_keys(source.document), source.problems)
-        if self.generation == Generation.FOURTH and holds_references(source.document.value):
+        if self.generation == Generation.FOURTH and holds_reference(source.document.value):
             source = source if self.env is None else with_environment(source, self.env)
-        first = list(source.problems)
+        given_problems = list(source.problems)
         translator = FileTranslator(
             source, self.generation, folders=self.folders, is_known_type=self.is_known_type, defaults=self.defaults
         )
@@ -164,7 +166,7 @@ class AgentvImport(Struct):
         self.files += [path for path in translator.report.files if path not in self.files]
         if of_suite:
             self.defaults, self.about = translator.defaults, translator.about
-        return ImportedReader(document, first, source, given.document)
+        return ImportedReader(document, given_problems, source, written)
 
 
 class ImportedReader(Reader):
@@ -208,9 +210,8 @@ def start_import(
     lines: Sequence[JsonValue] = (),
 ) -> AgentvImport:
     """Return the import of the eval file with this content; `lines` are the first cases of a dataset of lines."""
-    is_named = (
-        isinstance(value, Mapping) and "name" in value
-    )  # the top level has none of our keys, so the lines are cases of AgentV
+    # A `name` at the top level is AgentV's key, so the lines are cases of AgentV.
+    is_named = isinstance(value, Mapping) and "name" in value
     of_lines = find_generation(list(lines)) if is_named else generation_of_lines(lines)
     generation = max(find_generation(value), of_lines)
     if isinstance(value, Mapping) and "dialect" in value:
@@ -228,7 +229,9 @@ def newer_version_problem(value: JsonValue, path: Path, reader: Reader) -> Probl
     if isinstance(value, Mapping) and "providers" in value and not is_agentv_suite(value):
         advice = convert_advice(path)
         return Problem(
-            shown(path), _PROMPTFOO, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice
+            shown(path), _PROMPTFOO_MESSAGE, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice
         )
     advice = f"`{key}` is a key of AgentV 5; if this is a file of agentv, write `dialect: agentv` at the top"
-    return Problem(shown(path), FIFTH, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice)
+    return Problem(
+        shown(path), FIFTH_MESSAGE, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice
+    )

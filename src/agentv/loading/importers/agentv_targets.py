@@ -1,6 +1,6 @@
 """Targets files of AgentV 1.5 to 4.42, translated key by key into ours; a file may mix the keys of several versions.
 
-References to variables stay as written. Only those of optional settings are looked up: AgentV leaves a setting out when
+References to variables stay as written. Only those of optional settings are looked up: AgentV ignores such a setting if
 its variable is not set. `use_target` and `fallback_targets` are our own keys too, and are not translated.
 """
 
@@ -22,23 +22,23 @@ OWN_DIALECT = "agentv"
 """The value of `dialect` for a file whose keys are not translated."""
 
 _EARLIER_SCHEMAS = ("agentv-targets-v2", "agentv-targets-v2.1")
-_AGENTS = ("codex", "claude", "copilot", "pi")
-_REFUSED = {
+_CODING_AGENTS = ("codex", "claude", "copilot", "pi")
+_REFUSED_PROVIDERS = {
     "transcript": "judge the recorded messages with `agentv score`, or use provider replay with `file`",
     "bedrock": "use provider http, or openai with the base_url of a gateway",
     "vertex": "use provider gemini with `project` and `location`",
     "agentapi": "use provider http",
 }
 _SDKS = {"copilot-sdk": "copilot", "copilot_sdk": "copilot", "claude-sdk": "claude"}
-_ONLY_AGENTV = frozenset(
+_AGENTV_ONLY_KEYS = frozenset(
     {"grader_target", "api_format", "subprovider", "byok", "fixtures", "source_target"}
     | {"stream_log", "subagent_mode_allowed", "max_budget_usd", "model_reasoning_effort", "github_token"}
     | {"log_directory", "log_output_format", "cli_verbose", "keep_output_files", "session_dir", "session_id"}
 )
-_LOGS = ("log_format", "stream_log", "log_dir")
+_LOG_KEYS = ("log_format", "stream_log", "log_dir")
 """Settings for logs: an agent that writes no log ignores them."""
-_OPTIONAL = ("cwd", "log_dir", "executable", "api_version", "workspace_template", "subagent_root")
-"""Settings that AgentV leaves out when they are one reference to a variable that is not set."""
+_OPTIONAL_KEYS = ("cwd", "log_dir", "executable", "api_version", "workspace_template", "subagent_root")
+"""Settings that AgentV ignores if they are one reference to a variable that is not set."""
 
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
 _MODELS_OF_AGENTV: Mapping[str, Mapping[str, str]] = {
@@ -55,7 +55,7 @@ _MODELS_OF_AGENTV: Mapping[str, Mapping[str, str]] = {
 
 
 def translate_targets(document: Document, providers: Registry, env: Mapping[str, str]) -> Translation | None:
-    """Return the translation of a targets file; None if nothing in it is known to AgentV alone."""
+    """Return the translation of a targets file of AgentV; None if no key or provider in it is AgentV's alone."""
     raw = document.value
     if not isinstance(raw, Mapping) or raw.get("dialect") == OWN_DIALECT:
         return None
@@ -78,7 +78,7 @@ def _is_agentv_head(raw: Mapping[str, JsonValue]) -> bool:
 
 def _is_agentv(target: Mapping[str, JsonValue], providers: Registry) -> bool:
     """Return True if a target has a key or a provider that only AgentV knows."""
-    if not target.keys().isdisjoint(_ONLY_AGENTV):
+    if not target.keys().isdisjoint(_AGENTV_ONLY_KEYS):
         return True
     provider = target.get("provider")
     if not isinstance(provider, str):
@@ -88,21 +88,21 @@ def _is_agentv(target: Mapping[str, JsonValue], providers: Registry) -> bool:
     name = _canonical(provider, providers) or provider.lower()
     check = target.get("healthcheck")
     return (
-        name in _REFUSED
+        name in _REFUSED_PROVIDERS
         or name in _SPECIAL_PROVIDERS
         or ("command" in target and _settings_names(name, providers).of("command") is None)
         or (isinstance(check, Mapping) and ("command" in check or "type" not in check))
         or (name == "azure" and "version" in target)
         or (name == "pi" and isinstance(target.get("tools"), str))
         or (name == "openai" and "endpoint" in target)
-        or (name in _AGENTS and not target.keys().isdisjoint(("base_url", "workspace_template")))
+        or (name in _CODING_AGENTS and not target.keys().isdisjoint(("base_url", "workspace_template")))
         or (name == "codex" and "model" in target)
     )
 
 
 def _canonical(name: str, providers: Registry) -> str | None:
     """Return our name of a provider; None if only AgentV has it, or it is unknown."""
-    if name.lower() in (*_REFUSED, *_SPECIAL_PROVIDERS):  # a plug-in of that name takes precedence
+    if name.lower() in (*_REFUSED_PROVIDERS, *_SPECIAL_PROVIDERS):  # a plug-in of that name takes precedence
         return name if name in providers.specs else providers.aliases.get(name)
     try:
         return providers.canonical(name)
@@ -130,7 +130,7 @@ def _translate_target(translation: Translation, at: JsonPath, providers: Registr
     translation.ignore(at, "$schema")
     if "use_target" in entries:
         for key in tuple(entries.keys() - {"name", "use_target"}):
-            translation.drop((*at, key), f"{key!r} has no effect beside `use_target`, as in AgentV")
+            translation.drop((*at, key), f"{key!r} has no effect together with `use_target`, as in AgentV")
         return
     _fill_provider(translation, at, env)
     provider = _translate_provider(translation, at, providers)
@@ -143,12 +143,12 @@ def _translate_target(translation: Translation, at: JsonPath, providers: Registr
         },
     )
     if provider is not None:
-        _BY_PROVIDER.get(provider, _nothing_more)(translation, at)
-        _leave_out_unset(translation, at, env)
+        _PROVIDER_TRANSLATIONS.get(provider, _do_nothing)(translation, at)
+        _drop_unset(translation, at, env)
         _drop_unknown(translation, at, provider, providers)
 
 
-def _nothing_more(translation: Translation, at: JsonPath) -> None:
+def _do_nothing(translation: Translation, at: JsonPath) -> None:
     """Do nothing: the provider has no keys of its own to translate."""
 
 
@@ -173,8 +173,10 @@ def _translate_provider(translation: Translation, at: JsonPath, providers: Regis
         return None
     lower = name.lower()
     known = _canonical(name, providers) or _canonical(lower, providers)
-    if known is None and lower in _REFUSED:
-        translation.refuse((*at, "provider"), f"the provider {name!r} of AgentV 4 is not supported", _REFUSED[lower])
+    if known is None and lower in _REFUSED_PROVIDERS:
+        translation.refuse(
+            (*at, "provider"), f"the provider {name!r} of AgentV 4 is not supported", _REFUSED_PROVIDERS[lower]
+        )
         return None
     if known is None and lower in _SPECIAL_PROVIDERS:
         _SPECIAL_PROVIDERS[lower](translation, at)
@@ -231,7 +233,7 @@ def _agentv(translation: Translation, at: JsonPath) -> None:
             translation.put(at, key, value, like="provider")
 
 
-_UNUSED_KEYS = ("cwd", "model", "timeout_seconds", "log_format", "log_dir")
+_KEYS_UNUSED_BY_REPLAY = ("cwd", "model", "timeout_seconds", "log_format", "log_dir")
 """Keys of an agent that have no effect when its log is replayed."""
 
 
@@ -243,7 +245,7 @@ def _copilot_log(translation: Translation, at: JsonPath) -> None:
     if "copilot_log" not in translation.entries(at):
         translation.put(at, "copilot_log", f"{folder}/{session}", like="provider")
     translation.remove(at, "session_state_dir", "session_id", "discover")
-    translation.ignore(at, *_UNUSED_KEYS)
+    translation.ignore(at, *_KEYS_UNUSED_BY_REPLAY)
 
 
 _SPECIAL_PROVIDERS: Mapping[str, Translate] = {
@@ -312,7 +314,7 @@ def _azure(translation: Translation, at: JsonPath) -> None:
 
 
 def _agent(translation: Translation, at: JsonPath) -> None:
-    """Translate what all coding agents have in common."""
+    """Translate the settings that all coding agents share."""
     _rename(
         translation,
         at,
@@ -360,7 +362,8 @@ def _pi(translation: Translation, at: JsonPath) -> None:
     _to_env(translation, at, {"base_url": f"{prefix}_BASE_URL"})
 
 
-_BYOK = {
+# Copilot with the model of another provider ("bring your own key").
+_BYOK_VARIABLES = {
     "type": "COPILOT_PROVIDER_TYPE",
     "base_url": "COPILOT_PROVIDER_BASE_URL",
     "api_key": "COPILOT_PROVIDER_API_KEY",
@@ -375,11 +378,11 @@ def _copilot(translation: Translation, at: JsonPath) -> None:
     _agent(translation, at)
     place = (*at, "byok")
     if translation.entries(place):
-        for key in tuple(translation.entries(place).keys() - _BYOK.keys()):
-            near = nearest(key, _BYOK)
+        for key in tuple(translation.entries(place).keys() - _BYOK_VARIABLES.keys()):
+            near = nearest(key, _BYOK_VARIABLES)
             hint = f"; did you mean {near!r}?" if near else ""
             translation.drop((*place, key), f"{key!r} is not a key of AgentV's `byok`, and has no effect{hint}")
-        values = {_BYOK[key]: value for key, value in translation.entries(place).items()}
+        values = {_BYOK_VARIABLES[key]: value for key, value in translation.entries(place).items()}
         _add_env(translation, at, values, like="byok")
         translation.remove(at, "byok")
     _to_env(
@@ -430,7 +433,7 @@ def _vscode(translation: Translation, at: JsonPath) -> None:
     _rename(translation, at, {"command": ("executable",)})
 
 
-_BY_PROVIDER: Mapping[str, Translate] = {
+_PROVIDER_TRANSLATIONS: Mapping[str, Translate] = {
     "cli": _cli,
     "openai": _openai,
     "azure": _azure,
@@ -447,8 +450,8 @@ _BY_PROVIDER: Mapping[str, Translate] = {
 }
 
 
-def _leave_out_unset(translation: Translation, at: JsonPath, env: Mapping[str, str]) -> None:
-    for place in (*((*at, key) for key in _OPTIONAL), (*at, "healthcheck", "cwd")):
+def _drop_unset(translation: Translation, at: JsonPath, env: Mapping[str, str]) -> None:
+    for place in (*((*at, key) for key in _OPTIONAL_KEYS), (*at, "healthcheck", "cwd")):
         value = translation.document.at(place)
         if isinstance(value, str) and is_reference(value) and (name := REFERENCE.findall(value)[0]) not in env:
             message = f"the variable {name} is not set; as in AgentV, {place[-1]!r} then has its default value"
@@ -459,7 +462,7 @@ def _drop_unknown(translation: Translation, at: JsonPath, provider: str, provide
     """Remove keys that are not settings of the provider after translation, with a warning for each."""
     names = TargetModel.names().combined_with(_settings_names(provider, providers))
     for key in [key for key in translation.entries(at) if names.of(key) is None]:
-        if key in _LOGS:
+        if key in _LOG_KEYS:
             translation.ignore(at, key)
             continue
         near = nearest(key, names.spellings)

@@ -15,10 +15,10 @@ from agentv.loading.models.reader import open_yaml
 from agentv.types.errors import EvalFileError, nearest
 
 _HOOKS = ("before_all", "before_each", "after_each", "after_all")
-_KEYS = ("template", "isolation", "repos", "hooks", "mode", "path", "docker", "env", *_HOOKS)
-_OURS = ("template", "git", "ref", "repos", "setup", "teardown", "keep")
+_AGENTV_KEYS = ("template", "isolation", "repos", "hooks", "mode", "path", "docker", "env", *_HOOKS)
+_OUR_KEYS = ("template", "git", "ref", "repos", "setup", "teardown", "keep")
 _PATH_VARIABLE = "{{workspace_path}}"
-_LONGEST_MS = 600_000
+_MAX_COMMAND_MS = 600_000
 
 
 def translate_workspace_at(document: Document, at: JsonPath, folder: Path) -> Translation:
@@ -36,22 +36,22 @@ def translate_workspace(document: Document, folder: Path) -> Translation:
     `document` has the workspace as its value; `folder` is that of the eval file. Paths in the workspace are relative to
     `folder`, or to the folder of the workspace's own file, where commands also start. Nothing is run.
     """
-    document, base, problem = _opened(document, folder)
+    document, base, problem = _open_workspace(document, folder)
     translation = Translation(document)
     if problem is not None:
         translation.refuse((), problem)
         return translation
     _translate_source(translation, base, folder)
     _translate_hooks(translation, base)
-    for key in [key for key in translation.entries(()) if key not in _OURS]:
-        near = nearest(key, _KEYS)
+    for key in [key for key in translation.entries(()) if key not in _OUR_KEYS]:
+        near = nearest(key, _AGENTV_KEYS)
         hint = f"did you mean {near!r}?" if near else None
         translation.drop((key,), f"{key!r} is not a key of AgentV's `workspace`, and has no effect", hint)
     return translation
 
 
-def _opened(document: Document, folder: Path) -> tuple[Document, Path, str | None]:
-    """Return the document of the workspace, the folder of its file, and what is wrong with them."""
+def _open_workspace(document: Document, folder: Path) -> tuple[Document, Path, str | None]:
+    """Return the document of the workspace, the folder of its file, and a problem if it cannot be read."""
     if isinstance(document.value, Mapping):
         return document, folder, None
     if not isinstance(document.value, str):
@@ -64,7 +64,8 @@ def _opened(document: Document, folder: Path) -> tuple[Document, Path, str | Non
         return document, folder, f"the workspace {error.message}; {error.allowed}"
     except EvalFileError as error:
         return document, folder, f"the file of the workspace cannot be read: {error}"
-    return inner, path.parent, None if isinstance(inner.value, Mapping) else f"{path} must have an object"
+    problem = None if isinstance(inner.value, Mapping) else f"the file {path} of the workspace must contain an object"
+    return inner, path.parent, problem
 
 
 def _translate_source(translation: Translation, base: Path, folder: Path) -> None:
@@ -120,15 +121,15 @@ def _translate_repo(translation: Translation, at: JsonPath, base: Path, folder: 
 def _translate_hooks(translation: Translation, base: Path) -> None:
     """Translate hooks and required commands into one `setup` and one `teardown` for each result."""
     commands: dict[str, list[str]] = {"setup": [], "teardown": []}
-    needed = translation.document.at(("env", "required_commands"))
-    if isinstance(needed, list) and needed:
-        commands["setup"].append(_required([str(each) for each in needed]))
+    required = translation.document.at(("env", "required_commands"))
+    if isinstance(required, list) and required:
+        commands["setup"].append(_check_of_commands([str(each) for each in required]))
     for key in tuple(translation.entries(("env",)).keys() - {"required_commands"}):
         translation.drop(("env", key), f"AgentV's `env.{key}` of a workspace has no counterpart here")
     is_off = translation.document.at(("hooks", "enabled")) is False
-    for at in _places(translation):
+    for at in _hook_places(translation):
         name = str(at[-1])
-        if not is_off and (command := _command(translation, at, base)) is not None:
+        if not is_off and (command := _hook_command(translation, at, base)) is not None:
             commands["setup" if name.startswith("before") else "teardown"].append(command)
             if name.endswith("_all"):
                 message = f"AgentV runs `{name}` once for all cases; here it runs for each result, in its own workspace"
@@ -140,7 +141,7 @@ def _translate_hooks(translation: Translation, base: Path) -> None:
     translation.remove((), "hooks", "env", *_HOOKS)
 
 
-def _places(translation: Translation) -> Iterator[JsonPath]:
+def _hook_places(translation: Translation) -> Iterator[JsonPath]:
     """Yield the paths of the hooks, in the order in which they run; before AgentV 3 they were not under `hooks:`."""
     for name in _HOOKS:
         for at in (("hooks", name), (name,)):
@@ -148,13 +149,13 @@ def _places(translation: Translation) -> Iterator[JsonPath]:
                 yield at
 
 
-def _required(names: Sequence[str]) -> str:
+def _check_of_commands(names: Sequence[str]) -> str:
     words = " ".join(map(shlex.quote, names))
     missing = 'echo "the required command $name is not installed" >&2'
     return f'for name in {words}; do command -v "$name" >/dev/null || {{ {missing}; exit 1; }}; done'
 
 
-def _command(translation: Translation, at: JsonPath, base: Path) -> str | None:
+def _hook_command(translation: Translation, at: JsonPath, base: Path) -> str | None:
     """Return a hook as a command of sh, run as AgentV does: from its `cwd`, with the workspace on standard input."""
     hook = translation.entries(at)
     key = "command" if hook.get("command") is not None else "script"
@@ -162,14 +163,14 @@ def _command(translation: Translation, at: JsonPath, base: Path) -> str | None:
     if written is None:
         return None  # only `reset`, which a fresh copy does not need
     limit = hook.get("timeout_ms")
-    if isinstance(limit, int | float) and limit > _LONGEST_MS:
+    if isinstance(limit, int | float) and limit > _MAX_COMMAND_MS:
         translation.warn((*at, "timeout_ms"), "a command of a workspace may take ten minutes at most")
     words = [str(word) for word in written] if isinstance(written, list) else ["sh", "-c", str(written)]
     cwd = hook.get("cwd")
     folder = (base / cwd if isinstance(cwd, str) else base).resolve()
     command = " ".join(map(_quoted, words))
-    given = 'printf \'{"workspace_path":"%s"}\' "$workspace"'
-    return f"workspace=$PWD; cd {shlex.quote(str(folder))} && {given} | {command}"
+    print_input = 'printf \'{"workspace_path":"%s"}\' "$workspace"'
+    return f"workspace=$PWD; cd {shlex.quote(str(folder))} && {print_input} | {command}"
 
 
 def _quoted(word: str) -> str:

@@ -13,27 +13,20 @@ from agentv.types.messages_json import compact_json
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 
 
-def holds_references(value: JsonValue) -> bool:
-    """Return True if any string inside a value refers to an environment variable."""
-    if isinstance(value, str):
-        return has_reference(value)
-    if isinstance(value, Mapping):
-        return any(map(holds_references, value.values()))
-    return isinstance(value, list | tuple) and any(map(holds_references, value))
-
-
 def with_environment(reader: Reader, env: Mapping[str, str]) -> Reader:
     """Return a reader of the same document with each `${{ VAR }}` filled; unset variables are empty, with a warning.
 
     A text that is one reference may become a number or a boolean.
     """
-    filler = _Filler(reader, env)
+    filler = _EnvironmentFiller(reader, env)
     document = reader.document
     value = filler.filled(document.value, ())
     return Reader(Document(document.path, value, document.start, {**document.marks, **filler.marks}), reader.problems)
 
 
-class _Filler:
+class _EnvironmentFiller:
+    """Fills the references in one document; `marks` are the positions of the new objects and lists."""
+
     def __init__(self, reader: Reader, env: Mapping[str, str]) -> None:
         self.reader, self.env = reader, env
         self.marks: dict[int, Mapping[Key, Spot]] = {}
@@ -42,15 +35,15 @@ class _Filler:
         """Return a value with its references filled; containers keep their positions."""
         if isinstance(value, str):
             return self._text(value, at) if has_reference(value) else value
-        made: dict[str, JsonValue] | list[JsonValue]
+        container: dict[str, JsonValue] | list[JsonValue]
         if isinstance(value, Mapping):
-            made = {key: self.filled(item, (*at, key)) for key, item in value.items()}
+            container = {key: self.filled(item, (*at, key)) for key, item in value.items()}
         elif isinstance(value, list | tuple):
-            made = [self.filled(item, (*at, index)) for index, item in enumerate(value)]
+            container = [self.filled(item, (*at, index)) for index, item in enumerate(value)]
         else:
             return value
-        self.marks[id(made)] = self.reader.document.marks.get(id(value), {})
-        return made
+        self.marks[id(container)] = self.reader.document.marks.get(id(value), {})
+        return container
 
     def _text(self, text: str, at: JsonPath) -> JsonValue:
         for name in REFERENCE.findall(text):
@@ -73,11 +66,11 @@ def with_variables(value: JsonValue, variables: JsonObject) -> JsonValue:
     A string that is a single variable gets the variable's type.
     """
     if isinstance(value, str):
-        lone = _VARIABLE.fullmatch(value.strip())
-        if lone is not None:
-            found = _found(variables, lone[1])
+        single = _VARIABLE.fullmatch(value.strip())
+        if single is not None:
+            found = _value_of(variables, single[1])
             return value if found is _UNKNOWN else found
-        return _VARIABLE.sub(lambda match: _shown(_found(variables, match[1]), match[0]), value)
+        return _VARIABLE.sub(lambda match: _text_of(_value_of(variables, match[1]), match[0]), value)
     if isinstance(value, Mapping):
         return {key: with_variables(item, variables) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -88,7 +81,7 @@ def with_variables(value: JsonValue, variables: JsonObject) -> JsonValue:
 _UNKNOWN = object()
 
 
-def _found(variables: JsonObject, path: str) -> JsonValue:
+def _value_of(variables: JsonObject, path: str) -> JsonValue:
     found: JsonValue = variables
     for name in path.split("."):
         if not isinstance(found, Mapping) or name not in found:
@@ -97,7 +90,7 @@ def _found(variables: JsonObject, path: str) -> JsonValue:
     return found
 
 
-def _shown(value: JsonValue, written: str) -> str:
+def _text_of(value: JsonValue, written: str) -> str:
     if value is _UNKNOWN:
         return written
     return value if isinstance(value, str) else compact_json(value)

@@ -11,7 +11,7 @@ from agentv.loading.importers.located import Converted, Located, Losses, open_lo
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonValue
 
-KEYS: Mapping[str, str | None] = {
+GOLDEN_KEYS: Mapping[str, str | None] = {
     "input": None,
     "expected_output": None,
     "context": None,
@@ -29,6 +29,8 @@ KEYS: Mapping[str, str | None] = {
     "input_token_count": None,
     "output_token_count": None,
 }
+"""The keys of a golden: None if a key is carried over or has no meaning here, else advice."""
+
 CONVERSATION_KEYS: Mapping[str, str | None] = {
     "turns": None,
     "expected_outcome": None,
@@ -62,7 +64,7 @@ def is_golden(item: Mapping[str, JsonValue]) -> bool:
 def convert_deepeval(path: Path, output: Path) -> Converted:  # noqa: ARG001 - every converter knows where it writes
     """Return the eval file of goldens in JSON or JSON Lines. Raises EvalFileError for a file that cannot be read."""
     losses = Losses()
-    items = list(_lines(path, losses) if path.suffix == ".jsonl" else open_located(path, losses).items())
+    items = list(_located_lines(path, losses) if path.suffix == ".jsonl" else open_located(path, losses).items())
     require(items, path, "it has no goldens")
     names = [item.get("name").text() for item in items]
     cases: list[JsonValue] = []
@@ -79,7 +81,7 @@ def convert_deepeval(path: Path, output: Path) -> Converted:  # noqa: ARG001 - e
     )
 
 
-def _lines(path: Path, losses: Losses) -> Iterable[Located]:
+def _located_lines(path: Path, losses: Losses) -> Iterable[Located]:
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
@@ -94,8 +96,8 @@ def _keys(item: Located) -> frozenset[str]:
     return frozenset(key for key, _ in item.entries())
 
 
-def _report(item: Located, known: Mapping[str, str | None], owner: str) -> None:
-    """Record the keys with a value that are not carried over; DeepEval writes null for all others."""
+def _drop_unsupported(item: Located, known: Mapping[str, str | None], owner: str) -> None:
+    """Record the keys with a value that are not carried over; DeepEval writes keys without a value, too."""
     for key, place in item.entries():
         if place.value in (None, "", [], {}):
             continue
@@ -106,16 +108,16 @@ def _report(item: Located, known: Mapping[str, str | None], owner: str) -> None:
 
 
 def _case(item: Located) -> Settings:
-    _report(item, KEYS, "a golden")
+    _drop_unsupported(item, GOLDEN_KEYS, "a golden")
     question = item.get("input").text()
     if not question:
         item.get("input").drop("this golden has no input", "write the question")
-    made: Settings = {"expected_outcome": _outcome(item, "expected_output")}
-    made["input_messages"] = [{"role": "user", "content": question}]
+    case: Settings = {"expected_outcome": _outcome(item, "expected_output")}
+    case["input_messages"] = [{"role": "user", "content": question}]
     expected = item.get("expected_output").text()
     if expected:
-        made["expected_messages"] = [{"role": "assistant", "content": expected}]
-    return made | _common(item) | _tools(item)
+        case["expected_messages"] = [{"role": "assistant", "content": expected}]
+    return case | _metadata(item) | _tool_evaluators(item)
 
 
 def _outcome(item: Located, key: str) -> str:
@@ -126,22 +128,22 @@ def _outcome(item: Located, key: str) -> str:
 
 
 def _conversation(item: Located) -> Settings:
-    _report(item, CONVERSATION_KEYS, "a conversational golden")
+    _drop_unsupported(item, CONVERSATION_KEYS, "a conversational golden")
     turns: list[JsonValue] = []
     for turn in item.get("turns").items():
-        _report(turn, _TURN_KEYS, "a turn")
+        _drop_unsupported(turn, _TURN_KEYS, "a turn")
         turns.append({"role": turn.get("role").text(), "content": turn.get("content").text()})
     while turns and isinstance(turns[-1], Mapping) and turns[-1]["role"] == "assistant":
-        item.get("turns").drop("the last answer of the conversation is left out: the target gives it")
+        item.get("turns").drop("the last answer of the conversation is not carried over: the target gives it")
         turns.pop()
     if not turns:
         turns = [{"role": "user", "content": item.get("scenario").text()}]
         item.get("scenario").drop("the scenario becomes the question: a user is not simulated here")
     outcome = _outcome(item, "expected_outcome")
-    return {"expected_outcome": outcome, "input_messages": turns, **_common(item)}
+    return {"expected_outcome": outcome, "input_messages": turns, **_metadata(item)}
 
 
-def _common(item: Located) -> Settings:
+def _metadata(item: Located) -> Settings:
     """Return the metadata of a case."""
     metadata: Settings = {}
     for key in ("additional_metadata", "custom_column_key_values"):
@@ -150,14 +152,14 @@ def _common(item: Located) -> Settings:
             metadata.update(value)
     context = [part.text() for part in item.get("context").items()]
     if context:
-        metadata["context"] = context  # what an agent should find, which DeepEval does not show it either
+        metadata["context"] = context  # the ideal context, which DeepEval does not show to the agent either
     for key in ("comments", "source_file", "scenario"):
         if item.get(key).text():
             metadata[key] = item.get(key).text()
     return {"metadata": metadata} if metadata else {}
 
 
-def _tools(item: Located) -> Settings:
+def _tool_evaluators(item: Located) -> Settings:
     """Return the evaluators for expected tools: all must be called, with at least these arguments."""
     expected: list[JsonValue] = []
     for tool in item.get("expected_tools").items():

@@ -42,7 +42,7 @@ _SECOND_CASE_KEYS = ("input", "expected_output")
 _SECOND_TYPES = frozenset({"field_accuracy", "latency", "cost", "token_usage", "execution_metrics"})
 _SECOND_ITEM_KEYS = frozenset({"outcome", "expected_outcome", "score_ranges", "required_min_score"})
 """Keys of a rubric's items; AgentV 1 had `description` alone."""
-FIFTH = "an AgentV 5 file; 1.5 to 4.42 are read"
+FIFTH_MESSAGE = "an AgentV 5 file; 1.5 to 4.42 are read"
 FIFTH_KEYS = ("extensions", "environment", "evaluate_options")
 """Keys of AgentV 5, which no earlier version had."""
 _FIFTH_TYPES = frozenset({"llm-rubric"})
@@ -75,7 +75,8 @@ def generation_of_cases(cases: Iterable[JsonObject]) -> Generation:
     return found
 
 
-_OWN_MEANINGS = frozenset({"note", "description", "suite", "reference_answer"})
+_TRANSLATED_CASE_KEYS = frozenset({"note", "description", "suite", "reference_answer"})
+"""Keys of cases of AgentV 1.5 that we do not have."""
 _TRANSLATED_TYPES = frozenset({"composite", "tool_trajectory"})
 
 
@@ -86,12 +87,12 @@ def differs_from_ours(value: JsonValue) -> bool:
     schema = value.get("$schema")
     if isinstance(schema, str) and not schema.startswith("agentv-"):
         return True
-    holders = (value, *_cases_in(value))
-    return any(map(_case_differs, holders[1:])) or any(map(_is_translated, _types(value))) or _case_differs(value)
+    return any(map(_case_differs, (value, *_cases_in(value))))
 
 
 def _case_differs(case: JsonObject) -> bool:
-    if "evalcases" not in case and not _OWN_MEANINGS.isdisjoint(case):
+    """Return True if a case, or the top level of a file, may have a key or a type that we do not have."""
+    if "evalcases" not in case and not _TRANSLATED_CASE_KEYS.isdisjoint(case):
         return True
     execution = case.get("execution")
     if isinstance(execution, Mapping) and "target" in execution and "evalcases" not in case:
@@ -116,8 +117,8 @@ def fifth_key(value: JsonValue) -> str | None:
 
 
 _SUITE_ONLY_KEYS = frozenset({"evalcases", "cases", "eval_cases", "execution", DIALECT_KEY})
-_NO_PROMPTFOO_KEYS = frozenset({"name", "target", "environment", "evaluate_options"})
-_PROVIDERS = ("providers", "defaultTest", "evaluateOptions")
+_KEYS_UNKNOWN_TO_PROMPTFOO = frozenset({"name", "target", "environment", "evaluate_options"})
+_PROMPTFOO_KEYS = ("providers", "defaultTest", "evaluateOptions")
 
 
 def is_agentv_suite(value: JsonObject) -> bool:
@@ -125,12 +126,12 @@ def is_agentv_suite(value: JsonObject) -> bool:
     schema = value.get("$schema")
     if not _SUITE_ONLY_KEYS.isdisjoint(value) or (isinstance(schema, str) and schema.startswith("agentv-")):
         return True
-    if not _NO_PROMPTFOO_KEYS.isdisjoint(value):
+    if not _KEYS_UNKNOWN_TO_PROMPTFOO.isdisjoint(value):
         return True
     cases = list(_cases_in(value))
-    if any(isinstance(item, str) for case in cases for item in _listed(case.get("assert"))):
+    if any(isinstance(item, str) for case in cases for item in _as_list(case.get("assert"))):
         return True
-    return not any(key in value for key in _PROVIDERS) and any("id" in case for case in cases)
+    return not any(key in value for key in _PROMPTFOO_KEYS) and any("id" in case for case in cases)
 
 
 _CASE_ONLY_KEYS = frozenset({"evaluators", "execution", "rubrics", "outcome", "turns"})
@@ -156,12 +157,12 @@ def _cases_in(value: JsonObject) -> Iterator[JsonObject]:
         yield from _objects(value.get(key))
 
 
-def _listed(value: JsonValue) -> Iterable[JsonValue]:
+def _as_list(value: JsonValue) -> Iterable[JsonValue]:
     return value if isinstance(value, list | tuple) else ()
 
 
 def _objects(value: JsonValue) -> Iterator[JsonObject]:
-    return (item for item in _listed(value) if isinstance(item, Mapping))
+    return (item for item in _as_list(value) if isinstance(item, Mapping))
 
 
 def _types(holder: JsonObject) -> Iterator[str]:

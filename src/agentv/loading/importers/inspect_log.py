@@ -37,15 +37,15 @@ from agentv.types.usage import Usage
 from agentv.version import __version__
 
 SUFFIX = ".eval"
-_ZSTANDARD = 93
-_LOCAL_HEADER = 30
-_LARGEST = 1 << 30
-_START = 200
-_SHOWN = 60
-_CREATED = "$.eval.created"
-_ATTACHMENT = "attachment://"
-_WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-_STATES = {"success": "finished", "error": "failed", "cancelled": "interrupted", "started": "interrupted"}
+_ZSTANDARD_METHOD = 93
+_LOCAL_HEADER_BYTES = 30
+_MAX_MEMBER_BYTES = 1 << 30
+_START_BYTES = 200
+_MAX_SHOWN_CHARACTERS = 60
+_CREATED_PATH = "$.eval.created"
+_ATTACHMENT_PREFIX = "attachment://"
+_SCORES_OF_WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_RUN_STATES = {"success": "finished", "error": "failed", "cancelled": "interrupted", "started": "interrupted"}
 
 
 class Sample(Struct, frozen=True):
@@ -137,7 +137,7 @@ class _Header(Struct, frozen=True):
         try:
             found = datetime.fromisoformat(str(value))
         except ValueError:
-            if value is not None or place == _CREATED:
+            if value is not None or place == _CREATED_PATH:
                 message = f"{_short(value)} is not a time in ISO 8601; {self.created.isoformat()} is recorded"
                 self.note(place, message)
             return self.created
@@ -147,7 +147,7 @@ class _Header(Struct, frozen=True):
 def is_inspect_json(path: Path) -> bool:
     """Return True for a log of inspect in JSON, whose first keys are `version`, `status` and `eval`."""
     with open_file(path) as file:
-        start = file.read(_START)
+        start = file.read(_START_BYTES)
     return re.match(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,', start) is not None
 
 
@@ -159,7 +159,7 @@ def read_inspect_log(path: Path) -> InspectLog:
     head, samples = _read_zip(path) if path.suffix == SUFFIX else _read_json(path)
     info = _object(head.get("eval"))
     if not isinstance(info.get("task"), str) or not isinstance(info.get("model"), str):
-        raise _wrong(path, "the log names no task or no model")
+        raise _log_error(path, "the log names no task or no model")
     scorers = [str(_object(item).get("name")) for item in _list(info.get("scorers"))]
     headline = _object(_object(head.get("results")).get("headline")).get("scorer")
     tags = tuple(str(tag) for tag in _list(info.get("tags")))
@@ -172,7 +172,7 @@ def read_inspect_log(path: Path) -> InspectLog:
         tags=tags,
         notes=[],
     )
-    header = replace(header, created=header.time(_CREATED, info.get("created")))
+    header = replace(header, created=header.time(_CREATED_PATH, info.get("created")))
     dataset = header.object("$.eval.dataset", info.get("dataset"))
     config = header.object("$.eval.config", info.get("config"))
     epochs = header.number("$.eval.config.epochs", config.get("epochs"), least=1) or 1
@@ -183,9 +183,12 @@ def read_inspect_log(path: Path) -> InspectLog:
     if failed:
         header.note("$.error", f"the eval failed: {failed}")
     return InspectLog(
-        _run_record(header, info, planned, ids, status=status, failed=failed), _STATES.get(status, "interrupted"),
-        (_sample(header, sample) for sample in samples), planned=planned, notes=header.notes,
-    )  # fmt: skip
+        run=_run_record(header, info, planned, ids, status=status, failed=failed),
+        state=_RUN_STATES.get(status, "interrupted"),
+        samples=(_sample(header, sample) for sample in samples),
+        planned=planned,
+        notes=header.notes,
+    )
 
 
 def _run_record(
@@ -221,52 +224,54 @@ def _run_record(
 def _sample(header: _Header, sample: JsonObject) -> Sample:
     """Return a sample as a case with its answer and scores."""
     if not isinstance(sample.get("id"), str | int):
-        raise _wrong(header.path, "a sample has no id", "samples")
+        raise _log_error(header.path, "a sample has no id", "samples")
     eval_id = str(sample["id"])
     place = f"samples/{eval_id}"
     epoch = header.number(f"{place}.epoch", sample.get("epoch"), least=1)
     attachments = header.object(f"{place}.attachments", sample.get("attachments"))
-    given = _messages(header, f"{place}.input", _attached(sample.get("input"), attachments))
-    said = _messages(header, f"{place}.messages", _attached(sample.get("messages"), attachments))
-    targets = [str(item) for item in _listed(sample.get("target")) if item not in ("", None)]
+    inputs = _messages(header, f"{place}.input", _with_attachments(sample.get("input"), attachments))
+    conversation = _messages(header, f"{place}.messages", _with_attachments(sample.get("messages"), attachments))
+    targets = [str(item) for item in _as_list(sample.get("target")) if item not in ("", None)]
     slot = ResultKey(header.task, eval_id, header.model, int(epoch or 1) - 1)
     metadata: dict[str, JsonValue] = dict(header.object(f"{place}.metadata", sample.get("metadata")))
     if sample.get("limit"):
         metadata["inspect_limit"] = sample["limit"]
     evaluators = _evaluators(header, place, header.object(f"{place}.scores", sample.get("scores")), metadata)
     expected = tuple(Message("assistant", text) for text in targets)
-    case_key = digest([header.task, eval_id, [[message.role, message.content] for message in given], targets])
+    case_key = digest([header.task, eval_id, [[message.role, message.content] for message in inputs], targets])
     case = CaseRecord(
         case_key=case_key,
         suite=header.task,
         eval_id=eval_id,
         file=header.path,
-        question="\n\n".join(str(message.content) for message in given if message.content is not None),
-        input_messages=given,
+        question="\n\n".join(str(message.content) for message in inputs if message.content is not None),
+        input_messages=inputs,
         expected_messages=expected,
         reference_answer="\n".join(targets) if targets else None,
         tags=header.tags,
         metadata=metadata,
     )
-    return Sample(case, _answer(header, sample, said, slot=slot, attachments=attachments), evaluators, header.task)
+    return Sample(
+        case, _answer(header, sample, conversation, slot=slot, attachments=attachments), evaluators, header.task
+    )
 
 
 def _answer(
-    header: _Header, sample: JsonObject, said: tuple[Message, ...], slot: ResultKey, attachments: JsonObject
+    header: _Header, sample: JsonObject, conversation: tuple[Message, ...], slot: ResultKey, attachments: JsonObject
 ) -> Answer:
     place = f"samples/{slot.eval_id}"
-    output = header.object(f"{place}.output", _attached(sample.get("output"), attachments))
+    output = header.object(f"{place}.output", _with_attachments(sample.get("output"), attachments))
     choices = _list(output.get("choices"))
     found = sample.get("error")
     error: JsonObject = {"message": found} if isinstance(found, str) else header.object(f"{place}.error", found)
-    usage, cost = _usage(header, place, sample, sum(message.role == "assistant" for message in said))
+    usage, cost = _usage(header, place, sample, sum(message.role == "assistant" for message in conversation))
     total_s = header.number(f"{place}.total_time", sample.get("total_time"), least=0)
-    own = _said_by_the_agent(said)
+    output_messages = _from_first_answer(conversation)
     return Answer(
         slot=slot,
         answer_key=digest([header.path, slot.eval_id, slot.trial, sample.get("uuid")]),
         text="" if error else str(output.get("completion") or ""),
-        output_messages=own or None,
+        output_messages=output_messages or None,
         finish_reason=str(_object(choices[0]).get("stop_reason")) if choices else None,
         usage=usage,
         cost_usd=cost,
@@ -283,8 +288,8 @@ def _failure(error: JsonObject) -> Failure:
     return Failure(kind, message)
 
 
-def _said_by_the_agent(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages from the first that is the agent's own."""
+def _from_first_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages from the first answer of the agent on."""
     start = next((at for at, message in enumerate(messages) if message.role == "assistant"), len(messages))
     return messages[start:]
 
@@ -317,14 +322,14 @@ def _evaluators(
     header: _Header, place: str, scores: JsonObject, metadata: dict[str, JsonValue]
 ) -> tuple[EvaluatorResult, ...]:
     """Return a result for each score between 0 and 1; other values go to the metadata, which is noted."""
-    made: list[EvaluatorResult] = []
-    kept: dict[str, JsonValue] = {}
+    results: list[EvaluatorResult] = []
+    other_values: dict[str, JsonValue] = {}
     for name, score in scores.items():
         found = header.object(f"{place}.scores.{name}", score)
-        for part, value in _parts(name, found.get("value")):
+        for part, value in _score_values(name, found.get("value")):
             number = to_score(value)
             if number is None:
-                kept[part] = value
+                other_values[part] = value
                 if value is not None:
                     advice = "the value is in the metadata, under inspect_scores"
                     header.note(f"{place}.scores.{part}", f"{value!r} is not a score between 0 and 1", advice)
@@ -332,7 +337,7 @@ def _evaluators(
             explanation = found.get("explanation")
             answer = found.get("answer")
             text = explanation if isinstance(explanation, str) else str(answer or "")
-            made.append(
+            results.append(
                 EvaluatorResult(
                     name=part,
                     type="inspect",
@@ -344,12 +349,12 @@ def _evaluators(
                     reasoning=text or None,
                 )
             )
-    if kept:
-        metadata["inspect_scores"] = kept
-    return tuple(made) if any(result.weight for result in made) else ()
+    if other_values:
+        metadata["inspect_scores"] = other_values
+    return tuple(results) if any(result.weight for result in results) else ()
 
 
-def _parts(name: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+def _score_values(name: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
     """Yield the value of a score, or each value if it has several."""
     if isinstance(value, Mapping):
         yield from ((f"{name}.{key}", item) for key, item in value.items())
@@ -362,7 +367,7 @@ def _parts(name: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
 def to_score(value: JsonValue) -> float | None:
     """Return inspect's value as a score from 0 to 1: C is 1, P 0.5, I and N 0; None for anything else."""
     if isinstance(value, str):
-        return _WORDS.get(value, _WORDS.get(value.lower()))
+        return _SCORES_OF_WORDS.get(value, _SCORES_OF_WORDS.get(value.lower()))
     if isinstance(value, bool | int | float) and 0 <= value <= 1:
         return float(value)
     return None
@@ -375,57 +380,57 @@ def _messages(header: _Header, place: str, value: JsonValue) -> tuple[Message, .
     if value is not None and not isinstance(value, list):
         header.note(place, f"must be a text or a list of messages, but is {kind_of(value)}; it is not carried over")
     try:
-        return read_messages([_chat(item) for item in _list(value)], place)
+        return read_messages([_openai_message(item) for item in _list(value)], place)
     except MessageError as error:
         header.note(place, f"the messages are not carried over: {error}")
         return ()
 
 
-def _chat(message: JsonValue) -> JsonValue:
+def _openai_message(message: JsonValue) -> JsonValue:
     """Return a message of inspect in the form of OpenAI's: calls with their function, parts that are known."""
     if not isinstance(message, Mapping):
         return message
-    made: dict[str, JsonValue] = {"role": message.get("role"), "content": message.get("content")}
+    converted: dict[str, JsonValue] = {"role": message.get("role"), "content": message.get("content")}
     parts = message.get("content")
     if isinstance(parts, list):
-        made["content"] = [_part(_object(part)) for part in parts]
+        converted["content"] = [_openai_part(_object(part)) for part in parts]
     calls = [_object(call) for call in _list(message.get("tool_calls"))]
     if calls:
-        made["tool_calls"] = [
+        converted["tool_calls"] = [
             {"id": call.get("id"), "tool": call.get("function"), "input": call.get("arguments")} for call in calls
         ]
     if message.get("tool_call_id") is not None:
-        made["tool_call_id"] = message["tool_call_id"]
+        converted["tool_call_id"] = message["tool_call_id"]
     error = message.get("error")
     failed = (error.get("message") or error) if isinstance(error, Mapping) else error
     if failed:
-        said = {"content": made["content"]} if made["content"] else {}
-        made["content"] = {"error": failed, **said}
-    return made
+        content = {"content": converted["content"]} if converted["content"] else {}
+        converted["content"] = {"error": failed, **content}
+    return converted
 
 
-def _part(part: JsonObject) -> JsonObject:
+def _openai_part(part: JsonObject) -> JsonObject:
     if part.get("type") == "reasoning":
         return {"type": "reasoning", "text": part.get("reasoning")}
     return part
 
 
-def _attached(value: JsonValue, attachments: JsonObject) -> JsonValue:
-    """Return a value with the strings filled in that inspect stores separately (`attachment://HASH`)."""
+def _with_attachments(value: JsonValue, attachments: JsonObject) -> JsonValue:
+    """Return a value with the strings that inspect stores separately (`attachment://HASH`) put in their places."""
     if isinstance(value, str):
-        if value.startswith(_ATTACHMENT):
-            return attachments.get(value.removeprefix(_ATTACHMENT), value)
+        if value.startswith(_ATTACHMENT_PREFIX):
+            return attachments.get(value.removeprefix(_ATTACHMENT_PREFIX), value)
         return value
     if isinstance(value, Mapping):
-        return {key: _attached(item, attachments) for key, item in value.items()}
-    return [_attached(item, attachments) for item in value] if isinstance(value, list) else value
+        return {key: _with_attachments(item, attachments) for key, item in value.items()}
+    return [_with_attachments(item, attachments) for item in value] if isinstance(value, list) else value
 
 
 def _read_json(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
     value = _object(_parsed(path, "the log", read_bytes(path)))
     samples = value.get("samples")
     if samples is not None and not isinstance(samples, list):
-        raise _wrong(path, f"must be a list, but is {kind_of(samples)}", "$.samples")
+        raise _log_error(path, f"must be a list, but is {kind_of(samples)}", "$.samples")
     return value, iter([_sample_object(path, f"$.samples[{at}]", sample) for at, sample in enumerate(samples or [])])
 
 
@@ -436,10 +441,10 @@ def _read_zip(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
             names = archive.namelist()
             head = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
             if head is None:
-                raise _wrong(path, "it has neither header.json nor _journal/start.json")
+                raise _log_error(path, "it has neither header.json nor _journal/start.json")
             value = _object(_parsed(path, head, _member(archive, head, path)))
     except (BadZipFile, OSError) as error:
-        raise _wrong(path, f"not a log of inspect: {error}") from None
+        raise _log_error(path, f"not a log of inspect: {error}") from None
     return value, _samples(path)
 
 
@@ -452,7 +457,7 @@ def _samples(path: Path) -> Iterator[JsonObject]:
 
 def _sample_object(path: Path, place: str, value: JsonValue) -> JsonObject:
     if not isinstance(value, Mapping):
-        raise _wrong(path, f"a sample must be an object, but is {kind_of(value)}", place)
+        raise _log_error(path, f"a sample must be an object, but is {kind_of(value)}", place)
     return value
 
 
@@ -462,14 +467,14 @@ def _member(archive: ZipFile, name: str, path: Path) -> bytes:
         return _unpacked(archive, name, path)
     except (BadZipFile, OSError, zlib.error, RuntimeError, EOFError, struct.error) as error:
         # RuntimeError: the member is encrypted, or its method is unknown
-        raise _wrong(path, f"{name} is damaged or cannot be unpacked: {error}") from None
+        raise _log_error(path, f"{name} is damaged or cannot be unpacked: {error}") from None
 
 
 def _unpacked(archive: ZipFile, name: str, path: Path) -> bytes:
     info = archive.getinfo(name)
-    if info.file_size > _LARGEST:
-        raise _wrong(path, f"{name} has {info.file_size} bytes; at most {_LARGEST} are read")
-    if info.compress_type != _ZSTANDARD:
+    if info.file_size > _MAX_MEMBER_BYTES:
+        raise _log_error(path, f"{name} has {info.file_size} bytes; at most {_MAX_MEMBER_BYTES} are read")
+    if info.compress_type != _ZSTANDARD_METHOD:
         return archive.read(info)
     try:
         from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - an optional package
@@ -479,9 +484,9 @@ def _unpacked(archive: ZipFile, name: str, path: Path) -> bytes:
         with ZstdDecompressor().stream_reader(_compressed(archive, info)) as reader:
             data: bytes = reader.read(info.file_size + 1)
     except ZstdError as error:
-        raise _wrong(path, f"{name} is damaged: {error}") from None
+        raise _log_error(path, f"{name} is damaged: {error}") from None
     if len(data) != info.file_size or crc32(data) != info.CRC:
-        raise _wrong(path, f"{name} is damaged: its length or checksum is wrong")
+        raise _log_error(path, f"{name} is damaged: its length or checksum is wrong")
     return data
 
 
@@ -491,11 +496,11 @@ def _compressed(archive: ZipFile, info: ZipInfo) -> bytes:
     if file is None:
         raise BadZipFile("the file is closed")
     file.seek(info.header_offset)
-    header = file.read(_LOCAL_HEADER)
-    if len(header) < _LOCAL_HEADER:
+    header = file.read(_LOCAL_HEADER_BYTES)
+    if len(header) < _LOCAL_HEADER_BYTES:
         raise BadZipFile(f"{info.filename} is cut")
     name_length, extra_length = struct.unpack("<HH", header[26:30])
-    file.seek(info.header_offset + _LOCAL_HEADER + name_length + extra_length)
+    file.seek(info.header_offset + _LOCAL_HEADER_BYTES + name_length + extra_length)
     return file.read(info.compress_size)
 
 
@@ -503,11 +508,11 @@ def _parsed(path: Path, name: str, data: bytes) -> JsonValue:
     try:
         value: JsonValue = json.loads(data, parse_constant=lambda _: None)  # NaN is a score that is not known
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"{name} is not valid JSON: {error}") from None
+        raise _log_error(path, f"{name} is not valid JSON: {error}") from None
     return value
 
 
-def _wrong(path: Path | str, message: str, place: str = "$") -> EvalFileError:
+def _log_error(path: Path | str, message: str, place: str = "$") -> EvalFileError:
     name = shown(path) if isinstance(path, Path) else path
     return EvalFileError(name, (Problem(name, message, json_path=place),))
 
@@ -518,12 +523,12 @@ def _count(header: _Header, place: str, value: JsonValue) -> int:
         return value
     if value is None:
         return 0
-    raise _wrong(header.path, f"must be a whole number of at least 0, but is {_short(value)}", place)
+    raise _log_error(header.path, f"must be a whole number of at least 0, but is {_short(value)}", place)
 
 
 def _short(value: JsonValue) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
 
 
 def _object(value: JsonValue) -> JsonObject:
@@ -534,5 +539,5 @@ def _list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
+def _as_list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else [value]

@@ -17,7 +17,7 @@ from agentv.types.problems import Problem
 
 
 class Losses(Struct):
-    """What a conversion could not carry over, or changed, each with its place in the source."""
+    """The values that a conversion could not carry over, or changed, each with its place in the source."""
 
     found: list[Problem] = field(default_factory=list)
 
@@ -80,18 +80,24 @@ class Located(Struct, frozen=True):
         self.drop(f"`{self.at[-1] if self.at else ''}` is not a number; it is not carried over")
         return None
 
-    def drop(self, what: str, advice: str | None = None) -> None:
+    def drop(self, message: str, advice: str | None = None) -> None:
         """Record that this value is not carried over, or not exactly, and what to do about it."""
         place = self.document.mark(self.at, on_key=True)
         path = shown_path(self.at)
         self.losses.add(
             Problem(
-                self.document.path, what, place.line, place.column, json_path=path, allowed=advice, severity="warning"
+                self.document.path,
+                message,
+                place.line,
+                place.column,
+                json_path=path,
+                allowed=advice,
+                severity="warning",
             )
         )
 
-    def inside(self, path: Path) -> Path:
-        """Return a path that the file names. Raises ConfigError if it leads out of the project, links resolved."""
+    def require_inside(self, path: Path) -> Path:
+        """Return a path that the file names. Raises ConfigError if it leads out of the project, also through a link."""
         try:
             guard_for(self.folder, cwd=Path.cwd()).check(path, str(path))
         except FileProblemError:
@@ -101,8 +107,8 @@ class Located(Struct, frozen=True):
             ) from None
         return path
 
-    def keep_only(self, known: Mapping[str, str | None], owner: str) -> None:
-        """Record every key that is not carried over: those missing from `known`, and those for which it has advice."""
+    def drop_unsupported(self, known: Mapping[str, str | None], owner: str) -> None:
+        """Record the keys that are not carried over: `known` has None for a supported key, and advice for any other."""
         for key, value in self.entries():
             if key not in known:
                 value.drop(f"`{key}` is not a known key of {owner}; it is not carried over")
@@ -137,7 +143,7 @@ class Converted(Struct, frozen=True, kw_only=True):
     losses: tuple[Problem, ...] = ()
 
 
-def require(condition: object, path: Path, what: str) -> None:
-    """Raise ConfigError unless a file has the shape that its conversion needs."""
+def require(condition: object, path: Path, message: str) -> None:
+    """Raise ConfigError unless a condition for the conversion of a file holds; `message` says what is wrong."""
     if not condition:
-        raise ConfigError(f"cannot convert {path}: {what}")
+        raise ConfigError(f"cannot convert {path}: {message}")

@@ -10,14 +10,14 @@ from msgspec import Struct, field
 from agentv.loading.importers.located import Converted, Located, Losses, open_located, require
 from agentv.types.json_value import JsonObject, JsonValue
 
-TOP_KEYS = {
+_TOP_LEVEL_KEYS = {
     "name": None,
     "cases": None,
     "evaluators": None,
     "$schema": None,
     "report_evaluators": "the end of a run, `agentv report` and gates count results",
 }
-CASE_KEYS: Mapping[str, str | None] = {
+_CASE_KEYS: Mapping[str, str | None] = {
     "name": None,
     "inputs": None,
     "expected_output": None,
@@ -40,8 +40,10 @@ def convert_pydantic_evals(path: Path, output: Path) -> Converted:  # noqa: ARG0
     source = open_located(path, losses)
     require(is_pydantic_evals(source.value), path, "it has no cases with `inputs`")
     has_reports = bool(source.get("report_evaluators").value)
-    source.keep_only(TOP_KEYS if has_reports else {**TOP_KEYS, "report_evaluators": None}, "a dataset")
-    shared = _listed(source.get("evaluators"), set(), {})
+    source.drop_unsupported(
+        _TOP_LEVEL_KEYS if has_reports else {**_TOP_LEVEL_KEYS, "report_evaluators": None}, "a dataset"
+    )
+    shared = _evaluators(source.get("evaluators"), set(), {})
     cases = [_case(case, number, source) for number, case in enumerate(source.get("cases").items(), 1)]
     top: Settings = {"$schema": "agentv-eval-v2"}
     if source.get("name").text():
@@ -62,26 +64,29 @@ def _keys(place: Located) -> frozenset[str]:
 
 
 def _case(case: Located, number: int, source: Located) -> Settings:
-    case.keep_only(CASE_KEYS, "a case")
-    made: Settings = {"id": _id(case, number, source)}
-    made["input_messages"] = [{"role": "user", "content": _content(case.get("inputs").value)}]
+    case.drop_unsupported(_CASE_KEYS, "a case")
+    converted: Settings = {"id": _id(case, number, source)}
+    converted["input_messages"] = [{"role": "user", "content": _content(case.get("inputs").value)}]
     expected = case.get("expected_output").value
     if expected is not None:
-        made["expected_messages"] = [{"role": "assistant", "content": _content(expected)}]
+        converted["expected_messages"] = [{"role": "assistant", "content": _content(expected)}]
     metadata = case.get("metadata").value
     if metadata is not None:
-        made["metadata"] = metadata if isinstance(metadata, Mapping) else {"value": metadata}
+        converted["metadata"] = metadata if isinstance(metadata, Mapping) else {"value": metadata}
     own = case.get("evaluators")
     values: Settings = {}
     if expected is not None:
         values["expected"] = expected
     uses_expected = any(name == "EqualsExpected" for name, _ in _specs(source.get("evaluators")))
     if own.value or uses_expected:
-        taken: set[str] = set()
-        both = [*_listed(source.get("evaluators"), taken, values), *_listed(own, taken, values)]
-        if both:
-            made["evaluators"] = both
-    return made
+        taken_names: set[str] = set()
+        evaluators = [
+            *_evaluators(source.get("evaluators"), taken_names, values),
+            *_evaluators(own, taken_names, values),
+        ]
+        if evaluators:
+            converted["evaluators"] = evaluators
+    return converted
 
 
 def _id(case: Located, number: int, source: Located) -> str:
@@ -104,12 +109,12 @@ def _specs(listed: Located) -> list[tuple[str, Located]]:
     return found
 
 
-class _Spec(Struct):
+class _EvaluatorSpec(Struct):
     """An evaluator that is being converted. `expected` is the case's expected output, None without one."""
 
     name: str
     place: Located
-    first: str
+    single_argument: str
     """The name of the argument, if the evaluator is given a single value."""
     expected: JsonValue = None
     has_expected: bool = False
@@ -121,11 +126,11 @@ class _Spec(Struct):
         value = self.place.value
         if isinstance(value, Mapping) and self.place.at and self._is_named(value):
             return value.get(key)
-        is_argument = self.name != value and key == self.first
+        is_argument = self.name != value and key == self.single_argument
         return value if is_argument else None
 
     def _is_named(self, value: JsonObject) -> bool:
-        return self.first in value or "evaluation_name" in value or value.keys() <= _ARGUMENTS
+        return self.single_argument in value or "evaluation_name" in value or value.keys() <= _ARGUMENTS
 
     def drop(self, what: str, advice: str | None = None) -> None:
         """Record that the evaluator is not carried over, or not exactly."""
@@ -139,49 +144,50 @@ _ARGUMENTS = frozenset(
 )  # fmt: skip
 
 
-def _listed(listed: Located, taken: set[str], values: JsonObject) -> list[JsonValue]:
+def _evaluators(listed: Located, taken_names: set[str], values: JsonObject) -> list[JsonValue]:
     """Return the evaluators of a list; those without a counterpart are recorded."""
-    made: list[JsonValue] = []
+    evaluators: list[JsonValue] = []
     for name, place in _specs(listed):
-        maker = _MAKERS.get(name)
-        if maker is None:
+        converter = _CONVERTERS.get(name)
+        if converter is None:
             advice = _ADVICE.get(
                 name, "write it as an evaluator of your own (docs/how-to/extending.md) or a code_judge"
             )
             place.drop(f"`{name}` is not carried over", advice)
             continue
-        first, make = maker
-        spec = _Spec(name, place, first, expected=values.get("expected"), has_expected="expected" in values)
-        settings = make(spec)
+        single_argument, convert = converter
+        spec = _EvaluatorSpec(
+            name, place, single_argument, expected=values.get("expected"), has_expected="expected" in values
+        )
+        settings = convert(spec)
         if settings is None:
             continue
         stem = str(spec.get("evaluation_name") or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-        unique, again = stem, 1
-        while unique in taken:
-            again += 1
-            unique = f"{stem}-{again}"
-        taken.add(unique)
-        made.append({"name": unique, **settings})
-    return made
+        unique, number = stem, 1
+        while unique in taken_names:
+            number += 1
+            unique = f"{stem}-{number}"
+        taken_names.add(unique)
+        evaluators.append({"name": unique, **settings})
+    return evaluators
 
 
-def _equals(spec: _Spec) -> Settings | None:
-    return _equal_to(spec.get("value"))
+def _equals(spec: _EvaluatorSpec) -> Settings | None:
+    return _equality(spec.get("value"))
 
 
-def _equal_to(value: JsonValue) -> Settings:
+def _equality(value: JsonValue) -> Settings:
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return {"type": "equals", "value": value}
     return {"type": "is_json", "schema": {"const": value}}
 
 
-def _equals_expected(spec: _Spec) -> Settings | None:
-    return (
-        _equal_to(spec.expected) if spec.has_expected else None
-    )  # without an expected output there is no result, as in pydantic-evals
+def _equals_expected(spec: _EvaluatorSpec) -> Settings | None:
+    # Without an expected output there is no result, as in pydantic-evals.
+    return _equality(spec.expected) if spec.has_expected else None
 
 
-def _contains(spec: _Spec) -> Settings | None:
+def _contains(spec: _EvaluatorSpec) -> Settings | None:
     value = spec.get("value")
     if isinstance(value, Mapping):
         properties: Settings = {key: {"const": item} for key, item in value.items()}
@@ -194,7 +200,7 @@ def _contains(spec: _Spec) -> Settings | None:
     return {**made, "case_sensitive": False} if spec.get("case_sensitive") is False else made
 
 
-def _duration(spec: _Spec) -> Settings | None:
+def _duration(spec: _EvaluatorSpec) -> Settings | None:
     seconds = spec.get("seconds")
     if not isinstance(seconds, int | float):
         spec.drop("is not carried over: its duration is not in seconds", "use trace with max_duration_ms")
@@ -202,7 +208,7 @@ def _duration(spec: _Spec) -> Settings | None:
     return {"type": "trace", "max_duration_ms": seconds * 1000}
 
 
-def _judge(spec: _Spec) -> Settings | None:
+def _judge(spec: _EvaluatorSpec) -> Settings | None:
     rubric = spec.get("rubric")
     if not isinstance(rubric, str):
         spec.drop("is not carried over: it has no rubric")
@@ -214,8 +220,8 @@ def _judge(spec: _Spec) -> Settings | None:
     return {"type": "rubric", "rubrics": [rubric]}
 
 
-def _geval(spec: _Spec) -> Settings | None:
-    steps = _texts(spec.get("evaluation_steps"))
+def _geval(spec: _EvaluatorSpec) -> Settings | None:
+    steps = _strings(spec.get("evaluation_steps"))
     criteria = spec.get("criteria")
     if not isinstance(criteria, str):
         spec.drop("is not carried over: it has no criteria")
@@ -224,11 +230,11 @@ def _geval(spec: _Spec) -> Settings | None:
     return {"type": "rubric", "rubrics": [{"description": text, "id": "quality", "scale": "likert5"}]}
 
 
-def _texts(value: JsonValue) -> list[str]:
+def _strings(value: JsonValue) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-_MAKERS: Mapping[str, tuple[str, Callable[[_Spec], Settings | None]]] = {
+_CONVERTERS: Mapping[str, tuple[str, Callable[[_EvaluatorSpec], Settings | None]]] = {
     "Equals": ("value", _equals),
     "EqualsExpected": ("", _equals_expected),
     "Contains": ("value", _contains),

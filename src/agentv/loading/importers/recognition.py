@@ -1,4 +1,4 @@
-"""Which program a file to convert is from, by its shape."""
+"""Recognition of the program that a file to convert comes from, by the shape of the file."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from agentv.loading.files.text import read_lines
 from agentv.loading.importers.deepeval import convert_deepeval, is_deepeval, is_golden
-from agentv.loading.importers.generations import FIFTH, fifth_key, is_agentv_suite
+from agentv.loading.importers.generations import FIFTH_MESSAGE, fifth_key, is_agentv_suite
 from agentv.loading.importers.inspect_log import SUFFIX as INSPECT_SUFFIX
 from agentv.loading.importers.inspect_log import is_inspect_json
 from agentv.loading.importers.located import Converted, Losses, open_located
@@ -16,10 +16,10 @@ from agentv.loading.importers.pydantic_evals import convert_pydantic_evals, is_p
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue
 
-Convert: TypeAlias = Callable[[Path, Path], Converted]
+Converter: TypeAlias = Callable[[Path, Path], Converted]
 """Converts a file to an eval file; the second path is where the result will be written."""
 
-_CODE = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+_CODE_SUFFIXES = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 
 
 def is_inspect_log(path: Path) -> bool:
@@ -29,11 +29,11 @@ def is_inspect_log(path: Path) -> bool:
     return path.suffix.lower() == ".json" and is_inspect_json(path)
 
 
-def find_converter(path: Path) -> Convert | None:
+def find_converter(path: Path) -> Converter | None:
     """Return the converter of a file; None if it is ours or unknown. Raises ConfigError for one that is code."""
     suffix = path.suffix.lower()
-    if suffix in _CODE:
-        raise ConfigError(f"cannot convert {path}: it is code; let promptfoo write it as YAML or JSON first")
+    if suffix in _CODE_SUFFIXES:
+        raise ConfigError(f"cannot convert {path}: it is code; write the configuration as YAML or JSON first")
     if suffix == ".jsonl":
         return convert_deepeval if _has_goldens(path) else None
     if suffix not in {".yaml", ".yml", ".json"}:
@@ -45,12 +45,12 @@ def find_converter(path: Path) -> Convert | None:
             raise
         return None  # the reader of our own files reports it
     if isinstance(value, Mapping) and is_agentv_suite(value) and fifth_key(value) is not None:
-        raise ConfigError(f"cannot convert {path}: it is {FIFTH}")
-    for is_of, convert in _CONVERTERS:
-        if is_of(value):
+        raise ConfigError(f"cannot convert {path}: it is {FIFTH_MESSAGE}")
+    for matches, convert in _CONVERTERS:
+        if matches(value):
             return convert
     if suffix == ".json":
-        raise ConfigError(f"cannot convert {path}: its format is not known ({_KNOWN})")
+        raise ConfigError(f"cannot convert {path}: its format is not known ({_CONVERTIBLE})")
     return None
 
 
@@ -64,20 +64,20 @@ def other_program(path: Path) -> str | None:
         value = open_located(path, Losses()).value
     except EvalFileError:
         return None
-    return next((what for is_of, what in _NAMES if is_of(value)), None)
+    return next((kind for matches, kind in _FILE_KINDS if matches(value)), None)
 
 
-_NAMES: tuple[tuple[Callable[[JsonValue], bool], str], ...] = (
+_FILE_KINDS: tuple[tuple[Callable[[JsonValue], bool], str], ...] = (
     (is_promptfoo, "a promptfoo configuration"),
     (is_pydantic_evals, "a dataset of pydantic-evals"),
     (is_deepeval, "a dataset of DeepEval"),
 )
-_CONVERTERS: tuple[tuple[Callable[[JsonValue], bool], Convert], ...] = (
+_CONVERTERS: tuple[tuple[Callable[[JsonValue], bool], Converter], ...] = (
     (is_promptfoo, convert_promptfoo),
     (is_pydantic_evals, convert_pydantic_evals),
     (is_deepeval, convert_deepeval),
 )
-_KNOWN = "a configuration of promptfoo, a log of inspect, a dataset of DeepEval or pydantic-evals"
+_CONVERTIBLE = "a configuration of promptfoo, a log of inspect, a dataset of DeepEval or pydantic-evals"
 
 
 def _has_goldens(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Translations of documents: edited copies, or new documents, which have the positions of the original; and notes."""
+"""Translations of documents: edited copies or new documents with the positions of the original, and their notes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ Effect: TypeAlias = Literal["ignored", "dropped", "refused"]
 
 
 class Note(Struct, frozen=True):
-    """What a translation did with one value that has no counterpart; `problem` has its message and position."""
+    """The effect of a translation on a value without a counterpart; `problem` has the message and position."""
 
     effect: Effect
     problem: Problem
@@ -68,20 +68,20 @@ class Translation:
     def put(self, at: JsonPath, key: str, value: JsonValue, *, like: str) -> None:
         """Set a key of the object at `at`; new values get the position of the key `like`."""
         entries = self.entries(at)
-        nearest = self.document.mark(at)
-        spot = self._marks[id(entries)].get(like, Spot(nearest, nearest))
+        outer = self.document.mark(at)
+        spot = self._marks[id(entries)].get(like, Spot(outer, outer))
         self._removed.append(entries.get(key))
         entries[key] = value
         self._marks[id(entries)][key] = spot
-        self._place(value, spot)
+        self._mark_new_value(value, spot)
 
-    def _place(self, value: JsonValue, spot: Spot) -> None:
+    def _mark_new_value(self, value: JsonValue, spot: Spot) -> None:
         if not isinstance(value, dict | list) or id(value) in self._marks:
             return
         inner: list[tuple[Key, JsonValue]] = list(value.items() if isinstance(value, dict) else enumerate(value))
         self._marks[id(value)] = {key: spot for key, _ in inner}
         for _, item in inner:
-            self._place(item, spot)
+            self._mark_new_value(item, spot)
 
     def remove(self, at: JsonPath, *keys: str) -> None:
         """Remove keys of the object at `at`, as far as it has them."""
@@ -138,19 +138,19 @@ class Translation:
         return (note.problem for note in self.notes if note.effect != "ignored")
 
 
-class Taken(NamedTuple):
-    """A value of a new document, and its path in the source document; None if it is not from there."""
+class Sourced(NamedTuple):
+    """A value for a new document, and its path in the source document; None if it comes from elsewhere."""
 
     value: JsonValue
     at: JsonPath | None = None
 
 
-Entries: TypeAlias = dict[str, Taken]
-"""The entries of an object that is being made."""
+Entries: TypeAlias = dict[str, Sourced]
+"""The entries of an object, each with its path in the source."""
 
 
-class Made(NamedTuple):
-    """An object that is being made, and the path in the source that it comes from."""
+class NewObject(NamedTuple):
+    """The entries of an object for a new document, and the path in the source that it comes from."""
 
     entries: Entries
     at: JsonPath | None
@@ -162,7 +162,7 @@ def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
 
 
 class Report(Struct):
-    """The numbers of keys of one file that were ignored, and that have no effect here and got a warning."""
+    """Counts the keys of one file that are ignored, and those without effect here, and records a warning for these."""
 
     source: Reader
     name: str
@@ -197,62 +197,66 @@ class Report(Struct):
                 path = shown_path(at) + path.removeprefix(shown_path(()))
             self.source.problems.append(replace(problem, message=message, json_path=path))
 
-    def drop(self, taken: Taken, key: str, reason: str) -> None:
+    def drop(self, sourced: Sourced, key: str, reason: str) -> None:
         """Record that a key has no effect here, and why."""
-        self.warn(taken.at, f"`{key}` of {self.name} has no effect here", advice=reason)
+        self.warn(sourced.at, f"`{key}` of {self.name} has no effect here", advice=reason)
 
-    def unknown(self, taken: Taken, key: str, known: Iterable[str]) -> None:
+    def unknown(self, sourced: Sourced, key: str, known: Iterable[str]) -> None:
         """Record a key that no version of AgentV knew."""
         message = f"unknown key {key!r}, which is ignored as {self.name} does"
-        self.warn(taken.at, message, suggestion=nearest(key, known))
+        self.warn(sourced.at, message, suggestion=nearest(key, known))
 
-    def refuse(self, taken: Taken, message: str, *, advice: str | None = None, suggestion: str | None = None) -> None:
+    def refuse(
+        self, sourced: Sourced, message: str, *, advice: str | None = None, suggestion: str | None = None
+    ) -> None:
         """Record a value that cannot be read here."""
-        said = f"{self.name}: {message}"
-        self.source.error(taken.at or (), said, allowed=advice, suggestion=suggestion, on_key=True)
+        full_message = f"{self.name}: {message}"
+        self.source.error(sourced.at or (), full_message, allowed=advice, suggestion=suggestion, on_key=True)
 
 
 class Rewriter(Struct):
-    """Makes the objects and lists of a new document from values of the source."""
+    """Builds the objects and lists of a new document from values of the source, and records their positions."""
 
     source: Document
     marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
-    _made: list[JsonValue] = field(default_factory=list)  # referenced, so that no two of them get the same id
+    _alive: list[JsonValue] = field(default_factory=list)  # referenced, so that no two of them get the same id
 
-    def object(self, entries: Mapping[str, Taken]) -> dict[str, JsonValue]:
-        """Return an object of these entries."""
-        made = {key: taken.value for key, taken in entries.items()}
-        self.marks[id(made)] = {key: self._spot(taken.at) for key, taken in entries.items() if taken.at is not None}
-        self._made.append(made)
-        return made
+    def object(self, entries: Mapping[str, Sourced]) -> dict[str, JsonValue]:
+        """Return a new object with these entries."""
+        new = {key: sourced.value for key, sourced in entries.items()}
+        self.marks[id(new)] = {
+            key: self._spot(sourced.at) for key, sourced in entries.items() if sourced.at is not None
+        }
+        self._alive.append(new)
+        return new
 
-    def list(self, items: Sequence[Taken]) -> list[JsonValue]:
-        """Return a list of these items."""
-        made = [taken.value for taken in items]
-        self.marks[id(made)] = {i: self._spot(taken.at) for i, taken in enumerate(items) if taken.at is not None}
-        self._made.append(made)
-        return made
+    def list(self, items: Sequence[Sourced]) -> list[JsonValue]:
+        """Return a new list with these items."""
+        new = [sourced.value for sourced in items]
+        self.marks[id(new)] = {i: self._spot(sourced.at) for i, sourced in enumerate(items) if sourced.at is not None}
+        self._alive.append(new)
+        return new
 
-    def entries(self, taken: Taken) -> Entries:
+    def entries(self, sourced: Sourced) -> Entries:
         """Return the entries of an object; {} for another value."""
-        value = taken.value
+        value = sourced.value
         if not isinstance(value, Mapping):
             return {}
-        return {key: Taken(item, self._below(taken, key)) for key, item in value.items()}
+        return {key: Sourced(item, self._below(sourced, key)) for key, item in value.items()}
 
-    def items(self, taken: Taken) -> Sequence[Taken]:
+    def items(self, sourced: Sourced) -> Sequence[Sourced]:
         """Return the items of a list; none for another value."""
-        value = taken.value
-        return [Taken(item, self._below(taken, i)) for i, item in enumerate(value)] if is_list(value) else []
+        value = sourced.value
+        return [Sourced(item, self._below(sourced, i)) for i, item in enumerate(value)] if is_list(value) else []
 
-    def keep(self, value: JsonValue) -> None:
+    def keep_alive(self, value: JsonValue) -> None:
         """Keep a value of another file alive while this document is being made."""
-        self._made.append(value)
+        self._alive.append(value)
 
-    def _below(self, taken: Taken, key: Key) -> JsonPath | None:
+    def _below(self, sourced: Sourced, key: Key) -> JsonPath | None:
         """Return the path of an entry, or of the value itself if it comes from another file."""
-        is_here = taken.at is not None and self.source.at(taken.at) is taken.value
-        return (*taken.at, key) if taken.at is not None and is_here else taken.at
+        is_here = sourced.at is not None and self.source.at(sourced.at) is sourced.value
+        return (*sourced.at, key) if sourced.at is not None and is_here else sourced.at
 
     def _spot(self, at: JsonPath) -> Spot:
         return Spot(self.source.mark(at, on_key=True), self.source.mark(at))

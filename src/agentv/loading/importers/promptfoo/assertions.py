@@ -15,7 +15,7 @@ from agentv.loading.importers.promptfoo.prompts import is_code, load_value, pars
 from agentv.loading.importers.promptfoo.templates import our_text, our_value, variables_of
 from agentv.types.json_value import JsonObject, JsonValue
 
-KEYS = {
+ASSERTION_KEYS = {
     "type": None,
     "value": None,
     "threshold": None,
@@ -27,7 +27,11 @@ KEYS = {
     "transform": "prepare the text in the target, or in a code_judge",
     "contextTransform": "put the context into a variable",
 }
-SET_KEYS = {**dict.fromkeys(("type", "assert", "weight", "metric", "threshold")), "config": KEYS["config"]}
+"""The keys of an assertion: None if a key is carried over, else advice."""
+ASSERTION_SET_KEYS = {
+    **dict.fromkeys(("type", "assert", "weight", "metric", "threshold")),
+    "config": ASSERTION_KEYS["config"],
+}
 
 Settings: TypeAlias = dict[str, JsonValue]
 Judge: TypeAlias = Callable[[Located], str | None]
@@ -70,9 +74,9 @@ class Assertion(Struct):
         value = self.source.get("value")
         return value if value.value is not None else self.source.get("type")
 
-    def drop(self, what: str, advice: str | None = None) -> None:
+    def drop(self, message: str, advice: str | None = None) -> None:
         """Record that the assertion is not carried over, or not exactly."""
-        self.place.drop(f"`{self.type}`: {what}", advice)
+        self.place.drop(f"`{self.type}`: {message}", advice)
 
     def value(self) -> JsonValue:
         """Return the value with our variables, a file's content instead of its name; None if code makes it."""
@@ -95,7 +99,7 @@ class Assertion(Struct):
         return None
 
     def texts(self) -> list[JsonValue]:
-        """Return a list of texts, also one with commas; a text in double quotes may have commas itself."""
+        """Return the texts of a list, or of a string with commas, in which double quotes protect a comma."""
         value = self.value()
         if isinstance(value, str):
             rows = csv.reader(value.splitlines(), skipinitialspace=True)
@@ -111,11 +115,11 @@ class Assertion(Struct):
         return found
 
     def threshold(self, default: float) -> float:
-        """Return the threshold."""
+        """Return the threshold, or `default` without one."""
         number = self.source.get("threshold").number()
         return default if number is None else number
 
-    def reference(self, name: str) -> str | None:
+    def store_reference(self, name: str) -> str | None:
         """Store the value as a reference in the metadata; return its path."""
         value = self.value()
         texts = value if isinstance(value, list) else [value]
@@ -132,42 +136,45 @@ def convert_assertion(assertion: Assertion) -> Settings | None:
     """Return the settings of the evaluator without its name; None if there is none, which is recorded."""
     written = assertion.type
     base = written.removeprefix("not-")
-    make = _MAKERS.get(base)
-    if make is None:
+    convert = _CONVERTERS.get(base)
+    if convert is None:
         reason = _ADVICE.get(base, "is not known; check its spelling")
         assertion.drop(f"is not carried over: {reason}")
         return None
-    assertion.source.keep_only(KEYS, "an assertion")
+    assertion.source.drop_unsupported(ASSERTION_KEYS, "an assertion")
     assertion.source.get("threshold").number()  # one that is not a number is recorded
-    made = make(assertion)
+    settings = convert(assertion)
     for key in ("provider", "rubricPrompt"):
         place = assertion.source.get(key)
-        if place.value is not None and not assertion.needs_judge and not (key == "provider" and base in _EMBEDDED):
+        if (
+            place.value is not None
+            and not assertion.needs_judge
+            and not (key == "provider" and base in _EMBEDDING_TYPES)
+        ):
             place.drop(f"`{key}` has no effect on this assertion")
-    if made is not None and base != written:
-        _negate(made)
-    return made
+    if settings is not None and base != written:
+        _add_negation(settings)
+    return settings
 
 
-_EMBEDDED = ("similar", "similar:cosine")
+_EMBEDDING_TYPES = ("similar", "similar:cosine")
 
 
-def _negate(made: Settings) -> None:
-    if made["type"] == "regex":
-        made["expect"] = "no_match"
-    elif "forbidden" in made:  # the opposite already
-        return
-    else:
-        made["negate"] = True
-        if isinstance(limit := made.get("required"), int | float):
-            made["required"] = 1 - limit
+def _add_negation(settings: Settings) -> None:
+    if settings["type"] == "regex":
+        settings["expect"] = "no_match"
+    elif "forbidden" not in settings:  # which is the opposite already
+        settings["negate"] = True
+        if isinstance(limit := settings.get("required"), int | float):
+            settings["required"] = 1 - limit
 
 
 def _variables(value: JsonValue) -> set[str]:
     if isinstance(value, str):
         return set(variables_of(value))
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    return {name for item in inner for name in _variables(item)}
+    if isinstance(value, Mapping):
+        return {name for item in value.values() for name in _variables(item)}
+    return {name for item in value for name in _variables(item)} if isinstance(value, list | tuple) else set()
 
 
 def _contains(*, ignores_case: bool = False, expect: str | None = None) -> Callable[[Assertion], Settings | None]:
@@ -175,10 +182,10 @@ def _contains(*, ignores_case: bool = False, expect: str | None = None) -> Calla
         value: JsonValue = assertion.texts() if expect else assertion.text()
         if not value:
             return None
-        made: Settings = {"type": "contains", "value": value}
+        settings: Settings = {"type": "contains", "value": value}
         if expect:
-            made["expect"] = expect
-        return {**made, "case_sensitive": False} if ignores_case else made
+            settings["expect"] = expect
+        return {**settings, "case_sensitive": False} if ignores_case else settings
 
     return make
 
@@ -205,19 +212,19 @@ def _json(*, inside: bool) -> Callable[[Assertion], Settings | None]:
         schema = assertion.value()
         if isinstance(schema, str):
             schema = parsed(schema)
-        made: Settings = {"type": "is_json"}
+        settings: Settings = {"type": "is_json"}
         if inside:
-            made["inside"] = True
+            settings["inside"] = True
         if isinstance(schema, Mapping):
-            made["schema"] = schema
+            settings["schema"] = schema
         elif assertion.source.get("value").value is not None:
             assertion.drop("its schema is not carried over: it is not an object")
-        return made
+        return settings
 
     return make
 
 
-def _words(assertion: Assertion) -> Settings | None:
+def _word_count(assertion: Assertion) -> Settings | None:
     value = assertion.value()
     bounds = {key: value[key] for key in ("min", "max") if key in value} if isinstance(value, Mapping) else {}
     exact = None if bounds else assertion.source.get("value").number()
@@ -229,7 +236,7 @@ def _words(assertion: Assertion) -> Settings | None:
     return {"type": "length", "unit": "words", **bounds}
 
 
-def _bound(key: str) -> Callable[[Assertion], Settings | None]:
+def _trace_bound(key: str) -> Callable[[Assertion], Settings | None]:
     def make(assertion: Assertion) -> Settings | None:
         limit = assertion.source.get("threshold").number()
         if limit is None:
@@ -242,23 +249,23 @@ def _bound(key: str) -> Callable[[Assertion], Settings | None]:
 
 def _similarity(algorithm: str, default: float, note: str | None = None) -> Callable[[Assertion], Settings | None]:
     def make(assertion: Assertion) -> Settings | None:
-        found = assertion.reference("reference")
+        found = assertion.store_reference("reference")
         if found is None:
             return None
         if note:
             assertion.drop(note)
-        return _compared("lexical_similarity", found, assertion.threshold(default), algorithm=algorithm)
+        return _similarity_settings("lexical_similarity", found, assertion.threshold(default), algorithm=algorithm)
 
     return make
 
 
-def _compared(type_: str, path: str, threshold: float, **more: JsonValue) -> Settings:
+def _similarity_settings(type_: str, path: str, threshold: float, **more: JsonValue) -> Settings:
     return {"type": type_, **more, "reference": path, "threshold": threshold}
 
 
 def _levenshtein(assertion: Assertion) -> Settings | None:
     value = assertion.value()
-    texts = _listed(value)
+    texts = _as_list(value)
     if not texts or not all(isinstance(text, str) for text in texts):
         if value is not None:
             assertion.drop("has no text as its value; it is not carried over")
@@ -268,10 +275,10 @@ def _levenshtein(assertion: Assertion) -> Settings | None:
 
 
 def _similar(assertion: Assertion) -> Settings | None:
-    found = assertion.reference("reference")
+    found = assertion.store_reference("reference")
     if found is None:
         return None
-    provider = next((place for place in _providers(assertion) if place.value is not None), None)
+    provider = next((place for place in _provider_places(assertion) if place.value is not None), None)
     model: JsonValue = {
         "provider": "openai",
         "model": "text-embedding-3-large",
@@ -280,10 +287,10 @@ def _similar(assertion: Assertion) -> Settings | None:
     if provider is not None:
         name = assertion.judge(provider.get("embedding") if provider.get("embedding").value is not None else provider)
         model = name if name is not None else model
-    return _compared("semantic_similarity", found, assertion.threshold(0.75), model=model)
+    return _similarity_settings("semantic_similarity", found, assertion.threshold(0.75), model=model)
 
 
-def _providers(assertion: Assertion) -> tuple[Located, ...]:
+def _provider_places(assertion: Assertion) -> tuple[Located, ...]:
     return assertion.source.get("provider"), assertion.options.get("provider")
 
 
@@ -295,26 +302,26 @@ def _rubric(describe: str = "{}", *, needs_value: bool = True) -> Callable[[Asse
             return None
         listed = value if isinstance(value, list) else [value]
         texts = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in listed]
-        return _judged(assertion, [describe.replace("{}", text) for text in texts])
+        return _rubric_settings(assertion, [describe.replace("{}", text) for text in texts])
 
     return make
 
 
-def _judged(assertion: Assertion, requirements: list[str], **more: JsonValue) -> Settings:
+def _rubric_settings(assertion: Assertion, requirements: list[str], **more: JsonValue) -> Settings:
     assertion.needs_judge = True
     threshold = assertion.source.get("threshold")
     if threshold.value is not None:
         threshold.drop("a requirement is met or not met here; the threshold has no effect",
                        "for degrees: `scale: likert5` on the requirement")  # fmt: skip
-    made: Settings = {"type": "rubric", "rubrics": requirements, **more}
-    prompt = next((place for place in _prompts(assertion) if place.value is not None), None)
+    settings: Settings = {"type": "rubric", "rubrics": requirements, **more}
+    prompt = next((place for place in _prompt_places(assertion) if place.value is not None), None)
     if prompt is not None:
         text = _judge_prompt(prompt, requirements, assertion)
-        made = {"type": "llm_judge", "prompt": text, **more}
-    return {**made, **_judging_target(assertion)}
+        settings = {"type": "llm_judge", "prompt": text, **more}
+    return {**settings, **_judging_target(assertion)}
 
 
-def _prompts(assertion: Assertion) -> tuple[Located, ...]:
+def _prompt_places(assertion: Assertion) -> tuple[Located, ...]:
     return assertion.source.get("rubricPrompt"), assertion.options.get("rubricPrompt")
 
 
@@ -324,10 +331,9 @@ def _judge_prompt(place: Located, requirements: list[str], assertion: Assertion)
     if isinstance(value, str) and value.startswith("file://"):
         value = load_value(value, place)
     chat = parsed(value) if isinstance(value, str) else value
-    parts = (
-        [item.get("content") if isinstance(item, Mapping) else item for item in chat] if isinstance(chat, list) else []
-    )
-    text = "\n\n".join(str(part) for part in parts) if parts else str(value)
+    text = str(value)
+    if isinstance(chat, list) and chat:
+        text = "\n\n".join(str(item.get("content") if isinstance(item, Mapping) else item) for item in chat)
     place.drop("the judge gets its instructions as one text, and the form of the reply is agentv's own")
     names = set(variables_of(text)) - {"output", "rubric", "criteria"}
     assertion.variables.update(names)
@@ -337,36 +343,36 @@ def _judge_prompt(place: Located, requirements: list[str], assertion: Assertion)
     return text if "{{ candidate_answer }}" in text else f"{text}\n\n{{{{ candidate_answer }}}}"
 
 
-def _faithful(assertion: Assertion) -> Settings:
+def _faithfulness(assertion: Assertion) -> Settings:
     assertion.drop("becomes faithfulness: one call of the judge, with a prompt of ours")
-    return {**_ready_made(assertion, "faithfulness"), **_sources(assertion)}
+    return {**_ready_made_judge(assertion, "faithfulness"), **_sources(assertion)}
 
 
-def _relevant(assertion: Assertion) -> Settings:
+def _answer_relevance(assertion: Assertion) -> Settings:
     assertion.drop("becomes answer_relevance: a model judges it, not the similarity of generated questions")
-    return _ready_made(assertion, "answer_relevance")
+    return _ready_made_judge(assertion, "answer_relevance")
 
 
-def _recalled(assertion: Assertion) -> Settings | None:
-    reference = assertion.reference("reference")
+def _context_recall(assertion: Assertion) -> Settings | None:
+    reference = assertion.store_reference("reference")
     if reference is None:
         if assertion.source.get("value").value is None:
             assertion.drop("is not carried over: it has no value")
         return None
     assertion.drop("becomes context_recall: statement by statement in one call, with a prompt of ours")
-    made = _ready_made(assertion, "context_recall")
-    return {**made, **_sources(assertion, default="prompt"), "reference": reference}
+    settings = _ready_made_judge(assertion, "context_recall")
+    return {**settings, **_sources(assertion, default="prompt"), "reference": reference}
 
 
-def _precise(assertion: Assertion) -> Settings:
+def _context_precision(assertion: Assertion) -> Settings:
     assertion.drop("becomes context_precision: the share of useful passages, not of sentences")
-    return {**_ready_made(assertion, "context_precision"), **_sources(assertion)}
+    return {**_ready_made_judge(assertion, "context_precision"), **_sources(assertion)}
 
 
-def _ready_made(assertion: Assertion, kind: str) -> Settings:
+def _ready_made_judge(assertion: Assertion, kind: str) -> Settings:
     """Return the settings of a ready-made judge, which passes at or above the threshold; without one, always."""
     assertion.needs_judge = True
-    for place in _prompts(assertion):
+    for place in _prompt_places(assertion):
         if place.value is not None:
             place.drop(f"the prompt of {kind} is agentv's own", "write it as the `prompt` of an llm_judge")
     if "query" in assertion.names and kind != "context_recall":
@@ -378,21 +384,21 @@ def _sources(assertion: Assertion, *, default: str | None = None) -> Settings:
     """Return where the context is; the variable `context` is stored in the metadata of the case."""
     if "context" in assertion.names:
         assertion.variables.add("context")
-        assertion.metadata[_CONTEXT] = "{{ context }}"
-        return {"sources": f"metadata.{_CONTEXT}"}
+        assertion.metadata[_CONTEXT_KEY] = "{{ context }}"
+        return {"sources": f"metadata.{_CONTEXT_KEY}"}
     if default is None:
         assertion.drop("there is no variable `context`: the sources are the results of the tool calls")
         return {}
     return {"sources": default}
 
 
-_CONTEXT = "assertion_context"
+_CONTEXT_KEY = "assertion_context"
 """The entry of a case's metadata for its variable `context`."""
 
 
 def _judging_target(assertion: Assertion) -> Settings:
     """Return the `target` that judges in place of the default one."""
-    provider = next((place for place in _providers(assertion) if place.value is not None), None)
+    provider = next((place for place in _provider_places(assertion) if place.value is not None), None)
     if provider is None:
         return {}
     chosen = provider.get("text") if provider.get("text").value is not None else provider
@@ -406,7 +412,7 @@ def _goal(assertion: Assertion) -> Settings | None:
     if not isinstance(goal, str):
         assertion.drop("is not carried over: it has no goal")
         return None
-    return _judged(assertion, [f"The agent reached this goal: {goal}"], include_trace=True)
+    return _rubric_settings(assertion, [f"The agent reached this goal: {goal}"], include_trace=True)
 
 
 def _refusal(assertion: Assertion) -> Settings:
@@ -422,16 +428,18 @@ def _tools_used(assertion: Assertion) -> Settings | None:
         if not isinstance(name, str):
             assertion.drop("is not carried over: it names no tool")
             return None
-        made: Settings = {"type": "tool_trajectory", "mode": "any_order", "minimums": {name: value.get("min", 1)}}
-        return {**made, "maximums": {name: value["max"]}} if "max" in value else made
-    names = [str(item.get("name") if isinstance(item, Mapping) else item) for item in _listed(value)]
+        settings: Settings = {"type": "tool_trajectory", "mode": "any_order", "minimums": {name: value.get("min", 1)}}
+        return {**settings, "maximums": {name: value["max"]}} if "max" in value else settings
+    names = [str(item.get("name") if isinstance(item, Mapping) else item) for item in _as_list(value)]
     if assertion.type.startswith("not-"):  # none of them may be called, which is more than the opposite
         return {"type": "tool_trajectory", "mode": "any_order", "forbidden": names}
     return {"type": "tool_trajectory", "mode": "any_order", "minimums": dict.fromkeys(names, 1)}
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
-    return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+def _as_list(value: JsonValue) -> list[JsonValue]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _tool_sequence(assertion: Assertion) -> Settings | None:
@@ -439,7 +447,7 @@ def _tool_sequence(assertion: Assertion) -> Settings | None:
     steps = value.get("steps") if isinstance(value, Mapping) else value
     mode = value.get("mode", "in_order") if isinstance(value, Mapping) else "in_order"
     expected: list[JsonValue] = []
-    for step in _listed(steps):
+    for step in _as_list(steps):
         name = (step.get("name") or step.get("pattern")) if isinstance(step, Mapping) else step
         if not isinstance(name, str):
             assertion.drop("is not carried over: a step names no tool")
@@ -463,7 +471,7 @@ def _tool_args(assertion: Assertion) -> Settings | None:
     return {"type": "tool_trajectory", "mode": "in_order", "expected": [call]}
 
 
-def _steps(assertion: Assertion) -> Settings | None:
+def _step_count(assertion: Assertion) -> Settings | None:
     value = assertion.value()
     if isinstance(value, Mapping) and "min" not in value and "max" in value and set(value) <= {"max", "type"}:
         if value.get("type") in (None, "tool"):
@@ -472,14 +480,14 @@ def _steps(assertion: Assertion) -> Settings | None:
             return {"type": "trace", "max_tool_calls": value["max"]}
         return {"type": "trace", "max_model_steps": value["max"]}
     if isinstance(value, Mapping) and isinstance(name := value.get("name") or value.get("pattern"), str):
-        made: Settings = {"type": "tool_trajectory", "mode": "any_order"}
-        made.update({ours: {name: value[key]} for key, ours in _COUNTS.items() if key in value})
-        return made
+        settings: Settings = {"type": "tool_trajectory", "mode": "any_order"}
+        settings.update({ours: {name: value[key]} for key, ours in _LIMITS_OF_CALLS.items() if key in value})
+        return settings
     assertion.drop("is not carried over", "trace has max_tool_calls and max_model_steps, tool_trajectory minimums")
     return None
 
 
-_COUNTS = {"min": "minimums", "max": "maximums"}
+_LIMITS_OF_CALLS = {"min": "minimums", "max": "maximums"}
 
 
 def _tool_f1(assertion: Assertion) -> Settings | None:
@@ -491,8 +499,14 @@ def _tool_f1(assertion: Assertion) -> Settings | None:
     return {"type": "tool_trajectory", "mode": "unordered", "expected": [{"tool": name} for name in names]}
 
 
+def _length_rule(operator: str, length: int) -> Settings:
+    if operator.startswith("<"):
+        return {"type": "length", "max": length - 1 if operator == "<" else length}
+    return {"type": "length", "min": length + 1 if operator == ">" else length}
+
+
 _QUOTED = r"""(?:'([^'\\]*)'|"([^"\\]*)")"""
-_JAVASCRIPT: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Settings]], ...] = (
+_JAVASCRIPT_RULES: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Settings]], ...] = (
     (re.compile(rf"output\.includes\({_QUOTED}\)"), lambda text, _: {"type": "contains", "value": text}),
     (
         re.compile(rf"output\.toLowerCase\(\)\.includes\({_QUOTED}\)"),
@@ -503,14 +517,7 @@ _JAVASCRIPT: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Setting
     (re.compile(rf"output(?:\.trim\(\))?\s*===?\s*{_QUOTED}"), lambda text, _: {"type": "equals", "value": text}),
     (
         re.compile(r"output\.length\s*(<=|<|>=|>)\s*(\d+)"),
-        lambda _, match: {
-            "type": "length",
-            **(
-                {"max": int(match[2]) - (match[1] == "<")}
-                if match[1].startswith("<")
-                else {"min": int(match[2]) + (match[1] == ">")}
-            ),
-        },
+        lambda _, match: _length_rule(match[1], int(match[2])),
     ),
 )
 
@@ -518,11 +525,11 @@ _JAVASCRIPT: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Setting
 def _javascript(assertion: Assertion) -> Settings | None:
     """Return a rule for the commonest expressions; other JavaScript is recorded."""
     code = assertion.source.get("value").text().strip().rstrip(";").removeprefix("return ")
-    for pattern, make in _JAVASCRIPT:
+    for pattern, convert in _JAVASCRIPT_RULES:
         match = pattern.fullmatch(code)
         if match:
             quoted = match[1] if match[1] is not None else match[2]
-            return make(quoted or "", match)
+            return convert(quoted or "", match)
     assertion.drop("JavaScript is not carried over", "write the check in Python: type code_judge, python: FILE.py:NAME")
     return None
 
@@ -545,7 +552,7 @@ def _python(assertion: Assertion) -> Settings | None:
     return {"type": "code_judge", "python": name, "config": {"vars": variables}}
 
 
-_MAKERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
+_CONVERTERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
     "equals": _equals,
     "contains": _contains(),
     "icontains": _contains(ignores_case=True),
@@ -557,9 +564,9 @@ _MAKERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
     "regex": _regex,
     "is-json": _json(inside=False),
     "contains-json": _json(inside=True),
-    "word-count": _words,
-    "cost": _bound("max_cost_usd"),
-    "latency": _bound("max_duration_ms"),
+    "word-count": _word_count,
+    "cost": _trace_bound("max_cost_usd"),
+    "latency": _trace_bound("max_duration_ms"),
     "levenshtein": _levenshtein,
     "bleu": _similarity("bleu", 0.5),
     "rouge-n": _similarity("rouge_l", 0.75, "becomes rouge_l, which also counts the order of the words"),
@@ -572,10 +579,10 @@ _MAKERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
     "model-graded-factuality": _rubric(
         "The answer states the same facts as this reference, and contradicts none of them:\n{}"
     ),
-    "answer-relevance": _relevant,
-    "context-faithfulness": _faithful,
-    "context-recall": _recalled,
-    "context-relevance": _precise,
+    "answer-relevance": _answer_relevance,
+    "context-faithfulness": _faithfulness,
+    "context-recall": _context_recall,
+    "context-relevance": _context_precision,
     "is-refusal": _refusal,
     "javascript": _javascript,
     "python": _python,
@@ -583,31 +590,31 @@ _MAKERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
     "trajectory:tool-used": _tools_used,
     "trajectory:tool-sequence": _tool_sequence,
     "trajectory:tool-args-match": _tool_args,
-    "trajectory:step-count": _steps,
+    "trajectory:step-count": _step_count,
     "trajectory:goal-success": _goal,
 }
 """The converter of each type of assertion."""
 
-_SYNTAX = "use a code_judge with a parser"
-_COMPARED = "`agentv compare` and the evaluator pairwise compare answers"
+_USE_PARSER = "use a code_judge with a parser"
+_USE_COMPARE = "`agentv compare` and the evaluator pairwise compare answers"
 _ADVICE: Mapping[str, str] = {
     "agent-rubric": "use an llm_judge whose `target` is a coding agent",
     "classifier": "use a code_judge that calls the classifier",
-    "contains-html": _SYNTAX,
-    "contains-sql": _SYNTAX,
-    "contains-xml": _SYNTAX,
+    "contains-html": _USE_PARSER,
+    "contains-sql": _USE_PARSER,
+    "contains-xml": _USE_PARSER,
     "conversation-relevance": "use an llm_judge with `per_turn` and `window`",
     "finish-reason": "the finish reason is stored, but not scored",
     "gleu": "use lexical_similarity with bleu",
     "guardrails": "a refused request is an error of the target here",
     "human": "use the evaluator human, or `agentv label`",
-    "is-html": _SYNTAX,
-    "is-sql": _SYNTAX,
+    "is-html": _USE_PARSER,
+    "is-sql": _USE_PARSER,
     "is-valid-function-call": "use tool_usage with a schema",
     "is-valid-openai-function-call": "use tool_usage with a schema",
     "is-valid-openai-tools-call": "use tool_usage with a schema",
-    "is-xml": _SYNTAX,
-    "max-score": _COMPARED,
+    "is-xml": _USE_PARSER,
+    "max-score": _USE_COMPARE,
     "meteor": "use lexical_similarity with chrf",
     "moderation": "use toxicity, or a code_judge that calls the service",
     "perplexity": "log probabilities are not recorded",
@@ -615,7 +622,7 @@ _ADVICE: Mapping[str, str] = {
     "pi": "use an llm_judge",
     "ruby": "use a code_judge: `script` runs any program",
     "search-rubric": "use an llm_judge whose `target` can search",
-    "select-best": _COMPARED,
+    "select-best": _USE_COMPARE,
     "similar:dot": "use semantic_similarity, which compares by cosine",
     "similar:euclidean": "use semantic_similarity, which compares by cosine",
     "skill-used": "use tool_trajectory on the calls that load a skill",
@@ -624,7 +631,7 @@ _ADVICE: Mapping[str, str] = {
     "trace-span-duration": "use trace with max_duration_ms",
     "webhook": "use a code_judge that calls the service",
 }
-"""What to do about assertions without a counterpart."""
+"""Advice on assertions without a counterpart."""
 
-ASSERTION_TYPES = frozenset(_MAKERS) | frozenset(_ADVICE) | {"assert-set"}
+ASSERTION_TYPES = frozenset(_CONVERTERS) | frozenset(_ADVICE) | {"assert-set"}
 """All types of assertions that promptfoo 0.121 knows, without `not-`."""

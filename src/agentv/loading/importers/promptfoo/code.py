@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from agentv.types.json_value import JsonValue
 
-_FUNCTION = '''
+_IMPORT_HELPER = '''
 HERE = Path(__file__).parent
 
 
@@ -19,11 +19,11 @@ def _function(path, name):
     return getattr(module, name)
 '''
 
-_JUDGES = f'''"""Python assertions of promptfoo, called by `code_judge`."""
+_JUDGES_HEAD = f'''"""Python assertions of promptfoo, called by `code_judge`."""
 
 import importlib.util
 from pathlib import Path
-{_FUNCTION}
+{_IMPORT_HELPER}
 
 def _context(case):
     """Return promptfoo's second argument, as far as there is one here."""
@@ -47,7 +47,7 @@ def _result(value, threshold):
     return {{"score": max(score, 0.8) if passed else min(score, 0.5), "reasoning": reason}}
 '''
 
-_EDITS = """def NAME(case):
+_EDITS_JUDGE = """def NAME(case):
     def edits(answer, expected):
         row = list(range(len(expected) + 1))
         for number, sign in enumerate(answer, 1):
@@ -60,14 +60,14 @@ _EDITS = """def NAME(case):
     return {"score": 1.0 if fewest <= MOST else 0.0, "reasoning": f"{fewest} edits, at most MOST allowed"}
 """
 
-_TARGETS = f'''"""Python providers of promptfoo, called by targets of the provider `python`."""
+_TARGETS_HEAD = f'''"""Python providers of promptfoo, called by targets of the provider `python`."""
 
 import asyncio
 import importlib.util
 import inspect
 import json
 from pathlib import Path
-{_FUNCTION}
+{_IMPORT_HELPER}
 
 def _answer(value):
     """Return what a provider returned as an answer."""
@@ -134,9 +134,9 @@ class PythonCode(Struct):
         lines = "\n".join(f"        {line}" if line.strip() else "" for line in code.strip("\n").split("\n"))
         return self._judge(f"    def check(output, context):\n{lines}\n\n", "check", threshold)
 
-    def judge_of_edits(self, most: float) -> str:
+    def judge_of_edits(self, max_edits: float) -> str:
         """Return the name of a judge that counts the edits from the answer to the nearest expected text."""
-        return self.judges.add("judge", _EDITS.replace("MOST", f"{most:g}"))
+        return self.judges.add("judge", _EDITS_JUDGE.replace("MOST", f"{max_edits:g}"))
 
     def _judge(self, before: str, called: str, threshold: float | None) -> str:
         call = f'{called}(case["candidate_answer"], _context(case))'
@@ -153,7 +153,7 @@ class PythonCode(Struct):
 
     def files(self) -> dict[str, str]:
         """Return the texts of the modules that have functions, by name."""
-        made = {self.judges.name: self.judges.text(_JUDGES), self.targets.name: self.targets.text(_TARGETS)}
+        made = {self.judges.name: self.judges.text(_JUDGES_HEAD), self.targets.name: self.targets.text(_TARGETS_HEAD)}
         return {name: text for name, text in made.items() if text}
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from agentv.loading.importers.generations import is_agentv_suite
 from agentv.loading.importers.located import Converted, Located, Losses, open_located, require
-from agentv.loading.importers.promptfoo.assertions import SET_KEYS, Assertion, Settings, convert_assertion
+from agentv.loading.importers.promptfoo.assertions import ASSERTION_SET_KEYS, Assertion, Settings, convert_assertion
 from agentv.loading.importers.promptfoo.code import PythonCode, PythonModule, relative_path
 from agentv.loading.importers.promptfoo.prompts import Prompt, read_prompts
 from agentv.loading.importers.promptfoo.providers import Targets, names_of, provider_entries
@@ -19,16 +19,16 @@ from agentv.loading.importers.promptfoo.tests import (
     Test,
     expanded,
     find_tests,
-    is_named,
-    of_scenarios,
+    matches_name,
     report_options,
-    rows_of,
+    scenario_tests,
+    tests_in_file,
     with_defaults,
 )
 from agentv.types.json_value import JsonObject, JsonValue
 
-_MARKS = frozenset({"prompts", "providers", "defaultTest", "scenarios", "evaluateOptions", "redteam"})
-TOP_KEYS = {
+_PROMPTFOO_KEYS = frozenset({"prompts", "providers", "defaultTest", "scenarios", "evaluateOptions", "redteam"})
+_TOP_LEVEL_KEYS = {
     "description": None,
     "tags": None,
     "prompts": None,
@@ -51,7 +51,7 @@ TOP_KEYS = {
     "writeLatestResults": "runs are always stored",
     "tracing": "tool calls are read from the answer",
 }
-_RUN_KEYS = {
+_RUN_OPTIONS = {
     "maxConcurrency": None,
     "repeat": None,
     "timeoutMs": None,
@@ -62,7 +62,7 @@ _RUN_KEYS = {
     "maxEvalTimeMs": "use `timeout` of your CI job; `agentv resume` continues a run",
     "filterRange": "use `agentv run --limit N` or `--case`",
 }
-_OPTION = "use the options of `agentv run`"
+_OPTION_ADVICE = "use the options of `agentv run`"
 
 
 def is_promptfoo(value: JsonValue) -> bool:
@@ -72,10 +72,10 @@ def is_promptfoo(value: JsonValue) -> bool:
     """
     if not isinstance(value, Mapping) or is_agentv_suite(value):
         return False
-    return bool(_MARKS & value.keys())
+    return bool(_PROMPTFOO_KEYS & value.keys())
 
 
-class _Answering(Struct, frozen=True):
+class _AnsweringTarget(Struct, frozen=True):
     """A target, with the label and id of the provider that it was made from."""
 
     name: str
@@ -90,7 +90,7 @@ class _Suite(Struct):
     code: PythonCode
     targets: Targets
     prompts: tuple[Prompt, ...]
-    answering: tuple["_Answering", ...] = ()
+    answering: tuple["_AnsweringTarget", ...] = ()
     """The targets of the configuration's own providers."""
     cases: list[dict[str, JsonValue]] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
@@ -107,14 +107,14 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
     losses = Losses()
     source = open_located(path, losses)
     require(isinstance(source.value, Mapping), path, "it is not an object")
-    _top_keys(source)
+    _drop_unsupported_keys(source)
     folder = output.parent
     stem = re.sub(r"\W", "_", output.stem)
     code = PythonCode(PythonModule(folder, f"{stem}_judges.py"), PythonModule(folder, f"{stem}_targets.py"))
     default = source.get("defaultTest")
     if isinstance(default.value, str):
-        default = open_located(default.inside(default.folder / default.text().removeprefix("file://")), losses)
-    default.keep_only({key: TEST_KEYS[key] for key in TEST_KEYS if key != "description"}, "defaultTest")
+        default = open_located(default.require_inside(default.folder / default.text().removeprefix("file://")), losses)
+    default.drop_unsupported({key: TEST_KEYS[key] for key in TEST_KEYS if key != "description"}, "defaultTest")
     report_options(default.get("options"))
     prompts = read_prompts(source.get("prompts"))
     suite = _Suite(source, default, code, targets=Targets(folder, code), prompts=prompts)
@@ -122,13 +122,13 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
         source.get("prompts").drop("no prompt is carried over", "write `input_messages` of the cases")
     providers = source.get("providers") if source.get("providers").value is not None else source.get("targets")
     suite.answering = tuple(
-        _Answering(name, names_of(entry))
+        _AnsweringTarget(name, names_of(entry))
         for entry in provider_entries(providers)
         if (name := suite.targets.add(entry)) is not None
     )
     cases = _add_cases(suite, folder)
     _set_judge(suite)
-    top = _top(suite, [each.name for each in suite.answering], cases)
+    top = _top_level(suite, [each.name for each in suite.answering], cases)
     return Converted(
         program="promptfoo",
         suite=top,
@@ -139,17 +139,17 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
     )
 
 
-def _top_keys(source: Located) -> None:
+def _drop_unsupported_keys(source: Located) -> None:
     written = json.dumps(source.value, ensure_ascii=False)
     for key, place in source.entries():
-        if key not in TOP_KEYS:
+        if key not in _TOP_LEVEL_KEYS:
             if f'"#/{key}' not in written:  # holds values that `$ref` refers to, and has no meaning itself
                 place.drop(f"`{key}` is not a known key of promptfoo; it is not carried over")
-        elif TOP_KEYS[key] is not None:
-            place.drop(f"`{key}` is not carried over", TOP_KEYS[key])
+        elif _TOP_LEVEL_KEYS[key] is not None:
+            place.drop(f"`{key}` is not carried over", _TOP_LEVEL_KEYS[key])
     for key in ("evaluateOptions", "commandLineOptions"):
         for name, place in source.get(key).entries():
-            advice = _RUN_KEYS.get(name, _OPTION)
+            advice = _RUN_OPTIONS.get(name, _OPTION_ADVICE)
             if advice is not None:
                 place.drop(f"`{name}` is not carried over", advice)
 
@@ -157,11 +157,11 @@ def _top_keys(source: Located) -> None:
 def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict[str, JsonValue]:
     """Return the cases, or the dataset that holds them."""
     sources = find_tests(suite.source.get("tests"))
-    scenarios = of_scenarios(suite.source.get("scenarios"))
+    scenarios = scenario_tests(suite.source.get("scenarios"))
     listed = [*sources.listed, *scenarios]
     if sources.datasets and not listed:
         files = [relative_path(path, folder) for path, _ in sources.datasets]
-        first = next(iter(rows_of(*sources.datasets[0])), None)
+        first = next(iter(tests_in_file(*sources.datasets[0])), None)
         columns = tuple(key for key, _ in first.get("vars").entries()) if first is not None else ()
         empty = Located(suite.source.document, suite.source.losses, suite.source.folder, at=("tests",), value={})
         made = _case(suite, with_defaults(empty, suite.default), columns=columns)
@@ -169,13 +169,13 @@ def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict
         if isinstance(defaults, Mapping):  # a row has precedence over them, as in promptfoo
             suite.vars.update(defaults)
         return {"file": files[0] if len(files) == 1 else files, "case": made}
-    tests = [*listed, *(test for dataset in sources.datasets for test in rows_of(*dataset))]
+    tests = [*listed, *(test for dataset in sources.datasets for test in tests_in_file(*dataset))]
     if not tests:
         tests = [Located(suite.source.document, suite.source.losses, suite.source.folder, at=("prompts",), value={})]
     for test in tests:
-        for one in expanded(with_defaults(test, suite.default)):
-            name = _id(suite, one)
-            suite.cases.append({"id": name, **_case(suite, one, case_id=name)})
+        for variant in expanded(with_defaults(test, suite.default)):
+            case_id = _id(suite, variant)
+            suite.cases.append({"id": case_id, **_case(suite, variant, case_id=case_id)})
     return suite.cases
 
 
@@ -199,28 +199,28 @@ def _case(
     used = {name for prompt in suite.prompts for name in prompt.variables}
     parts = _CaseParts(suite, test, names)
     evaluators, metadata = _evaluators(parts), parts.metadata
-    used |= parts.used
-    made: dict[str, JsonValue] = {}
+    used |= parts.used_variables
+    case: dict[str, JsonValue] = {}
     if values:
-        made["vars"] = values
+        case["vars"] = values
     if len(suite.prompts) == 1:
-        made["input_messages"] = _messages(suite.prompts[0], test)
-    elif any(test.options.get(key).value is not None for key in ("prefix", "suffix")):
+        case["input_messages"] = _messages(suite.prompts[0], test)
+    else:
         for key in ("prefix", "suffix"):
             if test.options.get(key).value is not None:
                 test.options.get(key).drop(f"`{key}` is not carried over, as there are several prompts")
     described = {"description": test.description} if test.description else {}
     all_metadata = {**described, **test.metadata, **metadata}
     if all_metadata:
-        made["metadata"] = all_metadata
-    made["evaluators"] = evaluators
+        case["metadata"] = all_metadata
+    case["evaluators"] = evaluators
     execution = _execution(parts, case_id)
     if execution:
-        made["execution"] = execution
-    for name in sorted(used - set(names) - _given(suite).keys() - {"_conversation", "env"}):
+        case["execution"] = execution
+    for name in sorted(used - set(names) - _command_line_variables(suite).keys() - {"_conversation", "env"}):
         suite.vars.setdefault(name, "")
         test.place.drop(f"`{{{{ {name} }}}}` has no value in this test; it is the empty text, as in promptfoo")
-    return made
+    return case
 
 
 def _execution(parts: "_CaseParts", case_id: str | None) -> dict[str, JsonValue]:
@@ -255,13 +255,13 @@ def _targets(suite: _Suite, test: Test) -> list[JsonValue] | None:
     """Return the targets that answer a test; None if all do."""
     if test.provider.value is not None:
         label, id_ = names_of(test.provider)
-        known = [each.name for each in suite.answering if is_named(label or id_, each.provider)]
+        known = [each.name for each in suite.answering if matches_name(label or id_, each.provider)]
         made = known[0] if known else suite.targets.add(test.provider)
         return None if made is None else [made]
     if test.providers.value is None:
         return None
     wanted = [item.text() for item in test.providers.items()]
-    found = [each.name for each in suite.answering if any(is_named(name, each.provider) for name in wanted)]
+    found = [each.name for each in suite.answering if any(matches_name(name, each.provider) for name in wanted)]
     if not found:
         test.providers.drop("none of these providers is carried over; all targets answer this case")
         return None
@@ -277,7 +277,7 @@ def _chosen_prompts(suite: _Suite, test: Test) -> list[JsonValue] | None:
     found = [
         ids[number]
         for number, prompt in enumerate(suite.prompts)
-        if any(is_named(name, (prompt.id or "", ids[number])) for name in wanted)
+        if any(matches_name(name, (prompt.id or "", ids[number])) for name in wanted)
     ]
     if not found:
         test.prompts.drop("none of these prompts is carried over; this case is sent with all")
@@ -322,33 +322,32 @@ class _CaseParts(Struct):
     test: Test
     names: tuple[str, ...]
     """The variables of the test."""
-    used: set[str] = field(default_factory=set)
+    used_variables: set[str] = field(default_factory=set)
     """The variables that evaluators use."""
     metadata: Settings = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
-    """The names of the evaluators."""
+    evaluator_names: set[str] = field(default_factory=set)
     has_own_limits: bool = False
     """True if an evaluator requires a score other than the default."""
 
-    def named(self, source: Located, number: int) -> Settings | None:
+    def evaluator(self, source: Located, number: int) -> Settings | None:
         """Return the evaluator of an assertion or set; None if there is none."""
         is_set = source.get("type").text() == "assert-set"
-        settings = self._of_set(source, number) if is_set else self._of_one(source, number)
+        settings = self._of_set(source, number) if is_set else self._of_assertion(source, number)
         if settings is None:
             return None
         stem = source.get("metric").text() or source.get("type").text()
         if "{{" in stem:
             source.get("metric").drop("a name with variables is not carried over")
             stem = source.get("type").text()
-        name, again = stem, 1
-        while name in self.taken:
-            again += 1
-            name = f"{stem}-{again}"
-        self.taken.add(name)
+        name, repeat = stem, 1
+        while name in self.evaluator_names:
+            repeat += 1
+            name = f"{stem}-{repeat}"
+        self.evaluator_names.add(name)
         weight = source.get("weight").number()
         return {"name": name, **settings, **({} if weight is None else {"weight": weight})}
 
-    def _of_one(self, source: Located, number: int) -> Settings | None:
+    def _of_assertion(self, source: Located, number: int) -> Settings | None:
         assertion = Assertion(
             source,
             source.get("type").text(),
@@ -359,7 +358,7 @@ class _CaseParts(Struct):
             number=number,
         )
         made = convert_assertion(assertion)
-        self.used |= assertion.variables
+        self.used_variables |= assertion.variables
         self.metadata |= assertion.metadata
         if made is not None and assertion.needs_judge and "target" not in made:
             self.suite.needs_default_judge = True
@@ -371,11 +370,11 @@ class _CaseParts(Struct):
         return made
 
     def _of_set(self, source: Located, number: int) -> Settings | None:
-        source.keep_only(SET_KEYS, "an assertion set")
+        source.drop_unsupported(ASSERTION_SET_KEYS, "an assertion set")
         members = [
             member
             for index, item in enumerate(source.get("assert").items(), 1)
-            if (member := self.named(item, number * 100 + index)) is not None
+            if (member := self.evaluator(item, number * 100 + index)) is not None
         ]
         if not members:
             return None
@@ -392,15 +391,17 @@ class _CaseParts(Struct):
 def _evaluators(parts: _CaseParts) -> list[JsonValue]:
     """Return the evaluators of a test. All of them must pass, unless the test has a threshold."""
     test = parts.test
-    found = [parts.named(source, number) for number, source in enumerate(test.assertions, 1)]
-    made = [settings for settings in found if settings is not None]
-    if test.threshold.number() is None and (len(made) > 1 or parts.has_own_limits):
-        made = [settings if settings.get("weight") == 0 else {"required": True, **settings} for settings in made]
-    if not made:
-        lost = "none of its assertions is carried over" if test.assertions else "it has no assertions"
-        test.place.drop(f"{lost}: only an empty answer fails here", "add an evaluator")
-        made = [{"name": "answered", "type": "length", "min": 1}]
-    return list(made)
+    found = [parts.evaluator(source, number) for number, source in enumerate(test.assertions, 1)]
+    evaluators = [settings for settings in found if settings is not None]
+    if test.threshold.number() is None and (len(evaluators) > 1 or parts.has_own_limits):
+        evaluators = [
+            settings if settings.get("weight") == 0 else {"required": True, **settings} for settings in evaluators
+        ]
+    if not evaluators:
+        reason = "none of its assertions is carried over" if test.assertions else "it has no assertions"
+        test.place.drop(f"{reason}: only an empty answer fails here", "add an evaluator")
+        evaluators = [{"name": "answered", "type": "length", "min": 1}]
+    return list(evaluators)
 
 
 def _set_judge(suite: _Suite) -> None:
@@ -416,7 +417,7 @@ def _set_judge(suite: _Suite) -> None:
             suite.targets.made[target]["judge_target"] = name
 
 
-def _top(
+def _top_level(
     suite: _Suite, answering: Sequence[str], cases: list[dict[str, JsonValue]] | dict[str, JsonValue]
 ) -> JsonObject:
     """Return the eval file: its own keys, and the cases or the dataset."""
@@ -440,7 +441,7 @@ def _top(
     tags = [f"{key}={value.text()}" for key, value in source.get("tags").entries()]
     if tags:
         top["tags"] = tags
-    values = {**suite.vars, **_given(suite)}
+    values = {**suite.vars, **_command_line_variables(suite)}
     if values:
         top["vars"] = values
     for _, place in source.get("commandLineOptions").get("var").entries():
@@ -452,7 +453,7 @@ def _top(
     return {**top, "evalcases": cases}
 
 
-def _given(suite: _Suite) -> dict[str, JsonValue]:
+def _command_line_variables(suite: _Suite) -> dict[str, JsonValue]:
     """Return the variables of promptfoo's own command line."""
     return {key: place.value for key, place in suite.source.get("commandLineOptions").get("var").entries()}
 

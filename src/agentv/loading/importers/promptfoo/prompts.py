@@ -13,13 +13,13 @@ from agentv.loading.importers.located import Located, require
 from agentv.loading.importers.promptfoo.templates import our_text, variables_of
 from agentv.types.json_value import JsonObject, JsonValue
 
-_FILE = "file://"
-_CODE = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".sh", ".rb", ".go", ".exe", ".bat")
-_TEXTS = (".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml", ".csv")
-_STORES = ("langfuse://", "portkey://", "helicone://", "gs://", "s3://", "exec:", "python:", "javascript:")
-_BETWEEN = re.compile(r"^---\s*$", re.MULTILINE)
+_FILE_PREFIX = "file://"
+_CODE_SUFFIXES = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".sh", ".rb", ".go", ".exe", ".bat")
+_TEXT_SUFFIXES = (".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml", ".csv")
+_STORE_PREFIXES = ("langfuse://", "portkey://", "helicone://", "gs://", "s3://", "exec:", "python:", "javascript:")
+_SEPARATOR = re.compile(r"^---\s*$", re.MULTILINE)
 _ROLES = ("system", "user", "assistant", "tool", "developer", "function")
-_KEYS = {
+_PROMPT_KEYS = {
     "id": None,
     "label": None,
     "raw": None,
@@ -44,35 +44,41 @@ def read_prompts(source: Located) -> tuple[Prompt, ...]:
     """Return all prompts of a configuration, including those in files; a prompt that cannot be read is recorded."""
     value = source.value
     if isinstance(value, Mapping) and "raw" not in value and "id" not in value:
-        return tuple(prompt for name, label in source.entries() for prompt in _named(name, label.text(), label))
-    return tuple(prompt for item in source.items() for prompt in _entry(item))
+        return tuple(
+            prompt for name, label in source.entries() for prompt in _prompts_of_text(name, label.text(), label)
+        )
+    return tuple(prompt for item in source.items() for prompt in _prompts_of_entry(item))
 
 
-def _entry(item: Located) -> Iterator[Prompt]:
+def _prompts_of_entry(item: Located) -> Iterator[Prompt]:
     if not isinstance(item.value, Mapping):
-        yield from _named(item.text(), "", item)
+        yield from _prompts_of_text(item.text(), "", item)
         return
-    item.keep_only(_KEYS, "a prompt")
+    item.drop_unsupported(_PROMPT_KEYS, "a prompt")
     label = item.get("label").text() or item.get("display").text()
     raw = next((item.get(key) for key in ("raw", "template") if item.get(key).value is not None), None)
     if raw is not None:
         yield make_prompt(raw.text(), label or item.get("id").text(), raw)
     elif item.get("function").value is None:
-        yield from _named(item.get("id").text(), label, item.get("id"))
+        yield from _prompts_of_text(item.get("id").text(), label, item.get("id"))
 
 
-def _named(text: str, label: str, place: Located) -> Iterator[Prompt]:
+def _prompts_of_text(text: str, label: str, place: Located) -> Iterator[Prompt]:
     """Yield the prompts of a text, which may name a file or a pattern of files."""
-    if text.startswith(_STORES):
+    if text.startswith(_STORE_PREFIXES):
         place.drop(f"the prompt {text!r} is not carried over", "copy its text into the file")
         return
-    name = text.removeprefix(_FILE)
+    name = text.removeprefix(_FILE_PREFIX)
     path, _, function = name.partition(":")
-    if Path(path).suffix.lower() in _CODE and "\n" not in name:
-        shown = function and f" of {function}()"
-        place.drop(f"the prompt made by {path}{shown} is not carried over", "make it in a target: provider python")
+    if Path(path).suffix.lower() in _CODE_SUFFIXES and "\n" not in name:
+        of_function = function and f" of {function}()"
+        place.drop(
+            f"the prompt made by {path}{of_function} is not carried over", "make it in a target: provider python"
+        )
         return
-    is_file = text.startswith(_FILE) or (Path(name).suffix.lower() in _TEXTS and not re.search(r"\s", name))
+    is_file = text.startswith(_FILE_PREFIX) or (
+        Path(name).suffix.lower() in _TEXT_SUFFIXES and not re.search(r"\s", name)
+    )
     if not is_file:
         yield make_prompt(text, label, place)
         return
@@ -81,31 +87,33 @@ def _named(text: str, label: str, place: Located) -> Iterator[Prompt]:
         place.drop(f"the prompt file {name!r} does not exist; it is not carried over")
         return
     for file in found:
-        yield from _of_file(place.inside(file), label, place, several=len(found) > 1)
+        yield from _prompts_of_file(place.require_inside(file), label, place, several=len(found) > 1)
 
 
-def _of_file(path: Path, label: str, place: Located, *, several: bool) -> Iterator[Prompt]:
+def _prompts_of_file(path: Path, label: str, place: Located, *, several: bool) -> Iterator[Prompt]:
     if path.suffix.lower() == ".csv":
         place.drop(f"the prompts in {path.name} are not carried over", "write each into a text file")
         return
     text = decode(read_bytes(path), str(path)).replace("\r\n", "\n")
-    is_lines = path.suffix.lower() == ".jsonl"
-    is_text = path.suffix.lower() in {".txt", ".md", ".j2"}
-    split = _BETWEEN.split(text) if is_text else text.split("\n") if is_lines else [text]
-    parts = [part.strip() for part in split if part.strip()]
+    suffix, texts = path.suffix.lower(), [text]
+    if suffix == ".jsonl":
+        texts = text.split("\n")
+    elif suffix in {".txt", ".md", ".j2"}:
+        texts = _SEPARATOR.split(text)
+    parts = [part.strip() for part in texts if part.strip()]
     for number, part in enumerate(parts, 1):
         name = label if label and not several else path.stem
         yield make_prompt(part, f"{name}-{number}" if len(parts) > 1 else name, place)
 
 
 def make_prompt(text: str, id_: str, place: Located) -> Prompt:
-    """Return the prompt of a text; a text that is a list of messages in JSON or YAML is a chat."""
+    """Return the prompt of a text: one user message, or a chat if the text is a list of messages in JSON or YAML."""
     messages = _chat(text)
     if messages is None and re.match(r"\s*\[\s*\{.*\"role\"", text, re.DOTALL):
         place.drop("this chat is not valid JSON, so its whole text becomes one message", "write its messages under "
                    "`input_messages`")  # fmt: skip
-    made = ({"role": "user", "content": text},) if messages is None else messages
-    converted = tuple(_message(message, place) for message in made)
+    chat = ({"role": "user", "content": text},) if messages is None else messages
+    converted = tuple(_message(message, place) for message in chat)
     return Prompt(id_ or None, converted, variables_of(text))
 
 
@@ -132,15 +140,15 @@ def parsed(text: str) -> JsonValue:
 def _message(message: JsonObject, place: Located) -> JsonObject:
     content = message.get("content")
     if isinstance(content, str):
-        made: JsonValue = our_text(content, place)
+        converted: JsonValue = our_text(content, place)
     elif isinstance(content, list):
-        made = [part for item in content for part in _part(item, place)]
+        converted = [part for item in content for part in _part(item, place)]
     else:
-        made = None if content is None else our_text(json.dumps(content, ensure_ascii=False), place)
+        converted = None if content is None else our_text(json.dumps(content, ensure_ascii=False), place)
     for key in message:
         if key not in ("role", "content"):
             place.drop(f"`{key}` of a message is not carried over")
-    return {"role": message["role"], "content": made or ""}
+    return {"role": message["role"], "content": converted or ""}
 
 
 def _part(part: JsonValue, place: Located) -> Iterator[JsonObject]:
@@ -148,12 +156,13 @@ def _part(part: JsonValue, place: Located) -> Iterator[JsonObject]:
     if isinstance(text, str):
         yield {"type": "text", "value": our_text(text, place)}
     else:
-        place.drop("an image or file in a message is not carried over", "attach it: {type: image, value: PATH}")
+        advice = "attach the file to the message: {type: image, value: PATH}"
+        place.drop("an image or file in a message is not carried over", advice)
 
 
 def load_value(text: str, place: Located) -> JsonValue:
     """Return the content of the file that `file://NAME` names: a value for JSON and YAML, else its text."""
-    path = place.inside(place.folder / text.removeprefix(_FILE))
+    path = place.require_inside(place.folder / text.removeprefix(_FILE_PREFIX))
     require(path.is_file(), path, f"the file that {place.document.path} names does not exist")
     content = decode(read_bytes(path), str(path))
     return parsed(content) if path.suffix.lower() in {".json", ".yaml", ".yml"} else content.strip()
@@ -161,4 +170,4 @@ def load_value(text: str, place: Located) -> JsonValue:
 
 def is_code(name: str) -> bool:
     """Return True for the name of a file with code, with or without a function after a colon."""
-    return Path(name.removeprefix(_FILE).partition(":")[0]).suffix.lower() in _CODE
+    return Path(name.removeprefix(_FILE_PREFIX).partition(":")[0]).suffix.lower() in _CODE_SUFFIXES

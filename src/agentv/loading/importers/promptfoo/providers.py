@@ -13,7 +13,7 @@ from agentv.loading.importers.promptfoo.templates import with_environment
 from agentv.templating.secrets import has_secret_prefix, looks_secret, secrets_in_urls
 from agentv.types.json_value import JsonObject, JsonValue
 
-_SCHEME = re.compile(r"((?:bearer|basic|token|apikey)\s+)?(.+)", re.IGNORECASE | re.DOTALL)
+_AUTH_SCHEME = re.compile(r"((?:bearer|basic|token|apikey)\s+)?(.+)", re.IGNORECASE | re.DOTALL)
 _VARIABLE_ADVICE = "set this variable; secrets do not belong in files"
 
 
@@ -31,43 +31,43 @@ def setting(place: Located, name: str = "", *, advice: str = _VARIABLE_ADVICE) -
         return [setting(place.get(index), options[index] or name, advice=advice) for index in range(len(value))]
     if not isinstance(value, str) or "{{" in value:
         return with_environment(value, place)
-    found = _SCHEME.fullmatch(value)
+    found = _AUTH_SCHEME.fullmatch(value)
     if found is None or not (looks_secret(name) or has_secret_prefix(found[2])):
         return with_environment(url_without_secrets(value, place, advice), place)
     variable = re.sub(r"\W+", "_", name).strip("_").upper()
-    made = f"{found[1] or ''}${{{{ {variable} }}}}"
-    place.drop(f"`{name}` is a secret in plain text; it becomes {made}", advice)
-    return made
+    reference = f"{found[1] or ''}${{{{ {variable} }}}}"
+    place.drop(f"`{name}` is a secret in plain text; it becomes {reference}", advice)
+    return reference
 
 
 def url_without_secrets(text: str, place: Located, advice: str = _VARIABLE_ADVICE) -> str:
     """Return a text with a variable for the secrets of its URLs, user-info and keys in the query, which is recorded."""
     for secret in sorted(set(secrets_in_urls(text)), key=len, reverse=True):
         if secret in text:
-            text = text.replace(secret, f"{_OF_URL}@" if secret.endswith("@") else _OF_URL)
-            place.drop(f"a URL has a secret in plain text; it becomes {_OF_URL}", advice)
+            text = text.replace(secret, f"{_URL_REFERENCE}@" if secret.endswith("@") else _URL_REFERENCE)
+            place.drop(f"a URL has a secret in plain text; it becomes {_URL_REFERENCE}", advice)
     return text
 
 
-_OF_URL = "${{ URL_SECRET }}"
+_URL_REFERENCE = "${{ URL_SECRET }}"
 
 
 def settings_by_name(place: Located) -> dict[str, JsonValue]:
     """Return an object of settings, such as headers, as `setting` does; anything else is recorded."""
-    made = setting(place)
-    if isinstance(made, dict):
-        return made
+    settings = setting(place)
+    if isinstance(settings, dict):
+        return settings
     if place.value is not None:
         place.drop(f"`{place.at[-1]}` is not an object; it is not carried over")
     return {}
 
 
-def named(key: str, value: JsonValue) -> dict[str, JsonValue]:
+def optional_setting(key: str, value: JsonValue) -> dict[str, JsonValue]:
     """Return an object with a setting, {} if it has no value."""
     return {key: value} if value else {}
 
 
-_MCP = {
+_MCP_KEYS = {
     "server": None,
     "timeout": None,
     "enabled": None,
@@ -78,7 +78,7 @@ _MCP = {
     "exclude_tools": "each question names its tool",
     "defaultArgs": "write `tool` and `arguments` with {{ variables }}",
 }
-_SERVER = {
+_MCP_SERVER_KEYS = {
     "command": None,
     "args": None,
     "env": None,
@@ -88,7 +88,7 @@ _SERVER = {
     "path": "write its interpreter as `command`, and the path into `args`",
     "auth": "write `headers: {Authorization: …}`",
 }
-_A2A = {
+_A2A_KEYS = {
     "url": None,
     "agentCardUrl": None,
     "headers": None,
@@ -110,7 +110,7 @@ def mcp_target(config: Located, folder: Path) -> dict[str, JsonValue] | None:
 
     `folder` is that of the eval file that is written: the server starts in the folder of the configuration.
     """
-    config.keep_only(_MCP, "an mcp provider")
+    config.drop_unsupported(_MCP_KEYS, "an mcp provider")
     enabled = config.get("enabled")
     if enabled.value is False:
         enabled.drop("an mcp provider that is not enabled is not carried over")
@@ -118,33 +118,33 @@ def mcp_target(config: Located, folder: Path) -> dict[str, JsonValue] | None:
     if enabled.value not in (None, True):
         enabled.drop("`enabled` is neither true nor false; it is not carried over")
     server = config.get("server")
-    server.keep_only(_SERVER, "the server of an mcp provider")
-    made: dict[str, JsonValue] = {"provider": "mcp"}
+    server.drop_unsupported(_MCP_SERVER_KEYS, "the server of an mcp provider")
+    target: dict[str, JsonValue] = {"provider": "mcp"}
     for key in ("command", "args", "url"):
         if server.get(key).value is not None:
-            made[key] = setting(server.get(key))
+            target[key] = setting(server.get(key))
     for key in ("env", "headers"):
-        made |= named(key, settings_by_name(server.get(key)))
-    if ("command" in made) == ("url" in made):
+        target |= optional_setting(key, settings_by_name(server.get(key)))
+    if ("command" in target) == ("url" in target):
         config.drop("an mcp provider needs the command or the url of one server")
         return None
     cwd = relative_path(config.folder, folder)
-    if "command" in made and cwd != ".":
-        made["cwd"] = cwd
-    return {**made, **_timeout(config, "timeout")}
+    if "command" in target and cwd != ".":
+        target["cwd"] = cwd
+    return {**target, **_timeout(config, "timeout")}
 
 
 def a2a_target(url: str, config: Located) -> dict[str, JsonValue] | None:
     """Return the target of an A2A agent, whose card must be below its URL."""
-    config.keep_only(_A2A, "an a2a provider")
+    config.drop_unsupported(_A2A_KEYS, "an a2a provider")
     endpoint = setting(config.get("url")) or with_environment(url_without_secrets(url, config), config)
     address = setting(config.get("agentCardUrl")) or endpoint
     if not isinstance(address, str) or not address:
         config.drop("an a2a provider needs the url of its agent")
         return None
-    made: dict[str, JsonValue] = {"provider": "a2a", "url": address}
+    target: dict[str, JsonValue] = {"provider": "a2a", "url": address}
     if endpoint and endpoint != address:
-        made["endpoint"] = endpoint
+        target["endpoint"] = endpoint
     headers = settings_by_name(config.get("headers"))
     auth = config.get("auth")
     token = with_environment(auth.get("token").text(), auth)
@@ -152,13 +152,13 @@ def a2a_target(url: str, config: Located) -> dict[str, JsonValue] | None:
         headers["Authorization"] = f"Bearer {token}"
     elif auth.value is not None:
         auth.drop("`auth` is not carried over", "write `headers: {NAME: ${{ VARIABLE }}}`")
-    made |= named("headers", headers)
+    target |= optional_setting("headers", headers)
     mode = config.get("mode")
     if mode.text() in _STREAMING:
-        made["streaming"] = _STREAMING[mode.text()]
+        target["streaming"] = _STREAMING[mode.text()]
     elif mode.value is not None:
         mode.drop("`mode` is none of auto, send and stream; it is not carried over")
-    return {**made, **_timeout(config, "timeout"), **_timeout(config, "timeoutMs")}
+    return {**target, **_timeout(config, "timeout"), **_timeout(config, "timeoutMs")}
 
 
 def _timeout(config: Located, key: str) -> dict[str, JsonValue]:
@@ -166,7 +166,7 @@ def _timeout(config: Located, key: str) -> dict[str, JsonValue]:
     return {} if milliseconds is None else {"timeout_seconds": milliseconds / 1000}
 
 
-_KEYS = {
+_PROVIDER_KEYS = {
     "id": None,
     "label": None,
     "config": None,
@@ -176,7 +176,7 @@ _KEYS = {
     "env": "set these variables in the environment or in .env",
     "inputs": "use `vars` of the cases",
 }
-_SERVERS = {
+_OPENAI_SERVICES = {
     "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     "togetherai": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
@@ -195,11 +195,11 @@ _SERVERS = {
 }
 """Services with OpenAI's API: their address and the variable of their key."""
 
-_GIVEN = "given-answers"
+_GIVEN_ANSWERS = "given-answers"
 _MODES = ("chat", "completion", "responses", "messages", "embedding", "embeddings")
-_LONGEST_NAME = 60
-_IN_PYTHON = "read it with os.environ in this function; secrets do not belong in files"
-_PATHS = re.compile(r"(?:json|output)((?:\.\w+|\[(?:\d+|'\w+'|\"\w+\")\])*)")
+_MAX_NAME_CHARACTERS = 60
+_PYTHON_ADVICE = "read it with os.environ in this function; secrets do not belong in files"
+_RESPONSE_PATH = re.compile(r"(?:json|output)((?:\.\w+|\[(?:\d+|'\w+'|\"\w+\")\])*)")
 
 
 class Targets(Struct):
@@ -233,9 +233,9 @@ class Targets(Struct):
 
     def add_given(self, case_id: str, answer: str) -> str:
         """Add a given answer to the target that replays given answers; return its name."""
-        target = self.made.setdefault(_GIVEN, {"provider": "mock", "response": {}})
+        target = self.made.setdefault(_GIVEN_ANSWERS, {"provider": "mock", "response": {}})
         target["response"] = {**cast(JsonObject, target["response"]), case_id: answer}
-        return _GIVEN
+        return _GIVEN_ANSWERS
 
     def add_default_judge(self) -> str:
         """Add the model that judges in promptfoo if no other is named; return its name."""
@@ -278,13 +278,13 @@ def _name(source: Located) -> str:
     for secret in set(secrets_in_urls(written)):
         written = written.replace(secret, "")
     name = re.sub(r"[^\w.-]+", "-", written).strip("-")
-    return name[:_LONGEST_NAME] or "target"
+    return name[:_MAX_NAME_CHARACTERS] or "target"
 
 
 def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonValue] | None:
     id_, place, options = _identity(source)
     if isinstance(options.value, Mapping):
-        options.keep_only(_KEYS, "a provider")
+        options.drop_unsupported(_PROVIDER_KEYS, "a provider")
     config = options.get("config")
     if config.value is None:
         config = Located(options.document, options.losses, options.folder, at=(*options.at, "config"), value=None)
@@ -293,22 +293,24 @@ def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonVa
         return None
     path, _, function = id_.removeprefix("python:").removeprefix("file://").partition(":")
     if Path(path).suffix == ".py":
-        called = code.target_of_file(source.folder / path, function or "call_api", setting(config, advice=_IN_PYTHON))
+        called = code.target_of_file(
+            source.folder / path, function or "call_api", setting(config, advice=_PYTHON_ADVICE)
+        )
         return {"provider": "python", "callable": called}
-    made = _by_id(id_, place, config, folder)
-    if made is None:
+    target = _target_of_id(id_, place, config, folder)
+    if target is None:
         place.drop(f"the provider {id_!r} is not carried over",
                    "targets are cli, http, python, or a model API (docs/reference/targets.md)")  # fmt: skip
-    return made
+    return target
 
 
-def _by_id(id_: str, place: Located, config: Located, folder: Path) -> dict[str, JsonValue] | None:
+def _target_of_id(id_: str, place: Located, config: Located, folder: Path) -> dict[str, JsonValue] | None:
     head, _, rest = id_.partition(":")
     if head == "mcp":
         return mcp_target(config, folder)
     if head == "a2a":
         return a2a_target(rest, config)
-    if head in ("http", "https") or (config.get("url").value is not None and head not in _SERVERS):
+    if head in ("http", "https") or (config.get("url").value is not None and head not in _OPENAI_SERVICES):
         return _http(id_ if rest.startswith("//") else "", config, place)
     if head == "exec":
         if any(map(has_secret_prefix, re.split(r"[\s='\"]+", rest))):
@@ -334,41 +336,41 @@ def _model(head: str, mode: str, model: str, config: Located) -> dict[str, JsonV
     """Return the target of a model API; None for an unknown one."""
     if head == "openai" and model and not re.match(r"(?:codex|agents|realtime|assistant|chatkit|image|transcription)",
                                                    f"{mode}:{model}".removeprefix("chat:")):  # fmt: skip
-        made: dict[str, JsonValue] = {"provider": "openai", "model": model}
+        target: dict[str, JsonValue] = {"provider": "openai", "model": model}
         if mode == "responses":
-            made["api"] = "responses"
-        return _settings(made, config, "OPENAI_API_KEY")
+            target["api"] = "responses"
+        return _with_model_settings(target, config, "OPENAI_API_KEY")
     if head == "anthropic" and model and not model.startswith("claude-agent-sdk"):
-        return _settings({"provider": "anthropic", "model": model}, config, "ANTHROPIC_API_KEY")
+        return _with_model_settings({"provider": "anthropic", "model": model}, config, "ANTHROPIC_API_KEY")
     if head in ("azure", "azureopenai") and model:
         host = config.get("apiHost").text()
         endpoint = (f"https://{host}" if host else "") or config.get("apiBaseUrl").text() or "${{ AZURE_API_BASE_URL }}"
-        made = {"provider": "azure", "deployment": model, "endpoint": endpoint}
+        target = {"provider": "azure", "deployment": model, "endpoint": endpoint}
         if config.get("apiVersion").value is not None:
-            made["api_version"] = config.get("apiVersion").text()
-        return _settings(made, config, "AZURE_API_KEY")
+            target["api_version"] = config.get("apiVersion").text()
+        return _with_model_settings(target, config, "AZURE_API_KEY")
     if head == "google" and model:
-        return _settings({"provider": "gemini", "model": model}, config, "GOOGLE_API_KEY")
+        return _with_model_settings({"provider": "gemini", "model": model}, config, "GOOGLE_API_KEY")
     if head == "vertex" and model.startswith("gemini"):
-        made = {"provider": "gemini", "model": model}
-        made["project"] = config.get("projectId").text() or "${{ GOOGLE_CLOUD_PROJECT }}"
-        made["location"] = config.get("region").text() or "us-central1"
-        return _settings(made, config, None)
-    if head in _SERVERS and model:
-        address, key = _SERVERS[head]
-        return _settings({"provider": "openai", "base_url": address, "model": model}, config, key)
+        target = {"provider": "gemini", "model": model}
+        target["project"] = config.get("projectId").text() or "${{ GOOGLE_CLOUD_PROJECT }}"
+        target["location"] = config.get("region").text() or "us-central1"
+        return _with_model_settings(target, config, None)
+    if head in _OPENAI_SERVICES and model:
+        address, key = _OPENAI_SERVICES[head]
+        return _with_model_settings({"provider": "openai", "base_url": address, "model": model}, config, key)
     return None
 
 
-_SETTINGS = {"temperature": "temperature", "max_tokens": "max_output_tokens",
+_MODEL_SETTINGS = {"temperature": "temperature", "max_tokens": "max_output_tokens",
              "max_completion_tokens": "max_output_tokens",
              "max_output_tokens": "max_output_tokens", "maxOutputTokens": "max_output_tokens",
              "tools": "tools", "apiBaseUrl": "base_url"}  # fmt: skip
-_BODY = frozenset({
+_BODY_KEYS = frozenset({
     "top_p", "top_k", "seed", "stop", "frequency_penalty", "presence_penalty", "tool_choice", "response_format",
     "reasoning_effort", "reasoning", "verbosity", "thinking", "logprobs", "metadata", "service_tier", "store", "user",
 })  # fmt: skip
-_HANDLED = frozenset({"apiHost", "apiVersion", "projectId", "region"})
+_HANDLED_KEYS = frozenset({"apiHost", "apiVersion", "projectId", "region"})
 _ADVICE = {
     "apiKey": "write `api_key: ${{ NAME }}` and set the variable; keys do not belong in files",
     "organization": "use `extra_headers: {OpenAI-Organization: …}`",
@@ -378,36 +380,36 @@ _ADVICE = {
 }
 
 
-def _settings(made: dict[str, JsonValue], config: Located, key: str | None) -> dict[str, JsonValue]:
+def _with_model_settings(target: dict[str, JsonValue], config: Located, key: str | None) -> dict[str, JsonValue]:
     body: dict[str, JsonValue] = {}
     name = key
     for option, place in config.entries():
         value = with_environment(place.value, place)
         if isinstance(value, str) and value.startswith("file://"):
             place.drop(f"`{option}` in {value} is not carried over", "copy its content")
-        elif option in _SETTINGS and not (made["provider"] == "azure" and option == "apiBaseUrl"):
-            made[_SETTINGS[option]] = setting(place)
-        elif option in _BODY:
+        elif option in _MODEL_SETTINGS and not (target["provider"] == "azure" and option == "apiBaseUrl"):
+            target[_MODEL_SETTINGS[option]] = setting(place)
+        elif option in _BODY_KEYS:
             body[option] = setting(place)
         elif option == "passthrough" and isinstance(value, Mapping):
             body.update(settings_by_name(place))
         elif option == "headers":
-            made |= named("extra_headers", settings_by_name(place))
+            target |= optional_setting("extra_headers", settings_by_name(place))
         elif option == "apiKeyEnvar":
             name = place.text()
         elif option == "apiKey" and isinstance(value, str) and value.startswith("${{"):
-            made["api_key"] = value
-        elif option not in _HANDLED and option != "apiBaseUrl":
+            target["api_key"] = value
+        elif option not in _HANDLED_KEYS and option != "apiBaseUrl":
             advice = _ADVICE.get(option, "what the API itself understands goes into `extra_body`")
             place.drop(f"`{option}` is not carried over", advice)
-    if name and "api_key" not in made:
-        made["api_key"] = f"${{{{ {name} }}}}"
+    if name and "api_key" not in target:
+        target["api_key"] = f"${{{{ {name} }}}}"
     if body:
-        made["extra_body"] = body
-    return made
+        target["extra_body"] = body
+    return target
 
 
-_HTTP = {
+_HTTP_KEYS = {
     "url": None,
     "method": None,
     "headers": None,
@@ -428,35 +430,37 @@ _HTTP = {
 
 
 def _http(url: str, config: Located, place: Located) -> dict[str, JsonValue] | None:
-    config.keep_only(_HTTP, "an http provider")
-    address = _question(setting(config.get("url")) or with_environment(url_without_secrets(url, place), place))
+    config.drop_unsupported(_HTTP_KEYS, "an http provider")
+    address = _with_question_variable(
+        setting(config.get("url")) or with_environment(url_without_secrets(url, place), place)
+    )
     if not isinstance(address, str) or not address.startswith(("http", "${{")):
         place.drop("an http provider without a url is not carried over")
         return None
-    made: dict[str, JsonValue] = {"provider": "http", "url": address}
-    made |= named("headers", _question(settings_by_name(config.get("headers"))))
+    target: dict[str, JsonValue] = {"provider": "http", "url": address}
+    target |= optional_setting("headers", _with_question_variable(settings_by_name(config.get("headers"))))
     for key in ("method", "body"):
         if config.get(key).value is not None:
-            made[key] = _question(setting(config.get(key)))
+            target[key] = _with_question_variable(setting(config.get(key)))
     if config.get("maxRetries").value is not None:
-        made["max_retries"] = config.get("maxRetries").value
+        target["max_retries"] = config.get("maxRetries").value
     for key in ("transformResponse", "responseParser"):
         parser = config.get(key)
-        match = _PATHS.fullmatch(parser.text().strip())
+        match = _RESPONSE_PATH.fullmatch(parser.text().strip())
         if match:
-            made["response"] = f"${match[1]}"
+            target["response"] = f"${match[1]}"
         elif parser.value is not None:
             parser.drop(f"`{key}` is not carried over: it is code", "write a JSONPath under `response`: $.a.b[0]")
-    return made
+    return target
 
 
-def _question(value: JsonValue) -> JsonValue:
+def _with_question_variable(value: JsonValue) -> JsonValue:
     """Return a setting with `{{ prompt }}` as our `{{ question }}`."""
     if isinstance(value, str):
         return re.sub(r"\{\{\s*prompt\s*(?:\|\s*dump\s*)?\}\}", "{{ question }}", value)
     if isinstance(value, Mapping):
-        return {key: _question(item) for key, item in value.items()}
-    return [_question(item) for item in value] if isinstance(value, list) else value
+        return {key: _with_question_variable(item) for key, item in value.items()}
+    return [_with_question_variable(item) for item in value] if isinstance(value, list) else value
 
 
 def _command(command: str, config: Located, folder: Path) -> dict[str, JsonValue]:
@@ -464,10 +468,10 @@ def _command(command: str, config: Located, folder: Path) -> dict[str, JsonValue
     for key, place in config.entries():
         if key not in ("basePath", "timeout"):
             place.drop(f"`{key}` is not carried over", "a command gets {PROMPT}; write further arguments into it")
-    made: dict[str, JsonValue] = {"provider": "cli", "command_template": f"{command} {{PROMPT}}"}
+    target: dict[str, JsonValue] = {"provider": "cli", "command_template": f"{command} {{PROMPT}}"}
     base = config.folder / config.get("basePath").text()
     cwd = relative_path(base, folder)
     timeout = config.get("timeout").number()
     if cwd != ".":
-        made["cwd"] = cwd
-    return made if timeout is None else {**made, "timeout_seconds": timeout / 1000}
+        target["cwd"] = cwd
+    return target if timeout is None else {**target, "timeout_seconds": timeout / 1000}

@@ -13,10 +13,10 @@ _TAG = re.compile(
     r"|\{\{-?\s*(?P<inner>.*?)\s*-?\}\}",
     re.DOTALL,
 )
-_PATH = re.compile(r"[^\W\d]\w*(?:\.\w+|\[\s*(?:\d+|'[^']+'|\"[^\"]+\")\s*\])*")
-_STEP = re.compile(r"\[\s*(?:(\d+)|'([^']+)'|\"([^\"]+)\")\s*\]")
-_FILTER = re.compile(r"\s*(\w+)\s*(?:\(\s*(\"[^\"]*\"|'[^']*'|-?\d+(?:\.\d+)?)\s*\))?\s*")
-_FILTERS = {
+_VARIABLE_PATH = re.compile(r"[^\W\d]\w*(?:\.\w+|\[\s*(?:\d+|'[^']+'|\"[^\"]+\")\s*\])*")
+_INDEX_STEP = re.compile(r"\[\s*(?:(\d+)|'([^']+)'|\"([^\"]+)\")\s*\]")
+_FILTER_CALL = re.compile(r"\s*(\w+)\s*(?:\(\s*(\"[^\"]*\"|'[^']*'|-?\d+(?:\.\d+)?)\s*\))?\s*")
+_OUR_FILTERS = {
     "dump": "json",
     "tojson": "json",
     "upper": "upper",
@@ -35,29 +35,29 @@ _ENVIRONMENT = re.compile(r"(?:process\.)?env\.(\w+)")
 def variables_of(text: str) -> tuple[str, ...]:
     """Return the names of the variables that a promptfoo text uses."""
     found = (match["inner"] for match in _TAG.finditer(text) if match["inner"])
-    paths = (_PATH.match(inner) for inner in found)
+    paths = (_VARIABLE_PATH.match(inner) for inner in found)
     names = dict.fromkeys(_first_name(path[0]) for path in paths if path)
-    return tuple(name for name in names if name not in _own_names(text))
+    return tuple(name for name in names if name not in _assigned_names(text))
 
 
 def _first_name(path: str) -> str:
     return re.split(r"[.\[]", path)[0]
 
 
-_OWN = re.compile(r"\{%-?\s*(?:for\s+(\w+)(?:\s*,\s*(\w+))?\s+in|set\s+(\w+)\s*=)")
+_ASSIGNMENT = re.compile(r"\{%-?\s*(?:for\s+(\w+)(?:\s*,\s*(\w+))?\s+in|set\s+(\w+)\s*=)")
 
 
-def _own_names(text: str) -> frozenset[str]:
+def _assigned_names(text: str) -> frozenset[str]:
     """Return the names that template code in a text assigns, and `loop`."""
-    found = {name for match in _OWN.finditer(text) for name in match.groups() if name}
+    found = {name for match in _ASSIGNMENT.finditer(text) for name in match.groups() if name}
     return frozenset({*found, "loop"} if found else ())
 
 
 def our_text(text: str, place: Located) -> str:
     """Return a promptfoo text with our variables; what has no counterpart stays as literal text and is recorded."""
-    own = _own_names(text)
+    assigned = _assigned_names(text)
 
-    def put(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         if match["raw"]:
             return match[0]
         if match["comment"]:
@@ -67,7 +67,7 @@ def our_text(text: str, place: Located) -> str:
             place.drop(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
             return _literal(match[0])
         ours = _expression(match["inner"])
-        if ours is not None and _first_name(match["inner"].strip()) in own:
+        if ours is not None and _first_name(match["inner"].strip()) in assigned:
             return _literal(match[0])  # a part of code, which is recorded
         if ours is None:
             place.drop(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
@@ -75,7 +75,7 @@ def our_text(text: str, place: Located) -> str:
             return _literal(match[0])
         return ours
 
-    return _TAG.sub(put, text)
+    return _TAG.sub(replacement, text)
 
 
 def our_value(value: JsonValue, place: Located) -> JsonValue:
@@ -110,12 +110,12 @@ def _environment(match: re.Match[str], place: Located) -> str:
 def _expression(inner: str) -> str | None:
     """Return `name | filter` in our form; None if it is something else."""
     head, *filters = inner.split("|")
-    if _ENVIRONMENT.match(head.strip()) or not _PATH.fullmatch(head.strip()):
+    if _ENVIRONMENT.match(head.strip()) or not _VARIABLE_PATH.fullmatch(head.strip()):
         return None
-    parts = [_STEP.sub(lambda step: f".{step[1] or step[2] or step[3]}", head.strip())]
+    parts = [_INDEX_STEP.sub(lambda step: f".{step[1] or step[2] or step[3]}", head.strip())]
     for text in filters:
-        match = _FILTER.fullmatch(text)
-        ours = _FILTERS.get(match[1]) if match else None
+        match = _FILTER_CALL.fullmatch(text)
+        ours = _OUR_FILTERS.get(match[1]) if match else None
         if match is None or ours is None or (ours == "default") != (match[2] is not None):
             return None
         if ours:

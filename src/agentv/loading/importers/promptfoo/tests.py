@@ -51,8 +51,8 @@ OPTION_KEYS = {
     "disableConversationVar": "a case is always a conversation of its own",
     "runSerially": "use `execution: {workers: 1}`",
 }
-_MOST_CASES = 10_000
-_MARKED = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\(([\d.]+)\))?(?::\s*(.*))?", re.DOTALL)
+_MAX_CASES = 10_000
+_MARKED_ASSERTION = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\(([\d.]+)\))?(?::\s*(.*))?", re.DOTALL)
 _CODE_MARKS = {"javascript:": "javascript", "fn:": "javascript", "eval:": "javascript", "python:": "python",
                "grade:": "llm-rubric", "llm-rubric:": "llm-rubric"}  # fmt: skip
 
@@ -78,7 +78,7 @@ class Test(Struct, frozen=True):
 
 
 class Sources(Struct, frozen=True):
-    """Where tests come from: those that are listed, and files of rows that can stay datasets."""
+    """The tests that are listed, and the tables that can stay datasets, each with the entry that names it."""
 
     listed: tuple[Located, ...]
     datasets: tuple[tuple[Path, Located], ...]
@@ -89,17 +89,17 @@ def find_tests(source: Located) -> Sources:
     listed: list[Located] = []
     datasets: list[tuple[Path, Located]] = []
     for item in source.items():
-        for found in _of_item(item):
+        for found in _tests_or_tables(item):
             if isinstance(found, Path):
                 datasets.append((found, item))
             else:
                 listed.append(found)
     if listed and datasets:
-        return Sources((*listed, *(test for path, item in datasets for test in rows_of(path, item))), ())
+        return Sources((*listed, *(test for path, item in datasets for test in tests_in_file(path, item))), ())
     return Sources(tuple(listed), tuple(datasets))
 
 
-def _of_item(item: Located) -> Iterator[Located | Path]:
+def _tests_or_tables(item: Located) -> Iterator[Located | Path]:
     if isinstance(item.value, Mapping):
         if "path" in item.value:
             item.drop(f"the tests made by {item.get('path').text()} are not carried over",
@@ -119,11 +119,11 @@ def _of_item(item: Located) -> Iterator[Located | Path]:
             item.drop(f"the file {name!r} does not exist; its tests are not carried over")
         for path in paths:
             if path.is_file():
-                place = item.inside(path)
-                yield from [place] if _is_plain(place) else rows_of(place, item)
+                place = item.require_inside(path)
+                yield from [place] if _is_plain_table(place) else tests_in_file(place, item)
 
 
-def _is_plain(path: Path) -> bool:
+def _is_plain_table(path: Path) -> bool:
     """Return True for a table whose columns are variables and nothing else, with ids that are unique."""
     rows = open_rows(path) if path.suffix.lower() in (".csv", ".tsv") else None
     ids: set[JsonValue] = set()
@@ -136,13 +136,13 @@ def _is_plain(path: Path) -> bool:
     return rows is not None
 
 
-def rows_of(path: Path, item: Located) -> Iterator[Located]:
+def tests_in_file(path: Path, item: Located) -> Iterator[Located]:
     """Yield the tests of a file. Raises EvalFileError for a row that cannot be read."""
     if path.suffix.lower() in (".yaml", ".yml", ".json"):
         for found in open_located(path, item.losses).items():
             yield from _as_test(found)
         return
-    rows = _lines(path) if path.suffix.lower() == ".jsonl" else open_rows(path)
+    rows = _json_rows(path) if path.suffix.lower() == ".jsonl" else open_rows(path)
     if rows is None:
         item.drop(f"the tests of {path.name} are not carried over", "export them as CSV and name the file")
         return
@@ -153,7 +153,7 @@ def rows_of(path: Path, item: Located) -> Iterator[Located]:
         yield from _as_test(Located(document, item.losses, path.parent, at=row.at, value=document.at(row.at)))
 
 
-def _lines(path: Path) -> Iterator[Row]:
+def _json_rows(path: Path) -> Iterator[Row]:
     for number, line in enumerate(read_lines(path), 1):
         if line.strip():
             document, problems = parse_json(decode(line, shown(path), first_line=number), shown(path), number)
@@ -226,7 +226,7 @@ def _marked_assertion(text: str, place: Located) -> dict[str, JsonValue]:
             return {"type": type_, "value": text.removeprefix(mark).strip()}
     if text.startswith("file://") and is_code(text):
         return {"type": "python" if ".py" in text else "javascript", "value": text}
-    match = _MARKED.fullmatch(text)
+    match = _MARKED_ASSERTION.fullmatch(text)
     if match is None or match[2] not in ASSERTION_TYPES or (match[4] is None and ":" in text):
         return {"type": "equals", "value": text}
     made: dict[str, JsonValue] = {"type": f"{match[1] or ''}{match[2]}"}
@@ -237,14 +237,14 @@ def _marked_assertion(text: str, place: Located) -> dict[str, JsonValue]:
 
 def with_defaults(test: Located, default: Located) -> Test:
     """Return a test with the values, assertions and options of `defaultTest`."""
-    test.keep_only(TEST_KEYS, "a test")
+    test.drop_unsupported(TEST_KEYS, "a test")
     options = Options((test.get("options"), default.get("options")))
     report_options(test.get("options"))
     own = tuple(test.get("assert").items())
     has_defaults = options.get("disableDefaultAsserts").value is not True
     for key in ("vars", "options", "metadata"):
         for source in (test, default):
-            _need_object(source.get(key), may_be_files=key == "vars")
+            _drop_non_object(source.get(key), may_be_files=key == "vars")
 
     def first(key: str) -> Located:
         return test.get(key) if test.get(key).value is not None else default.get(key)
@@ -265,14 +265,14 @@ def with_defaults(test: Located, default: Located) -> Test:
     )
 
 
-def _need_object(place: Located, *, may_be_files: bool) -> None:
+def _drop_non_object(place: Located, *, may_be_files: bool) -> None:
     """Record a value that is not an object nor, with `may_be_files`, a file name or a list of them."""
     is_read = isinstance(place.value, Mapping) or (may_be_files and isinstance(place.value, str | list))
     if place.value is not None and not is_read:
         place.drop(f"`{place.at[-1]}` is not an object; it is not carried over")
 
 
-def is_named(reference: str, names: Iterable[str]) -> bool:
+def matches_name(reference: str, names: Iterable[str]) -> bool:
     """Return True if a test's filter matches a name of a prompt or provider, by promptfoo's rules."""
     start = reference.removesuffix("*") if reference.endswith("*") else f"{reference}:"
     return any(name == reference or name.startswith(start) for name in names if name)
@@ -289,7 +289,7 @@ def report_options(options: Located) -> None:
 def _values(source: Located) -> dict[str, JsonValue]:
     """Return the variables of a test; those in files are read, those made by code are recorded."""
     if isinstance(source.value, str | list):
-        files = [item.inside(item.folder / item.text().removeprefix("file://")) for item in source.items()]
+        files = [item.require_inside(item.folder / item.text().removeprefix("file://")) for item in source.items()]
         read = [open_located(path, source.losses) for path in files]
         return {key: item for found in read for key, item in _values(found).items()}
     made: dict[str, JsonValue] = {}
@@ -313,35 +313,35 @@ def expanded(test: Test) -> list[Test]:
     lists = {key: value for key, value in test.values.items() if isinstance(value, list)}
     if not lists or test.options.get("disableVarExpansion").value is True:
         return [test]
-    combinations = list(itertools.islice(itertools.product(*lists.values()), _MOST_CASES + 1))
-    if len(combinations) > _MOST_CASES:
-        test.place.drop(f"its lists of values make more than {_MOST_CASES} cases; it is not carried over")
+    combinations = list(itertools.islice(itertools.product(*lists.values()), _MAX_CASES + 1))
+    if len(combinations) > _MAX_CASES:
+        test.place.drop(f"its lists of values make more than {_MAX_CASES} cases; it is not carried over")
         return []
     return [replace(test, values={**test.values, **dict(zip(lists, chosen, strict=True))}) for chosen in combinations]
 
 
-def of_scenarios(source: Located) -> list[Located]:
+def scenario_tests(source: Located) -> list[Located]:
     """Return the tests of scenarios: each of their configurations with each of their tests."""
     made: list[Located] = []
     for item in source.items():
         listed = [item]
         if isinstance(item.value, str):
-            path = item.inside(item.folder / item.text().removeprefix("file://"))
+            path = item.require_inside(item.folder / item.text().removeprefix("file://"))
             listed = list(open_located(path, item.losses).items())
         for scenario in listed:
             if not isinstance(scenario.value, Mapping):
                 scenario.drop(f"a scenario must be an object, but is {kind_of(scenario.value)}; it is not carried over")
-            scenario.keep_only({"description": None, "config": None, "tests": None}, "a scenario")
-            configs = [part for entry in scenario.get("config").items() for part in _of_entry(entry)]
-            tests = [part for entry in scenario.get("tests").items() for part in _of_entry(entry)]
+            scenario.drop_unsupported({"description": None, "config": None, "tests": None}, "a scenario")
+            configs = [part for entry in scenario.get("config").items() for part in _tests_of_entry(entry)]
+            tests = [part for entry in scenario.get("tests").items() for part in _tests_of_entry(entry)]
             made += [_combined(config, test) for config in configs for test in tests]
     return made
 
 
-def _of_entry(entry: Located) -> list[Located]:
+def _tests_of_entry(entry: Located) -> list[Located]:
     if isinstance(entry.value, Mapping):
         return [entry]
-    found = [list(rows_of(item, entry)) if isinstance(item, Path) else [item] for item in _of_item(entry)]
+    found = [list(tests_in_file(item, entry)) if isinstance(item, Path) else [item] for item in _tests_or_tables(entry)]
     return list(itertools.chain.from_iterable(found))
 
 
