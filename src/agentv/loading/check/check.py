@@ -181,10 +181,8 @@ def _check_evaluation(path: Path, surroundings: Surroundings, unknown_type: Seve
     targets_file = find_targets_file(path.parent, find_repository_root(path), surroundings.cwd, None)
     if targets_file is not None:
         targets = read_targets(targets_file, surroundings.specs, env=surroundings.env)
-        known, reader = (
-            KnownNames(targets.known_names(), targets_file.name, surroundings.specs),
-            Reader(parsed.document),
-        )
+        known = KnownNames(targets.known_names(), targets_file.name, surroundings.specs)
+        reader = Reader(parsed.document)
         judge = parsed.other.get("judge")
         if isinstance(judge, str):
             known.check(reader, judge, ("judge",))
@@ -197,12 +195,12 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
         path, specs, plugins_imported=False, allow_paths=surroundings.allow_paths, variables=surroundings.variables
     )
     yield from parsed.own_problems
-    rows = [*parsed.row_problems]
+    row_problems = [*parsed.row_problems]
     if parsed.suite is not None:
-        yield from _check_cases(parsed.suite, rows)
+        yield from _check_cases(parsed.suite, row_problems)
     if parsed.dialect:
         dialects.append(f"{shown(path)}: {parsed.dialect}")
-    yield from merged_problems(rows)
+    yield from merged_problems(row_problems)
     try:
         values = load_env(path.resolve().parent, surroundings.env)
     except EvalFileError as error:
@@ -221,8 +219,8 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
         yield from check_gate_names(parsed, None)
 
 
-def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
-    """Add the problems of a stream's lines to `rows`; yield one warning if cases have `{{ names }}` left as text."""
+def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Problem]:
+    """Add a stream's problems to `row_problems`; yield one warning if cases have `{{ names }}` left as text."""
     first: tuple[EvalCase, str] | None = None
     others = 0
     has_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
@@ -230,7 +228,7 @@ def _check_cases(suite: EvalSuite, rows: list[Problem]) -> Iterator[Problem]:
         for case in suite.cases:
             is_filled = has_own_cases and case.location is not None and case.location.path == suite.path
             if isinstance(case, BrokenCase):
-                rows += case.problems if suite.cases.count is None else ()
+                row_problems += case.problems if suite.cases.count is None else ()
             elif not is_filled and (name := _first_variable(case)):
                 others += first is not None
                 first = first or (case, name)

@@ -54,13 +54,14 @@ def log_rows(path: Path) -> Iterator[Row]:
 
 
 def has_whole_rows(path: Path) -> bool:
-    """Return True for a log that is not read line by line: a table, a JSON document or OTLP exports."""
+    """Return True for a log that `whole_rows` reads, as its rows are not single lines: tables, JSON, OTLP exports."""
     if is_table(path) or is_span_file(path):
         return True
     if path.suffix.lower() != ".json":
         return False
     first, *rest = [line for line in islice(read_lines(path), 2) if line.strip()] or [b""]
-    return not rest or decoded(first.decode(errors="replace").removeprefix("\ufeff")) is None  # not JSON Lines
+    is_json_lines = bool(rest) and decoded(first.decode(errors="replace").removeprefix("\ufeff")) is not None
+    return not is_json_lines
 
 
 def whole_rows(path: Path) -> Iterator[tuple[int, JsonObject]]:

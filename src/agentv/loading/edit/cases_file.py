@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import yaml
 from msgspec import Struct, field
@@ -35,12 +35,14 @@ _CASE_LEVEL = 3
 """The level of a case's keys, where the file's top-level keys have level 1. Deeper values are skipped."""
 
 
-class Entry(NamedTuple):
-    """A new key of a case: `block` has its lines, starting at column 1; `flow` its value on one line."""
+class NewKey(Struct, frozen=True):
+    """A key to add to a case: its value, and its lines as YAML, starting at column 1."""
 
     key: str
-    block: str
-    flow: str
+    value: JsonValue
+    yaml: str
+    line: str
+    """The value on one line of YAML: JSON, except that invisible characters have YAML's escapes."""
 
 
 class _Node(Struct):
@@ -60,17 +62,17 @@ class _Node(Struct):
     ends: list[int] = field(default_factory=list)
 
 
-def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
-    """Return a suite's text with new keys; `entries` maps the index of a case to the key to add at its end.
+def add_keys(text: str, path: str, keys: Mapping[int, NewKey]) -> str:
+    """Return a suite's text with new keys; `keys` maps the index of a case to the key to add at its end.
 
     Raises EvalFileError if a case is an alias or cannot be extended. The caller must check that the
     rest of the file still has the same meaning: values that are aliased or merged elsewhere change there, too.
     """
     cases = _cases(text, path)
-    compact = cases.column == 0 and not cases.is_flow
+    is_compact = cases.column == 0 and not cases.is_flow
     problems: list[Problem] = []
     insertions: list[tuple[int, str]] = []
-    for index, entry in entries.items():
+    for index, new in keys.items():
         node = cases.items[index]
         if node.is_alias or not node.ends:
             message = "this case is an alias" if node.is_alias else "this case cannot be extended as it is written"
@@ -78,10 +80,10 @@ def add_entries(text: str, path: str, entries: Mapping[int, Entry]) -> str:
                 _problem(path, node=node, index=index, message=message, advice="write the case out in full")
             )
         elif node.is_flow:
-            insertions.append((node.ends[-1], f", {entry.key}: {entry.flow}"))
+            insertions.append((node.ends[-1], f", {new.key}: {new.line}"))
         else:
             insertions.append(
-                _line_insertion(text, node.ends[-1], _indented_block(entry.block, node.column, compact=compact))
+                _line_insertion(text, node.ends[-1], _indented_block(new.yaml, node.column, is_compact=is_compact))
             )
     if problems:
         raise EvalFileError(path, problems)
@@ -104,8 +106,8 @@ def append_items(text: str, path: str, items: Sequence[str]) -> str:
 def _cases(text: str, path: str) -> _Node:
     """Return the list of cases. Raises EvalFileError when this file does not contain them."""
     events = yaml.parse(text, Loader=yaml.CSafeLoader)
-    next(events)
-    next(events)
+    next(events)  # stream start
+    next(events)  # document start
     root = _node(next(events), events, text, 0)
     found = next((root.keys[key] for key in CASE_KEYS if key in root.keys), None)
     if found is not None and found.items:
@@ -131,7 +133,7 @@ def _node(event: yaml.Event, events: Iterator[yaml.Event], text: str, level: int
         _fill_sequence(node, events, text, level + 1)
     elif isinstance(event, yaml.MappingStartEvent):
         node.is_flow = bool(event.flow_style)
-        _fill_mapping(node, events, text, level + 1, at=start.index)
+        _fill_mapping(node, events, text, level + 1, start=start.index)
     return node
 
 
@@ -147,10 +149,10 @@ def _fill_sequence(node: _Node, events: Iterator[yaml.Event], text: str, level: 
         node.end = item.end
 
 
-def _fill_mapping(node: _Node, events: Iterator[yaml.Event], text: str, level: int, *, at: int) -> None:
+def _fill_mapping(node: _Node, events: Iterator[yaml.Event], text: str, level: int, *, start: int) -> None:
     value = None
     while not isinstance(event := next(events), yaml.MappingEndEvent):
-        if value is None and not text.startswith("?", at):  # else the column is that of the `?`
+        if value is None and not text.startswith("?", start):  # else the column is that of the `?`
             node.column = cast(yaml.Mark, event.start_mark).column
         name = event.value if isinstance(event, yaml.ScalarEvent) else ""
         _node(event, events, text, level)
@@ -186,19 +188,21 @@ def _scalar_end(event: yaml.ScalarEvent, text: str) -> int | None:
 
 def _line_insertion(text: str, end: int, block: str) -> tuple[int, str]:
     """Return where to insert a block, after the line that contains `end`, and the block with the same line break."""
-    at_start = end > 0 and text[end - 1] in _BREAK_CHARACTERS
-    found = _BREAK.search(text, end)
-    place = end if at_start else found.end() if found else len(text)
+    is_line_start = end > 0 and text[end - 1] in _BREAK_CHARACTERS
+    next_break = _BREAK.search(text, end)
+    place = end
+    if not is_line_start:
+        place = next_break.end() if next_break else len(text)
     before = _LAST_BREAK.search(text, max(0, place - 2), place) or _WRITTEN_BREAK.search(text)
     newline = before[0] if before else "\n"
     lines = block.replace("\n", newline)
-    return place, lines if at_start or found else newline + lines
+    return place, lines if is_line_start or next_break else newline + lines
 
 
-def _indented_block(block: str, column: int, *, compact: bool) -> str:
-    """Return a block indented to a column; with `compact`, without the indentation of lists below their keys."""
+def _indented_block(block: str, column: int, *, is_compact: bool) -> str:
+    """Return a block indented to a column; with `is_compact`, without the indentation of lists below their keys."""
     first, *others = _lines(block)
-    return _indented([first, *(line[2:] if compact and line else line for line in others)], column)
+    return _indented([first, *(line[2:] if is_compact and line else line for line in others)], column)
 
 
 def _lines(block: str) -> list[str]:
@@ -217,16 +221,6 @@ def _with_insertions(text: str, insertions: Iterable[tuple[int, str]]) -> str:
         pieces += [text[before:index], addition]
         before = index
     return "".join([*pieces, text[before:]])
-
-
-class NewKey(Struct, frozen=True):
-    """A key to add to a case: its value, and its lines as YAML, starting at column 1."""
-
-    key: str
-    value: JsonValue
-    yaml: str
-    line: str
-    """The value on one line of YAML: JSON, except that invisible characters have YAML's escapes."""
 
 
 def _json_line(new: NewKey) -> str:
@@ -253,8 +247,7 @@ class CasesFile(Struct, frozen=True):
         """
         if self.path.suffix == ".jsonl":
             return self._json_lines_with(keys)
-        entries = {index: Entry(new.key, new.yaml, new.line) for index, new in keys.items()}
-        text = add_entries(self._text(), shown(self.path), entries)
+        text = add_keys(self._text(), shown(self.path), keys)
         expected = list(self.cases)
         for index, new in keys.items():
             expected[index] = {**expected[index], new.key: new.value}

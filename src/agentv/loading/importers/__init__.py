@@ -1,1 +1,1 @@
-"""Files of other programs and of older versions, translated into ours with positions kept."""
+"""Files of other programs and of older versions, translated into ours with their positions."""

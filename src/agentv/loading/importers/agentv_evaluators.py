@@ -187,6 +187,7 @@ class EvaluatorTranslator(Struct):
         return translated
 
     def _unlisted_type(self, written: str, given: Entries, sourced: Sourced) -> Entries:
+        """Return an evaluator whose type is not AgentV's: one of ours or of a plug-in, or unknown, which is refused."""
         if not self.is_known_type(written) and self.generation.is_foreign:
             message = (
                 f"unknown evaluator type {written!r}; files in .agentv/assertions and .agentv/graders are not read"
@@ -195,9 +196,9 @@ class EvaluatorTranslator(Struct):
             near = nearest(written.replace("-", "_"), _OUR_TYPES)
             near = near and near.replace("_", "-")
             self.report.refuse(given["type"], message, advice=advice, suggestion=near)
-            given["type"] = Sourced("is_json", sourced.at)
-            return {"name": Sourced(written, sourced.at), "type": given["type"]}
-        return self._with_name(given, sourced, written)
+            # Any known type avoids a second error; the file is refused.
+            return {"name": Sourced(written, sourced.at), "type": Sourced("is_json", sourced.at)}
+        return self._with_default_name(given, sourced, written)
 
     def _first_generation(self, kind: str, given: Entries) -> Entries:
         """Return an evaluator of AgentV 1.5, which has our form except for a few keys."""
@@ -221,8 +222,9 @@ class EvaluatorTranslator(Struct):
         return path if len(path.value.split()) > 1 else None
 
     def _common(self, given: Entries, sourced: Sourced, written: str) -> Entries:
+        """Return the common keys of an evaluator; `required` and `min_score` become one limit."""
         translated = {key: given[key] for key in ("name", "weight", "negate", *_OUR_COMMON_KEYS) if key in given}
-        translated = self._with_name(translated, sourced, self._default_name(written, given))
+        translated = self._with_default_name(translated, sourced, self._default_name(written, given))
         required, least = given.get("required"), given.get("min_score")
         if required is None or required.value is False:
             if least is not None:
@@ -236,7 +238,7 @@ class EvaluatorTranslator(Struct):
                 translated["unmet"] = Sourced("zero", required.at)
         return translated
 
-    def _with_name(self, given: Entries, sourced: Sourced, name: str) -> Entries:
+    def _with_default_name(self, given: Entries, sourced: Sourced, name: str) -> Entries:
         return {"name": Sourced(name, sourced.at), **given}
 
     def _default_name(self, written: str, given: Entries) -> str:
@@ -246,11 +248,12 @@ class EvaluatorTranslator(Struct):
         return f"{written}-{words}" if words else written
 
     def _settings(self, kind: str, rest: Entries, sourced: Sourced) -> Entries:
+        """Return the settings of an evaluator of AgentV's type `kind`, made from its other keys, `rest`."""
         if kind in _TRACE_BOUNDS:
             return {
                 **self._renamed(rest, _TRACE_BOUNDS[kind]),
                 "unknown": Sourced("unmet", sourced.at),
-                **self._without_trace(sourced),
+                **self._missing_trace_setting(sourced),
             }
         if kind in _RENAMED_SETTINGS:
             return self._renamed(rest, _RENAMED_SETTINGS[kind])
@@ -286,17 +289,17 @@ class EvaluatorTranslator(Struct):
     def _code(self, kind: str, rest: Entries, sourced: Sourced) -> Entries:
         """Return the settings of a code judge; keys that AgentV does not know are passed to the script."""
         script = rest.get("command", rest.get("script"))
-        own = ("command", "script", "cwd", "target", "config", "python", "timeout_seconds", "contract")
+        known = ("command", "script", "cwd", "target", "config", "python", "timeout_seconds", "contract")
         translated: Entries = {key: rest[key] for key in ("cwd", "python", "contract") if key in rest}
         if script is not None:
             translated["script"] = script
         elif "python" not in rest:
             self.report.refuse(sourced, "a code grader needs `command`")
-            translated["script"] = Sourced("true", sourced.at)
+            translated["script"] = Sourced("true", sourced.at)  # avoids a second error; the file is refused
         if "target" in rest:
             reason = "code graders get no access to a model here (AGENTV_TARGET_PROXY_URL is not set)"
             self.report.drop(rest["target"], "target", reason)
-        config = {**self.rewriter.entries(rest.get("config", Sourced(None))), **self._without(rest, own)}
+        config = {**self.rewriter.entries(rest.get("config", Sourced(None))), **self._other_keys(rest, known)}
         if config:
             translated["config"] = Sourced(self.rewriter.object(config), sourced.at)
         return {"contract": Sourced(self._contract(kind), sourced.at), **translated}
@@ -307,8 +310,8 @@ class EvaluatorTranslator(Struct):
             return "agentv-2"
         return "agentv-4" if kind.endswith("_grader") else "agentv-3"
 
-    def _without(self, rest: Entries, own: Sequence[str]) -> Entries:
-        return {key: value for key, value in rest.items() if key not in own}
+    def _other_keys(self, rest: Entries, known: Sequence[str]) -> Entries:
+        return {key: value for key, value in rest.items() if key not in known}
 
     def _judge(self, kind: str, rest: Entries) -> Entries:
         passed_keys = (*_JUDGE_KEYS, "include_trace", "criteria", "allow_unknown", "plain_prompt")
@@ -318,7 +321,7 @@ class EvaluatorTranslator(Struct):
         if "max_steps" in rest:
             self.report.drop(rest["max_steps"], "max_steps", "a judge is one call here")
         config = {**self.rewriter.entries(rest.get("config", Sourced(None)))}
-        config |= self._without(rest, (*passed_keys, "rubrics", "max_steps", "prompt", "config", "preprocessors"))
+        config |= self._other_keys(rest, (*passed_keys, "rubrics", "max_steps", "prompt", "config", "preprocessors"))
         if "preprocessors" in rest:
             self.report.drop(
                 rest["preprocessors"], "preprocessors", "the judge does not read files that an answer names"
@@ -391,7 +394,7 @@ class EvaluatorTranslator(Struct):
             translated["rubrics"] = self.rubric_items(items)
         if "prompt" in rest:
             translated.update(self._prompt(rest["prompt"], {}, "llm_grader"))
-        for key, value in self._without(rest, (*passed_keys, "criteria", "rubrics", "items", "prompt")).items():
+        for key, value in self._other_keys(rest, (*passed_keys, "criteria", "rubrics", "items", "prompt")).items():
             self.report.unknown(value, key, ("criteria", *passed_keys, *_COMMON_KEYS))
         return translated
 
@@ -468,7 +471,7 @@ class EvaluatorTranslator(Struct):
             names = [str(name.value) for name in named if name is not None]
             translated["evaluators"] = listed._replace(value=self.new_list(members))
         translated["aggregator"] = self._aggregator(rest.get("aggregator", sourced._replace(value={})), names)
-        for key, value in self._without(rest, (*EVALUATOR_KEYS, "aggregator")).items():
+        for key, value in self._other_keys(rest, (*EVALUATOR_KEYS, "aggregator")).items():
             self.report.unknown(value, key, ("assertions", "aggregator", *_COMMON_KEYS))
         return translated
 
@@ -517,12 +520,12 @@ class EvaluatorTranslator(Struct):
         default_mode = Sourced("in_order" if "expected" in translated else "any_order")
         if translated.get("mode", default_mode).value != "any_order":
             translated["score"] = rest.get("score", Sourced("matched", sourced.at))
-            translated.update(self._without_trace(sourced))
-        for key, value in self._without(rest, (*passed_keys, "score")).items():
+            translated.update(self._missing_trace_setting(sourced))
+        for key, value in self._other_keys(rest, (*passed_keys, "score")).items():
             self.report.unknown(value, key, (*passed_keys, *_COMMON_KEYS))
         return translated
 
-    def _without_trace(self, sourced: Sourced) -> Entries:
+    def _missing_trace_setting(self, sourced: Sourced) -> Entries:
         """Return the setting for answers without a trace, which AgentV 4 treats like answers without tool calls."""
         return {"without_messages": Sourced("no_calls", sourced.at)} if self.generation == Generation.FOURTH else {}
 
@@ -549,7 +552,7 @@ class EvaluatorTranslator(Struct):
         if "max_duration_ms" in given:
             translated["max_duration_ms"] = given["max_duration_ms"]
         known = ("tool", "input", "args", "args_match", "argsMatch", "max_duration_ms", "output")
-        for key, value in self._without(given, known).items():
+        for key, value in self._other_keys(given, known).items():
             if self.generation.is_foreign:
                 self.report.unknown(value, key, known)
             else:

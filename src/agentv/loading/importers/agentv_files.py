@@ -192,12 +192,13 @@ def problems_of(reader: Reader) -> list[Problem]:
 
 def _without_key_problems(source: Reader) -> Reader:
     """Return a reader without the problems of keys that are numbers, which the scores of AgentV's rubrics have."""
-    kept = [each for each in source.problems if not (each.json_path.endswith(".score_ranges") and _is_about_key(each))]
-    return source if len(kept) == len(source.problems) else Reader(source.document, kept)
+    others = [each for each in source.problems if not _is_about_score_key(each)]
+    return source if len(others) == len(source.problems) else Reader(source.document, others)
 
 
-def _is_about_key(problem: Problem) -> bool:
-    return problem.message.startswith("the key ") and problem.message.endswith("must be a string")
+def _is_about_score_key(problem: Problem) -> bool:
+    is_about_key = problem.message.startswith("the key ") and problem.message.endswith("must be a string")
+    return is_about_key and problem.json_path.endswith(".score_ranges")
 
 
 def start_import(

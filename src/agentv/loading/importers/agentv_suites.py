@@ -114,7 +114,7 @@ class FileTranslator:
         )
 
     def suite(self) -> Document:
-        """Translate an eval file, or the side file of a dataset; the defaults for its cases are set."""
+        """Translate an eval file, or the side file of a dataset, and set the defaults for its cases."""
         given = self._entries(Sourced(self._source.document.value, ()))
         if not self.generation.is_foreign:
             return self._rewriter.document(self._rewriter.object(self._first_suite(given)))
@@ -157,6 +157,7 @@ class FileTranslator:
         return next((sourced.at for sourced in places if sourced is not None), ())
 
     def _first_suite(self, given: Entries) -> Entries:
+        """Return the top level of a file of AgentV 1.5, whose keys mostly mean the same as ours."""
         translated = dict(given)
         translated.pop(DIALECT_KEY, None)
         schema = translated.get("$schema")
@@ -203,7 +204,8 @@ class FileTranslator:
             translated.setdefault("dataset", sourced)
         elif key in ABOUT_KEYS or key == "$schema":
             self.report.ignore()
-            self.about.update({key: sourced.value} if key in ABOUT_KEYS else {})
+            if key in ABOUT_KEYS:
+                self.about[key] = sourced.value
         elif key in _SUITE_WITHOUT_EFFECT:
             self.report.drop(sourced, key, _SUITE_WITHOUT_EFFECT[key])
         elif SuiteModel.names().of(key) is not None and key not in ("execution", DIALECT_KEY):
@@ -288,6 +290,7 @@ class FileTranslator:
         return sourced._replace(value=self._rewriter.object(translated))
 
     def _first_case(self, given: Entries) -> Entries:
+        """Return a case of AgentV 1.5, without the keys that it ignores."""
         translated = {key: sourced for key, sourced in given.items() if key not in _IGNORED_CASE_KEYS}
         self.report.ignored += len(given) - len(translated)
         self._drop_reference(translated)
@@ -308,6 +311,7 @@ class FileTranslator:
             self.report.drop(translated.pop("reference_answer"), "reference_answer", _REFERENCE_ANSWER)
 
     def _foreign_case(self, given: Entries, place: Sourced) -> Entries:
+        """Return a case of AgentV 2 or 4, completed by the defaults of its suite."""
         given |= {key: self._filled(given[key], given) for key in _TEXT_KEYS if key in given}
         execution = self._entries(given.get("execution", Sourced(None)))
         skips_defaults = execution.get("skip_defaults", Sourced(None)).value is True

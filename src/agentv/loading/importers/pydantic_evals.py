@@ -196,8 +196,8 @@ def _contains(spec: _EvaluatorSpec) -> Settings | None:
     if not isinstance(value, str | int | float):
         spec.drop("is not carried over: its value is neither a text nor an object")
         return None
-    made: Settings = {"type": "contains", "value": value}
-    return {**made, "case_sensitive": False} if spec.get("case_sensitive") is False else made
+    settings: Settings = {"type": "contains", "value": value}
+    return {**settings, "case_sensitive": False} if spec.get("case_sensitive") is False else settings
 
 
 def _duration(spec: _EvaluatorSpec) -> Settings | None:

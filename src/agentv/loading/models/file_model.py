@@ -135,10 +135,10 @@ def _plain(value: Any) -> Any:
 def _names_of(model: type) -> Names:
     own, kind = model.__annotations__, cast(type[FileModel], model)
     # The keys of a base class come last.
-    listed = sorted(struct_fields(model), key=lambda each: each.name not in own)
-    keys = {kind.KEYS.get(each.name, each.name): "deprecated" in each.extra for each in listed}
-    current = [key for key, is_deprecated in keys.items() if not is_deprecated]
-    return make_names(current, {**kind.ALIASES, **{key: key for key in keys if keys[key]}}, kind.ELSEWHERE)
+    fields = sorted(struct_fields(model), key=lambda each: each.name not in own)
+    current = [key_of(model, each.name) for each in fields if "deprecated" not in each.extra]
+    deprecated = [key_of(model, each.name) for each in fields if "deprecated" in each.extra]
+    return make_names(current, {**kind.ALIASES, **{key: key for key in deprecated}}, kind.ELSEWHERE)
 
 
 class Limits(Struct, frozen=True):

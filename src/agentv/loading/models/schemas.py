@@ -74,7 +74,7 @@ def _without(mapping: Schema, key: str) -> Schema:
 def joined(first: Schema, second: Schema) -> Schema:
     """Return the schema of an object that has the keys of both; `second` wins."""
     patterns = {**first.get("patternProperties", {}), **second.get("patternProperties", {})}
-    made: Schema = {
+    schema: Schema = {
         "type": "object",
         "properties": {**first.get("properties", {}), **second.get("properties", {})},
         "required": list(dict.fromkeys([*first.get("required", []), *second.get("required", [])])),
@@ -83,8 +83,8 @@ def joined(first: Schema, second: Schema) -> Schema:
         "additionalProperties": False,
     }
     if "description" in second:
-        made["description"] = second["description"]
-    return {key: value for key, value in made.items() if value or value is False}
+        schema["description"] = second["description"]
+    return {key: value for key, value in schema.items() if value or value is False}
 
 
 def rewritten(schema: Any, change: Callable[[Schema], Schema]) -> Any:

@@ -246,7 +246,7 @@ def _settings(
         key = own.spelling_in(raw, entry.name)
         if entry.extra.get("evaluators") and key is not None:
             settings[key] = cast(JsonValue, read_evaluators(reader, (*at, key), scope))
-    if typed is None or not _are_admitted(reader, at, settings, files=data_files(typed, scope.base_dir), scope=scope):
+    if typed is None or not _check_files(reader, at, settings, files=data_files(typed, scope.base_dir), scope=scope):
         return settings
     if scope.variables is not None and _give_variables(reader, at, settings, typed=typed, scope=scope):
         typed = validate_settings(reader, settings_class, settings, at, other_names=common)
@@ -276,8 +276,8 @@ def _give_variables(reader: Reader, at: JsonPath, settings: JsonObject, typed: o
         owner = settings
         for key in prompt.at:
             owner = cast(JsonObject, owner[key])
-        own = owner.get("vars")
-        known = {**variables, **(own if isinstance(own, Mapping) else {})}
+        written_vars = owner.get("vars")
+        known = {**variables, **(written_vars if isinstance(written_vars, Mapping) else {})}
         is_built_in_name = partial(is_built_in, known=prompt.known)
         place = (*at, *prompt.at, "prompt")
         for name in used_names(prompt.text):
@@ -287,17 +287,19 @@ def _give_variables(reader: Reader, at: JsonPath, settings: JsonObject, typed: o
         for fault in prompt_faults(prompt.text, is_built_in_name, known):
             if not fault.is_undefined:  # unknown names are reported when the judge's prompt is checked
                 reader.error(place, fault.message, allowed=fault.allowed)
-        names = [
-            each for each in used_names(prompt.text) if not is_built_in_name(each) or f"vars.{each}" in prompt.text
-        ]
-        used = {name: known[name] for name in names if name in known}
+        # A built-in name stands for a variable only if it is written as `vars.NAME`.
+        used = {
+            name: known[name]
+            for name in used_names(prompt.text)
+            if name in known and (not is_built_in_name(name) or f"vars.{name}" in prompt.text)
+        }
         if used and isinstance(owner, dict):
             owner["vars"] = used
             has_added = True
     return has_added
 
 
-def _are_admitted(
+def _check_files(
     reader: Reader, at: JsonPath, settings: JsonObject, files: Sequence[str], scope: EvaluatorScope
 ) -> bool:
     """Record a problem for each file outside of the project; return True if there is none."""

@@ -83,7 +83,7 @@ class CasesReader(Struct):
     """The sources of one suite's cases. `problems` are those of every file except the eval file itself.
 
     `eval_file` is the name of the eval file in messages. With `calls_functions` False no function of a dataset is
-    called; a warning reports that its cases are unknown.
+    called; a warning reports that its cases are unknown. `files` are the files of cases, `code` those with functions.
     """
 
     scope: CaseScope

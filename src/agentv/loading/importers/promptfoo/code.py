@@ -153,8 +153,8 @@ class PythonCode(Struct):
 
     def files(self) -> dict[str, str]:
         """Return the texts of the modules that have functions, by name."""
-        made = {self.judges.name: self.judges.text(_JUDGES_HEAD), self.targets.name: self.targets.text(_TARGETS_HEAD)}
-        return {name: text for name, text in made.items() if text}
+        texts = {self.judges.name: self.judges.text(_JUDGES_HEAD), self.targets.name: self.targets.text(_TARGETS_HEAD)}
+        return {name: text for name, text in texts.items() if text}
 
 
 def relative_path(path: Path, folder: Path) -> str:

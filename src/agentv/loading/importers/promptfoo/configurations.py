@@ -164,11 +164,11 @@ def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict
         first = next(iter(tests_in_file(*sources.datasets[0])), None)
         columns = tuple(key for key, _ in first.get("vars").entries()) if first is not None else ()
         empty = Located(suite.source.document, suite.source.losses, suite.source.folder, at=("tests",), value={})
-        made = _case(suite, with_defaults(empty, suite.default), columns=columns)
-        defaults = made.pop("vars", None)
+        template = _case(suite, with_defaults(empty, suite.default), columns=columns)
+        defaults = template.pop("vars", None)
         if isinstance(defaults, Mapping):  # a row has precedence over them, as in promptfoo
             suite.vars.update(defaults)
-        return {"file": files[0] if len(files) == 1 else files, "case": made}
+        return {"file": files[0] if len(files) == 1 else files, "case": template}
     tests = [*listed, *(test for dataset in sources.datasets for test in tests_in_file(*dataset))]
     if not tests:
         tests = [Located(suite.source.document, suite.source.losses, suite.source.folder, at=("prompts",), value={})]
@@ -256,8 +256,8 @@ def _targets(suite: _Suite, test: Test) -> list[JsonValue] | None:
     if test.provider.value is not None:
         label, id_ = names_of(test.provider)
         known = [each.name for each in suite.answering if matches_name(label or id_, each.provider)]
-        made = known[0] if known else suite.targets.add(test.provider)
-        return None if made is None else [made]
+        target = known[0] if known else suite.targets.add(test.provider)
+        return None if target is None else [target]
     if test.providers.value is None:
         return None
     wanted = [item.text() for item in test.providers.items()]
@@ -357,17 +357,17 @@ class _CaseParts(Struct):
             names=self.names,
             number=number,
         )
-        made = convert_assertion(assertion)
+        settings = convert_assertion(assertion)
         self.used_variables |= assertion.variables
         self.metadata |= assertion.metadata
-        if made is not None and assertion.needs_judge and "target" not in made:
+        if settings is not None and assertion.needs_judge and "target" not in settings:
             self.suite.needs_default_judge = True
-        if made is not None and "required" in made:
+        if settings is not None and "required" in settings:
             if self.test.threshold.number() is None:
                 self.has_own_limits = True
             else:  # only the mean counts
-                del made["required"]
-        return made
+                del settings["required"]
+        return settings
 
     def _of_set(self, source: Located, number: int) -> Settings | None:
         source.drop_unsupported(ASSERTION_SET_KEYS, "an assertion set")
@@ -412,9 +412,9 @@ def _set_judge(suite: _Suite) -> None:
     suite.source.get("providers").drop(
         f"no judge is named: promptfoo's default becomes the target {name!r}", "change it in targets.yaml"
     )
-    for target in suite.targets.made:
+    for target in suite.targets.by_name:
         if target not in suite.targets.judges:
-            suite.targets.made[target]["judge_target"] = name
+            suite.targets.by_name[target]["judge_target"] = name
 
 
 def _top_level(

@@ -208,7 +208,7 @@ class Targets(Struct):
     folder: Path
     """The folder of the eval file that is written."""
     code: PythonCode
-    made: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    by_name: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     judges: set[str] = field(default_factory=set)
 
     def add(self, source: Located) -> str | None:
@@ -217,15 +217,15 @@ class Targets(Struct):
         if target is None:
             return None
         name = _name(source)
-        for number in range(1, len(self.made) + 2):
+        for number in range(1, len(self.by_name) + 2):
             candidate = name if number == 1 else f"{name}-{number}"
-            if self.made.setdefault(candidate, target) == target:
+            if self.by_name.setdefault(candidate, target) == target:
                 return candidate
         return None
 
     def add_judge(self, source: Located) -> str | None:
         """Add a target that judges; return its name."""
-        before = set(self.made)
+        before = set(self.by_name)
         name = self.add(source)
         if name is not None and name not in before:
             self.judges.add(name)
@@ -233,20 +233,20 @@ class Targets(Struct):
 
     def add_given(self, case_id: str, answer: str) -> str:
         """Add a given answer to the target that replays given answers; return its name."""
-        target = self.made.setdefault(_GIVEN_ANSWERS, {"provider": "mock", "response": {}})
+        target = self.by_name.setdefault(_GIVEN_ANSWERS, {"provider": "mock", "response": {}})
         target["response"] = {**cast(JsonObject, target["response"]), case_id: answer}
         return _GIVEN_ANSWERS
 
     def add_default_judge(self) -> str:
         """Add the model that judges in promptfoo if no other is named; return its name."""
         name = "promptfoo-judge"
-        self.made[name] = {"provider": "openai", "model": "gpt-5.5-2026-04-23", "api_key": "${{ OPENAI_API_KEY }}"}
+        self.by_name[name] = {"provider": "openai", "model": "gpt-5.5-2026-04-23", "api_key": "${{ OPENAI_API_KEY }}"}
         self.judges.add(name)
         return name
 
     def listed(self) -> tuple[JsonObject, ...]:
         """Return the entries of a targets file."""
-        return tuple({"name": name, **settings} for name, settings in self.made.items())
+        return tuple({"name": name, **settings} for name, settings in self.by_name.items())
 
 
 def provider_entries(source: Located) -> "list[Located]":

@@ -52,8 +52,8 @@ OPTION_KEYS = {
     "runSerially": "use `execution: {workers: 1}`",
 }
 _MAX_CASES = 10_000
-_MARKED_ASSERTION = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\(([\d.]+)\))?(?::\s*(.*))?", re.DOTALL)
-_CODE_MARKS = {"javascript:": "javascript", "fn:": "javascript", "eval:": "javascript", "python:": "python",
+_TYPED_ASSERTION = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\(([\d.]+)\))?(?::\s*(.*))?", re.DOTALL)
+_CODE_PREFIXES = {"javascript:": "javascript", "fn:": "javascript", "eval:": "javascript", "python:": "python",
                "grade:": "llm-rubric", "llm-rubric:": "llm-rubric"}  # fmt: skip
 
 
@@ -186,18 +186,18 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
     for name, value in ((key.strip(), value) for key, value in row.items()):
         if name.startswith("__expected"):
             if str(value).strip():
-                made = _marked_assertion(str(value), place)
+                assertion = _cell_assertion(str(value), place)
                 column = f"__config:{name}:threshold"
-                made |= _threshold(row.get(column), f"the column {column!r}", place)
-                assertions.append(made | ({"metric": metric} if metric else {}))
+                assertion |= _threshold(row.get(column), f"the column {column!r}", place)
+                assertions.append(assertion | ({"metric": metric} if metric else {}))
         elif name in ("__prefix", "__suffix"):
-            options[name[2:]] = value
+            options[name.removeprefix("__")] = value
         elif name in ("__description", "__providerOutput"):
-            test[name[2:]] = value
+            test[name.removeprefix("__")] = value
         elif name == "__threshold":
             test |= _threshold(value, f"the column {name!r}", place)
         elif name.startswith("__metadata:"):
-            metadata[name[11:].removesuffix("[]")] = value
+            metadata[name.removeprefix("__metadata:").removesuffix("[]")] = value
         elif not name.startswith("__"):
             values[name] = value
         elif name != "__metric" and not name.startswith("__config:"):
@@ -219,20 +219,20 @@ def _threshold(cell: JsonValue, name: str, place: Located) -> dict[str, JsonValu
     return {}
 
 
-def _marked_assertion(text: str, place: Located) -> dict[str, JsonValue]:
+def _cell_assertion(text: str, place: Located) -> dict[str, JsonValue]:
     """Return the assertion of a cell: `contains: x`, `grade: x`, `not-regex: x`, or a text to equal."""
-    for mark, type_ in _CODE_MARKS.items():
-        if text.startswith(mark):
-            return {"type": type_, "value": text.removeprefix(mark).strip()}
+    for prefix, type_ in _CODE_PREFIXES.items():
+        if text.startswith(prefix):
+            return {"type": type_, "value": text.removeprefix(prefix).strip()}
     if text.startswith("file://") and is_code(text):
         return {"type": "python" if ".py" in text else "javascript", "value": text}
-    match = _MARKED_ASSERTION.fullmatch(text)
+    match = _TYPED_ASSERTION.fullmatch(text)
     if match is None or match[2] not in ASSERTION_TYPES or (match[4] is None and ":" in text):
         return {"type": "equals", "value": text}
-    made: dict[str, JsonValue] = {"type": f"{match[1] or ''}{match[2]}"}
+    assertion: dict[str, JsonValue] = {"type": f"{match[1] or ''}{match[2]}"}
     if match[4]:
-        made["value"] = match[4].strip()
-    return made | _threshold(match[3], f"the threshold of {made['type']}", place)
+        assertion["value"] = match[4].strip()
+    return assertion | _threshold(match[3], f"the threshold of {assertion['type']}", place)
 
 
 def with_defaults(test: Located, default: Located) -> Test:
@@ -240,8 +240,9 @@ def with_defaults(test: Located, default: Located) -> Test:
     test.drop_unsupported(TEST_KEYS, "a test")
     options = Options((test.get("options"), default.get("options")))
     report_options(test.get("options"))
-    own = tuple(test.get("assert").items())
-    has_defaults = options.get("disableDefaultAsserts").value is not True
+    assertions = tuple(test.get("assert").items())
+    if options.get("disableDefaultAsserts").value is not True:
+        assertions = (*default.get("assert").items(), *assertions)
     for key in ("vars", "options", "metadata"):
         for source in (test, default):
             _drop_non_object(source.get(key), may_be_files=key == "vars")
@@ -254,7 +255,7 @@ def with_defaults(test: Located, default: Located) -> Test:
         test,
         test.get("description").text(),
         {**_values(default.get("vars")), **_values(test.get("vars"))},
-        assertions=(*(tuple(default.get("assert").items()) if has_defaults else ()), *own),
+        assertions=assertions,
         options=options,
         threshold=first("threshold"),
         metadata=metadata,
@@ -292,7 +293,7 @@ def _values(source: Located) -> dict[str, JsonValue]:
         files = [item.require_inside(item.folder / item.text().removeprefix("file://")) for item in source.items()]
         read = [open_located(path, source.losses) for path in files]
         return {key: item for found in read for key, item in _values(found).items()}
-    made: dict[str, JsonValue] = {}
+    values: dict[str, JsonValue] = {}
     for key, place in source.entries():
         value = place.value
         if isinstance(value, str) and value.startswith("file://"):
@@ -304,8 +305,8 @@ def _values(source: Located) -> dict[str, JsonValue]:
                 value = ""
             else:
                 value = load_value(value, place)
-        made[key] = value
-    return made
+        values[key] = value
+    return values
 
 
 def expanded(test: Test) -> list[Test]:
@@ -322,7 +323,7 @@ def expanded(test: Test) -> list[Test]:
 
 def scenario_tests(source: Located) -> list[Located]:
     """Return the tests of scenarios: each of their configurations with each of their tests."""
-    made: list[Located] = []
+    combined: list[Located] = []
     for item in source.items():
         listed = [item]
         if isinstance(item.value, str):
@@ -334,8 +335,8 @@ def scenario_tests(source: Located) -> list[Located]:
             scenario.drop_unsupported({"description": None, "config": None, "tests": None}, "a scenario")
             configs = [part for entry in scenario.get("config").items() for part in _tests_of_entry(entry)]
             tests = [part for entry in scenario.get("tests").items() for part in _tests_of_entry(entry)]
-            made += [_combined(config, test) for config in configs for test in tests]
-    return made
+            combined += [_combined(config, test) for config in configs for test in tests]
+    return combined
 
 
 def _tests_of_entry(entry: Located) -> list[Located]:
