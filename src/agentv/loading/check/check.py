@@ -408,6 +408,7 @@ def _check_used_targets(
 
 
 def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str], specs: Specs) -> Iterator[Problem]:
+    """Yield the problems of a target with its references filled; unset variables are warnings."""
     entries = reader.document.at(("targets",))
     for index, raw in enumerate(entries if isinstance(entries, list) else ()):
         at = ("targets", index)

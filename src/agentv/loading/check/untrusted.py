@@ -121,6 +121,7 @@ def _files_around(file: Path, cwd: Path, specs: Specs, allow_paths: Sequence[str
 
 
 def _documents_of(path: Path) -> Iterator[Document]:
+    """Yield the documents of a file: one per line of JSON Lines, only the name of a `.env`, none for a table."""
     if path.name == ENV_FILE:
         yield Document(shown(path), {"file": shown(path)}, Mark(1, 1))
     elif path.suffix in YAML_SUFFIXES or path.name == SKILLS_FILE:

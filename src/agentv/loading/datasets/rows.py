@@ -105,7 +105,7 @@ class TableFile(Struct, frozen=True):
                 yield Row(line, {}, (self._problem(line, message, advice),))
 
     def count(self) -> int:
-        """Return the number of rows: line ends inside of quotes do not end a row."""
+        """Return the number of rows, by counting line ends outside of quotes."""
         rows, is_quoted, has_text = 0, False, False
         for line in read_lines(self.path):
             has_text = has_text or bool(line.strip())
@@ -204,6 +204,7 @@ class ListFile(Struct, frozen=True):
             yield Row(1, value, document=Document(self.shown, value, Mark(1, 1)), is_whole=True)
             return
         self._require_list(value)
+        # The items are decoded again, one at a time, to know the line of each.
         place, line = text.index("[") + 1, text.count("\n", 0, text.index("[")) + 1
         while True:
             start = place

@@ -122,6 +122,7 @@ def _problem(path: str, node: _Node, index: int, message: str, advice: str) -> P
 
 
 def _node(event: yaml.Event, events: Iterator[yaml.Event], text: str, level: int) -> _Node:
+    """Return the value that starts with an event; consume its events."""
     start = cast(yaml.Mark, event.start_mark)
     node = _Node(Mark(start.line + 1, start.column + 1), cast(yaml.Mark, event.end_mark).index, column=start.column)
     if isinstance(event, yaml.AliasEvent):
@@ -150,6 +151,7 @@ def _fill_sequence(node: _Node, events: Iterator[yaml.Event], text: str, level: 
 
 
 def _fill_mapping(node: _Node, events: Iterator[yaml.Event], text: str, level: int, *, start: int) -> None:
+    """Add the entries of a mapping to its node; `start` is its index in the text."""
     value = None
     while not isinstance(event := next(events), yaml.MappingEndEvent):
         if value is None and not text.startswith("?", start):  # else the column is that of the `?`

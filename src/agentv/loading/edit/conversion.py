@@ -143,6 +143,7 @@ def _parse_object(text: str, name: str, number: int) -> JsonObject:
 
 
 def _read_yaml(path: Path) -> Records:
+    """Return the cases of an eval file, or the results in a list. Raises ConfigError for any other content."""
     reader = open_yaml(path)
     if reader.problems:
         raise EvalFileError(reader.document.path, reader.problems)

@@ -299,6 +299,7 @@ class _Composer:
         return _Size(1 + len(value) // _CHARACTERS_PER_VALUE, 0) if isinstance(value, str) else _SCALAR_SIZE
 
     def _sequence(self) -> tuple[JsonValue, _Size]:
+        """Compose the items of a list; return it with its size."""
         items: list[JsonValue] = []
         spots: dict[Key, Spot] = {}
         values, depth = 1, 0
@@ -314,6 +315,7 @@ class _Composer:
         return items, _Size(values, depth + 1)
 
     def _mapping(self) -> tuple[JsonValue, _Size]:
+        """Compose the entries of an object, with those that merge keys insert; return it with its size."""
         entries: dict[str, JsonValue] = {}
         spots: dict[Key, Spot] = {}
         merged: list[dict[str, JsonValue]] = []

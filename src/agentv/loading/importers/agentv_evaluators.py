@@ -143,6 +143,7 @@ class EvaluatorTranslator(Struct):
                 yield item
 
     def _entries_of_template(self, name: str, item: Sourced, chain: tuple[str, ...]) -> Iterator[Sourced]:
+        """Yield the entries of a template file; `chain` are the templates that include it."""
         is_name = not name.startswith(".") and "/" not in name
         paths = (f".agentv/templates/{name}.yaml", f".agentv/templates/{name}.yml") if is_name else (name,)
         found = next((file for path in paths if (file := self.find(path)) is not None), None)
@@ -314,6 +315,7 @@ class EvaluatorTranslator(Struct):
         return {key: value for key, value in rest.items() if key not in known}
 
     def _judge(self, kind: str, rest: Entries) -> Entries:
+        """Return the settings of a judge; keys that AgentV does not know are the configuration of its prompt script."""
         passed_keys = (*_JUDGE_KEYS, "include_trace", "criteria", "allow_unknown", "plain_prompt")
         translated = {key: rest[key] for key in passed_keys if key in rest}
         if "rubrics" in rest:
@@ -509,6 +511,7 @@ class EvaluatorTranslator(Struct):
         return sourced._replace(value=self.rewriter.object(translated))
 
     def _trajectory(self, rest: Entries, sourced: Sourced) -> Entries:
+        """Return the settings of a check of tool calls, with the scoring of the generation."""
         passed_keys = ("mode", "minimums", "maximums", "forbidden", "expected", "args_match")
         translated = {key: rest[key] for key in passed_keys if key in rest}
         default = translated.pop("args_match", None)

@@ -49,6 +49,7 @@ def with_agentv_keys(source: Document) -> Document:
 
 
 def _skills_case(rewriter: Rewriter, sourced: Sourced) -> Sourced:
+    """Return a case of an `evals.json` with the keys of AgentV 4."""
     given = rewriter.entries(sourced)
     if not given:
         return sourced

@@ -183,6 +183,7 @@ class FileTranslator:
         return {**holder, "evaluators": listed._replace(value=translated)}
 
     def _defaults(self, given: Entries, execution: Entries) -> SuiteDefaults:
+        """Return the values of the top level that apply to each case."""
         metadata = given.get("metadata", Sourced(None)).value
         defaults: dict[str, JsonValue] = dict(metadata) if isinstance(metadata, Mapping) else {}
         if "governance" in given:
@@ -198,6 +199,7 @@ class FileTranslator:
         )
 
     def _translate_suite_key(self, key: str, sourced: Sourced, translated: Entries) -> None:
+        """Add a key of the top level to `translated`, or report it; `execution` and evaluators are skipped here."""
         if key in CASE_LISTS:
             translated["evalcases"] = self._case_list(sourced)
         elif key == "name":
@@ -379,6 +381,7 @@ class FileTranslator:
         return sourced._replace(value=self._rewriter.object(joined))
 
     def _translate_case_key(self, key: str, sourced: Sourced, translated: Entries) -> None:
+        """Add a key of a case to `translated`, or report it; keys that are made of several others are skipped here."""
         if key == "criteria" and isinstance(sourced.value, str):
             translated["expected_outcome"] = sourced
         elif key == "rubrics":
@@ -420,6 +423,7 @@ class FileTranslator:
                 self.report.drop(given.pop("expected_output"), "expected_output", reason)
 
     def _turn(self, sourced: Sourced) -> Sourced:
+        """Return one turn of a conversation; its input and its expected output are one message each."""
         given, translated = self._entries(sourced), Entries()
         if not given:
             return sourced
@@ -449,6 +453,7 @@ class FileTranslator:
         return evaluator
 
     def _case_messages(self, given: Entries, translated: Entries, *, skips_defaults: bool) -> None:
+        """Set the messages of a case, after those of the suite, and the expected messages."""
         question, expected = given.get("input"), given.get("expected_output")
         files = given.get("input_files")
         if files is None and not skips_defaults:

@@ -190,10 +190,13 @@ def _translate_provider(translation: Translation, at: JsonPath, providers: Regis
 
 
 def _renamed_to(provider: str) -> Translate:
+    """Return the translation of a provider that differs from ours in its name alone."""
     return lambda translation, at: translation.put(at, "provider", provider, like="provider")
 
 
 def _sdk(name: str) -> Translate:
+    """Return the translation of a provider that AgentV 4 calls as a library."""
+
     def translate(translation: Translation, at: JsonPath) -> None:
         provider = _SDKS[name]
         message = f"AgentV 4 calls {name} as a library; here its program {provider!r} is run"

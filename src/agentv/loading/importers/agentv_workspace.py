@@ -69,6 +69,7 @@ def _open_workspace(document: Document, folder: Path) -> tuple[Document, Path, s
 
 
 def _translate_source(translation: Translation, base: Path, folder: Path) -> None:
+    """Translate the sources of a workspace: its template and repositories."""
     entries = translation.entries(())
     if "docker" in entries:
         message = "workspaces in docker are not supported"

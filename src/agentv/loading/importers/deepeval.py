@@ -1,4 +1,4 @@
-"""Goldens of DeepEval, as `EvaluationDataset.save_as` writes them, as eval files."""
+"""Goldens of DeepEval (its cases), as `EvaluationDataset.save_as` writes them, as eval files."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -128,6 +128,7 @@ def _outcome(item: Located, key: str) -> str:
 
 
 def _conversation(item: Located) -> Settings:
+    """Return the case of a conversational golden: its turns up to the last one of the user."""
     _drop_unsupported(item, CONVERSATION_KEYS, "a conversational golden")
     turns: list[JsonValue] = []
     for turn in item.get("turns").items():
@@ -144,7 +145,7 @@ def _conversation(item: Located) -> Settings:
 
 
 def _metadata(item: Located) -> Settings:
-    """Return the metadata of a case."""
+    """Return the entry `metadata` of a case; {} without any."""
     metadata: Settings = {}
     for key in ("additional_metadata", "custom_column_key_values"):
         value = item.get(key).value
@@ -160,7 +161,7 @@ def _metadata(item: Located) -> Settings:
 
 
 def _tool_evaluators(item: Located) -> Settings:
-    """Return the evaluators for expected tools: all must be called, with at least these arguments."""
+    """Return the entry `evaluators` for expected tools: all must be called, with at least these arguments."""
     expected: list[JsonValue] = []
     for tool in item.get("expected_tools").items():
         arguments = tool.get("inputParameters").value or tool.get("input_parameters").value

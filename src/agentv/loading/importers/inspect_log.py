@@ -194,6 +194,7 @@ def read_inspect_log(path: Path) -> InspectLog:
 def _run_record(
     header: _Header, info: JsonObject, planned: int, ids: list[JsonValue], *, status: str, failed: JsonValue
 ) -> RunRecord:
+    """Return the record of the run; its id is derived from the ids in the log."""
     identity = digest([info.get("eval_id"), info.get("run_id"), header.task, header.model])
     created = header.created.astimezone(UTC)
     digits = re.sub(r"[^0-9a-f]", "", identity.rpartition(":")[2])[:6]
@@ -259,6 +260,7 @@ def _sample(header: _Header, sample: JsonObject) -> Sample:
 def _answer(
     header: _Header, sample: JsonObject, conversation: tuple[Message, ...], slot: ResultKey, attachments: JsonObject
 ) -> Answer:
+    """Return the answer of a sample; without a text if the sample failed."""
     place = f"samples/{slot.eval_id}"
     output = header.object(f"{place}.output", _with_attachments(sample.get("output"), attachments))
     choices = _list(output.get("choices"))

@@ -64,6 +64,7 @@ def _keys(place: Located) -> frozenset[str]:
 
 
 def _case(case: Located, number: int, source: Located) -> Settings:
+    """Return a case; its own evaluators stand after those of the dataset."""
     case.drop_unsupported(_CASE_KEYS, "a case")
     converted: Settings = {"id": _id(case, number, source)}
     converted["input_messages"] = [{"role": "user", "content": _content(case.get("inputs").value)}]

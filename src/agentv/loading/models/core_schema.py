@@ -77,6 +77,7 @@ def object_schema(kind: type) -> CoreSchema:
 
 
 def _field_schema(field: StructField) -> CoreSchema:
+    """Return the schema of a field: of its type, after nested keys are lifted and spellings replaced."""
     if file_model.has_members(field):
         schema = _noted(_schema(tuple[Any, ...]), DefinedAs("Evaluators"))
     else:

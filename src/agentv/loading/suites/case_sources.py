@@ -200,12 +200,12 @@ class JsonLinesCases(Struct, frozen=True):
         last = self.head[-1].location if self.head else None
         lines = self._lines(after=0 if last is None else last.line)
         if self._needs_full_reader:
-            cases = (self._case(number, line).case for number, line in lines)
+            cases = (self._read_line(number, line).case for number, line in lines)
         else:
             file = self.scope.file
             cases = (
                 (read_plain(line, Location(file, number)) if len(line) <= MAX_BYTES else None)
-                or self._case(number, line).case
+                or self._read_line(number, line).case
                 for number, line in lines
             )
         return chain(self.head, filter(None, cases))
@@ -217,7 +217,7 @@ class JsonLinesCases(Struct, frozen=True):
 
     def read(self) -> Iterator[ReadRow]:
         """Yield the lines, each as a case with its warnings."""
-        return starmap(self._case, self._lines(after=0))
+        return starmap(self._read_line, self._lines(after=0))
 
     def count_rows(self) -> int:
         """Return the number of lines that are not blank."""
@@ -231,7 +231,8 @@ class JsonLinesCases(Struct, frozen=True):
                 if data.strip() or len(data) > MAX_BYTES:
                     yield number, data
 
-    def _case(self, number: int, data: bytes) -> ReadRow:
+    def _read_line(self, number: int, data: bytes) -> ReadRow:
+        """Return the case of a line, read by the fast path if it can be."""
         location = Location(self.scope.file, number)
         plain = read_plain(data, location) if len(data) <= MAX_BYTES and not self._needs_full_reader else None
         if plain is not None:
@@ -246,16 +247,17 @@ class JsonLinesCases(Struct, frozen=True):
             return ReadRow(BrokenCase(default_id, error.problems, location))
         document = quick_json(text, self.shown, number)
         if document is not None:
-            read = self._read(document)
+            read = self._read_document(document)
             if isinstance(read.case, EvalCase) and not read.warnings:
                 return read
         # Parsed again, since problems need the positions of values.
         document, problems = parse_json(text, self.shown, number)
         if document is None:
             return ReadRow(BrokenCase(default_id, problems, location))
-        return self._read(document, problems)
+        return self._read_document(document, problems)
 
-    def _read(self, document: Document, problems: tuple[Problem, ...] = ()) -> ReadRow:
+    def _read_document(self, document: Document, problems: tuple[Problem, ...] = ()) -> ReadRow:
+        """Return the case in a parsed line: a case, a row of a dataset, or a BrokenCase."""
         values, line = document.value, document.start.line
         if isinstance(values, Mapping) and (self.scope.is_foreign or is_case(values)):
             reader = self.scope.opened(Reader(document, problems))

@@ -87,6 +87,7 @@ class _Filler(Struct):
         return value, value
 
     def _text(self, text: str, at: JsonPath, name: str) -> tuple[str, str]:
+        """Return a text as used and as shown: secrets in it are collected, and redacted in the second."""
         used, public = self._replaced(text, at, name) if has_reference(text) else (text, text)
         if has_reference(text) and used == text:  # a variable is not set: there is no value yet
             return used, REDACTED if looks_secret(name) else public
@@ -107,6 +108,7 @@ class _Filler(Struct):
         return used, public
 
     def _replaced(self, text: str, at: JsonPath, name: str) -> tuple[str, str]:
+        """Return a text with its references filled, as used and as shown; unchanged if a variable is not set."""
         try:
             variables = variables_in(text)
         except TemplateError as error:

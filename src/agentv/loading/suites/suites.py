@@ -156,6 +156,7 @@ class CasesReader(Struct):
                 self._read_named(reader, (*at, "file", index), name, rules)
 
     def _read_case(self, reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:
+        """Read a listed case, after its variables are filled and its id is compared with earlier ones."""
         if scope.variables is not None and reader.document.path == self.eval_file:
             own = reader.document.at((*at, "vars"))
             values = scope.variables.of_case(own=own if isinstance(own, Mapping) else None)

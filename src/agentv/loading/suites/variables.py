@@ -87,6 +87,8 @@ class Filler(Struct):
                 self.reader.error(place, "variables are not filled in commands and paths of code", allowed=advice)
 
     def _text(self, text: str, at: JsonPath) -> JsonValue:
+        """Return a text with its variables filled; a single variable keeps its type, except as content of a message."""
+
         def report(fault: Fault) -> None:
             self.reader.error(
                 at,

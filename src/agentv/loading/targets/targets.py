@@ -320,6 +320,7 @@ def _use_target_name(reader: Reader, entry: JsonPath, env: Mapping[str, str], un
 
 
 def _read_target(reader: Reader, at: JsonPath, specs: Specs, unknown_provider: Severity) -> TargetConfig | None:
+    """Return the target at a path, unresolved; None if it has no name or provider. Problems are recorded."""
     raw = reader.document.at(at)
     if not isinstance(raw, Mapping):
         reader.error(at, "must be an object with name and provider")

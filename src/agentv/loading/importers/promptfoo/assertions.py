@@ -275,6 +275,7 @@ def _levenshtein(assertion: Assertion) -> Settings | None:
 
 
 def _similar(assertion: Assertion) -> Settings | None:
+    """Return a comparison of embeddings, by the model that the assertion or the options name."""
     found = assertion.store_reference("reference")
     if found is None:
         return None
@@ -472,6 +473,7 @@ def _tool_args(assertion: Assertion) -> Settings | None:
 
 
 def _step_count(assertion: Assertion) -> Settings | None:
+    """Return a limit on the number of steps, or on the calls of one tool."""
     value = assertion.value()
     if isinstance(value, Mapping) and "min" not in value and "max" in value and set(value) <= {"max", "type"}:
         if value.get("type") in (None, "tool"):

@@ -348,6 +348,7 @@ class _CaseParts(Struct):
         return {"name": name, **settings, **({} if weight is None else {"weight": weight})}
 
     def _of_assertion(self, source: Located, number: int) -> Settings | None:
+        """Return the evaluator of one assertion; collect the variables and metadata that it needs."""
         assertion = Assertion(
             source,
             source.get("type").text(),
@@ -370,6 +371,7 @@ class _CaseParts(Struct):
         return settings
 
     def _of_set(self, source: Located, number: int) -> Settings | None:
+        """Return a composite of the assertions of a set; None if none is carried over."""
         source.drop_unsupported(ASSERTION_SET_KEYS, "an assertion set")
         members = [
             member

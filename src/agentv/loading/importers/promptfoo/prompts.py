@@ -91,6 +91,7 @@ def _prompts_of_text(text: str, label: str, place: Located) -> Iterator[Prompt]:
 
 
 def _prompts_of_file(path: Path, label: str, place: Located, *, several: bool) -> Iterator[Prompt]:
+    """Yield the prompts of a file: one per line or section; `several`: the label is shared with other files."""
     if path.suffix.lower() == ".csv":
         place.drop(f"the prompts in {path.name} are not carried over", "write each into a text file")
         return

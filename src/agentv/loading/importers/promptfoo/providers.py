@@ -282,6 +282,7 @@ def _name(source: Located) -> str:
 
 
 def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonValue] | None:
+    """Return the target of a provider without its name; None, with a record, if it has no counterpart."""
     id_, place, options = _identity(source)
     if isinstance(options.value, Mapping):
         options.drop_unsupported(_PROVIDER_KEYS, "a provider")
@@ -305,6 +306,7 @@ def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonVa
 
 
 def _target_of_id(id_: str, place: Located, config: Located, folder: Path) -> dict[str, JsonValue] | None:
+    """Return the target of a provider by its id, such as `openai:gpt-5`; None without a counterpart."""
     head, _, rest = id_.partition(":")
     if head == "mcp":
         return mcp_target(config, folder)
@@ -380,9 +382,9 @@ _ADVICE = {
 }
 
 
-def _with_model_settings(target: dict[str, JsonValue], config: Located, key: str | None) -> dict[str, JsonValue]:
+def _with_model_settings(target: dict[str, JsonValue], config: Located, variable: str | None) -> dict[str, JsonValue]:
+    """Return a target with the settings of a provider; `variable` is that of its API key."""
     body: dict[str, JsonValue] = {}
-    name = key
     for option, place in config.entries():
         value = with_environment(place.value, place)
         if isinstance(value, str) and value.startswith("file://"):
@@ -396,14 +398,14 @@ def _with_model_settings(target: dict[str, JsonValue], config: Located, key: str
         elif option == "headers":
             target |= optional_setting("extra_headers", settings_by_name(place))
         elif option == "apiKeyEnvar":
-            name = place.text()
+            variable = place.text()
         elif option == "apiKey" and isinstance(value, str) and value.startswith("${{"):
             target["api_key"] = value
         elif option not in _HANDLED_KEYS and option != "apiBaseUrl":
             advice = _ADVICE.get(option, "what the API itself understands goes into `extra_body`")
             place.drop(f"`{option}` is not carried over", advice)
-    if name and "api_key" not in target:
-        target["api_key"] = f"${{{{ {name} }}}}"
+    if variable and "api_key" not in target:
+        target["api_key"] = f"${{{{ {variable} }}}}"
     if body:
         target["extra_body"] = body
     return target

@@ -100,6 +100,7 @@ def find_tests(source: Located) -> Sources:
 
 
 def _tests_or_tables(item: Located) -> Iterator[Located | Path]:
+    """Yield the tests of an entry under `tests`; a table that can stay a dataset as its path."""
     if isinstance(item.value, Mapping):
         if "path" in item.value:
             item.drop(f"the tests made by {item.get('path').text()} are not carried over",
