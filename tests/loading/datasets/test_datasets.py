@@ -243,7 +243,7 @@ def test_unknown_roles_and_columns_are_reported() -> None:
     assert "antwort is not a role of a column" in problems(text, {"q.csv": "question\na\n"})[0]
     text = "evalcases: {file: q.csv, columns: {expected: anser}}\n"
     found = problems(text, {"q.csv": "question,answer\na,b\n"})
-    assert found[0].startswith("q.csv:2:1  $  there is no column 'anser', named under `columns`")
+    assert found[0].startswith("q.csv:2:1  $  there is no column 'anser', which `columns` names")
     assert "did you mean 'answer'?" in found[0]
 
 

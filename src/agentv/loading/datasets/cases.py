@@ -231,7 +231,7 @@ def _columns_by_role(row: JsonObject, given: Mapping[str, str], reader: Reader, 
         if column not in row and at_path(row, column) is None:
             near = nearest(column, row)
             listed = f"columns: {', '.join(row) or 'none'}"
-            reader.error(at, f"there is no column {column!r}, named under `columns`", allowed=listed, suggestion=near)
+            reader.error(at, f"there is no column {column!r}, which `columns` names", allowed=listed, suggestion=near)
     for name, role in ROLES.items():
         if name in row and role not in columns:
             columns[role] = name

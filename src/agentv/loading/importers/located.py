@@ -44,7 +44,7 @@ class Located(Struct, frozen=True):
     def _follow(self, at: JsonPath, value: JsonValue, depth: int = 0) -> "Located":
         reference = value.get("$ref") if isinstance(value, Mapping) else None
         if isinstance(reference, str) and reference.startswith("#/") and depth < 20:  # noqa: PLR2004 - a circle ends
-            target = tuple(_key(part) for part in reference[2:].split("/"))
+            target = tuple(_pointer_key(part) for part in reference[2:].split("/"))
             if self.document.at(target) is not None:
                 return self._follow(target, self.document.at(target), depth + 1)
         return Located(self.document, self.losses, self.folder, at=at, value=value)
@@ -116,7 +116,8 @@ class Located(Struct, frozen=True):
                 value.drop(f"`{key}` is not carried over", known[key])
 
 
-def _key(part: str) -> Key:
+def _pointer_key(part: str) -> Key:
+    """Return the key or index that a part of a JSON pointer means."""
     name = part.replace("~1", "/").replace("~0", "~")
     return int(name) if name.isdecimal() else name
 

@@ -260,7 +260,7 @@ class JsonLinesCases(Struct, frozen=True):
         """Return the case in a parsed line: a case, a row of a dataset, or a BrokenCase."""
         values, line = document.value, document.start.line
         if isinstance(values, Mapping) and (self.scope.is_foreign or is_case(values)):
-            reader = self.scope.opened(Reader(document, problems))
+            reader = self.scope.translated(Reader(document, problems))
             location = Location(self.scope.file, line)
             return make_read_row(read_case(reader, (), self.scope), problems_of(reader), location, values.get("id"))
         if isinstance(values, Mapping):

@@ -101,8 +101,8 @@ class CaseScope(Struct, frozen=True):
 
     parts: SuiteParts | None = None
 
-    def opened(self, reader: Reader) -> Reader:
-        """Return a reader of a document of cases, translated if they are AgentV's."""
+    def translated(self, reader: Reader) -> Reader:
+        """Return a reader of the same cases in our own keys; the same reader unless they are AgentV's."""
         if self.importer is None or not self.importer.applies_to(reader.document.value):
             return reader
         return self.importer.cases(reader)

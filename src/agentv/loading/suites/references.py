@@ -182,15 +182,15 @@ def redact_problems(reader: Reader, first: int, filled: Filled) -> None:
         reader.problems[index] = replace(problem, message=redactor.redact(problem.message), allowed=allowed)
 
 
-def validated(
-    validate: Callable[[JsonValue], object],
+def read_converting(
+    read: Callable[[object, SpellingNotes], object],
     raw: JsonValue,
     single_references: frozenset[JsonPath],
     notes: SpellingNotes,
 ) -> object:
-    """Validate a value. If the value of a single reference must be a number or boolean, convert it and try again."""
+    """Read a value. If the value of a single reference must be a number or boolean, convert it and read it again."""
     try:
-        return validate(raw)
+        return read(raw, notes)
     except ValidationError as error:
         wrong = {
             locate(entry["loc"], raw, notes)
@@ -200,7 +200,7 @@ def validated(
         if not wrong & single_references:
             raise
     notes.unknown.clear()
-    return validate(_retyped(raw, wrong & single_references, ()))
+    return read(_retyped(raw, wrong & single_references, ()), notes)
 
 
 def _retyped(value: JsonValue, paths: frozenset[JsonPath] | set[JsonPath], at: JsonPath) -> JsonValue:

@@ -307,7 +307,7 @@ class CasesReader(Struct):
         scope = self._scope_of(path)
         if is_in_folder and isinstance(reader.document.value, dict):
             self._add_folder_parts(reader.document.value, path.parent)
-        reader = scope.opened(reader)
+        reader = scope.translated(reader)
         raw = reader.document.value
         key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), None)
         if isinstance(raw, Mapping) and key is None:

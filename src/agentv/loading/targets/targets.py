@@ -4,7 +4,8 @@ References are filled by the resolution, so that the variables of unused targets
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,10 +16,10 @@ from agentv.loading.files.text import shown
 from agentv.loading.importers.agentv_targets import translate_targets
 from agentv.loading.importers.translation import Translation
 from agentv.loading.models.core_schema import reader_of
-from agentv.loading.models.file_model import SpellingNotes, names_of
+from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_errors
 from agentv.loading.models.settings import settings_type
-from agentv.loading.suites.references import ReferenceReader, fill, holds_reference, redact_problems, validated
+from agentv.loading.suites.references import ReferenceReader, fill, holds_reference, read_converting, redact_problems
 from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTargetModel
 from agentv.registry import Registry, Spec, Specs, names_model
 from agentv.templating.environment import fill_variables, variables_in
@@ -71,17 +72,11 @@ def check_target(
         spec = _find_provider(reader, at=(*at, "provider"), name=provider, registry=registry, severity=unknown_provider)
     names = TargetModel.names()
     common = {key: value for key, value in raw.items() if names.of(key)}
-    read_common = reader_of(TargetModel)
-    model = reader.validate(
-        lambda notes: validated(lambda value: read_common(value, notes), common, single_references, notes),
-        common,
-        at,
-    )
-    settings = (
-        _check_settings(reader, at=at, raw=raw, spec=spec, single_references=single_references)
-        if spec is not None
-        else None
-    )
+    read_common = partial(read_converting, reader_of(TargetModel), common, single_references)
+    model = reader.validate(read_common, common, at)
+    settings = None
+    if spec is not None:
+        settings = _check_settings(reader, at=at, raw=raw, spec=spec, single_references=single_references)
     return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
 
 
@@ -97,13 +92,8 @@ def _check_settings(
     settings: dict[str, JsonValue] = {
         key: value for key, value in raw.items() if common.of(key) is None or own.of(key) is not None
     }
-    read_own: Callable[[object, SpellingNotes], object] = reader_of(settings_class)
-    return reader.validate(
-        lambda notes: validated(lambda value: read_own(value, notes), settings, single_references, notes),
-        settings,
-        at,
-        other_names=common,
-    )
+    read_own = partial(read_converting, reader_of(settings_class), settings, single_references)
+    return reader.validate(read_own, settings, at, other_names=common)
 
 
 def _find_provider(reader: Reader, at: JsonPath, name: str, registry: Registry, severity: Severity) -> Spec | None:
