@@ -165,7 +165,7 @@ def test_moving_cases_to_another_folder_says_where_paths_start(capsys: pytest.Ca
     Path("suite.yaml").write_text(SUITE)
     Path("there").mkdir()
     convert("suite.yaml", "there/lines.jsonl")
-    assert "note: relative paths in the cases are now relative to there" in capsys.readouterr().out
+    assert "note: relative paths in the cases were not changed and now start from there" in capsys.readouterr().out
 
 
 def test_a_line_nested_too_deeply_is_refused_with_its_place() -> None:

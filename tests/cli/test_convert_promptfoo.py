@@ -69,7 +69,7 @@ def test_a_converted_suite_runs_with_python_assertions(capsys: pytest.CaptureFix
     out, err = capsys.readouterr()
     assert out == (
         "Wrote evals/suite.yaml\nWrote evals/targets.yaml\nWrote evals/suite_judges.py\n"
-        "Converted from promptfoo: 3 cases; 1 note above on what changed\n"
+        "Converted from promptfoo: 3 cases; see the 1 note above\n"
         "Next: agentv check evals/suite.yaml, then agentv run evals/suite.yaml\n"
     )
     assert err == (

@@ -102,7 +102,7 @@ def test_a_pipe_need_not_be_stored(folder: Path, agentv: Call) -> None:
     assert "Saved to" not in said
     assert not (folder / ".agentv").exists()
     code, _, problem = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--no-store", "--name", "x")
-    assert (code, "--no-store stores no run, so that --name has no effect" in problem) == (4, True)
+    assert (code, "--no-store and --name exclude each other" in problem) == (4, True)
 
 
 def test_a_stored_run_gives_the_verdict_that_was_shown(folder: Path, agentv: Call) -> None:

@@ -17,7 +17,8 @@ EXIT_USAGE = 4
 EXIT_INCOMPLETE = 3
 EXIT_NOTHING = 5
 EXIT_INTERRUPTED = 130
-_BETTER_THAN_INCOMPLETE = (0, 2)
+_REPLACED_BY_INCOMPLETE = (0, 2)
+"""Exit codes that a write error changes to EXIT_INCOMPLETE; every other code reports something worse."""
 _NEW_OBJECTS_PER_COLLECTION = 100_000
 """Python's default of 700 collects constantly during imports and result creation, and finds almost nothing."""
 
@@ -69,8 +70,8 @@ _SECTIONS: Mapping[str, str] = {
 """The headings of `--help` by the package of the commands below them."""
 
 
-def _imported(module: str) -> click.Command:
-    """Import a command. Its modules stay loaded, so they are frozen out of garbage collection."""
+def _import_command(module: str) -> click.Command:
+    """Import a command, and exclude its modules, which stay loaded, from garbage collection."""
     gc.disable()
     try:
         command: click.Command = importlib.import_module(module).command
@@ -92,7 +93,7 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        return _imported(entry.module)
+        return _import_command(entry.module)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -102,9 +103,9 @@ class LazyGroup(click.Group):
             from agentv.cli.words_of_others import command_advice
             from agentv.types.errors import nearest
 
-            near, advice = nearest(args[0], COMMANDS), command_advice(args[0])
-            hint = f" Did you mean {near!r}?" if near else " See `agentv --help`."
-            raise click.UsageError(f"No such command {args[0]!r}.{f' {advice}' if advice else hint}", ctx)
+            near = nearest(args[0], COMMANDS)
+            hint = f"Did you mean {near!r}?" if near else "See `agentv --help`."
+            raise click.UsageError(f"No such command {args[0]!r}. {command_advice(args[0]) or hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -138,17 +139,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     with guarded_streams(os.environ):
         code = _run(arguments)
     for name, stream in (("output", sys.stdout), ("error", sys.stderr)):
-        lost = unexpected_write_error(stream)
-        if lost is not None:
-            code = exit_code_after_write_error(code, f"standard {name} cannot be written: {lost.strerror}")
+        error = unexpected_write_error(stream)
+        if error is not None:
+            code = exit_code_after_write_error(code, f"standard {name} cannot be written: {error.strerror}")
     sys.exit(code)
 
 
 def exit_code_after_write_error(code: int, message: str) -> int:
-    """Print that something could not be written; return the exit code for that, unless `code` is worse already."""
-    worst = EXIT_INCOMPLETE if code in _BETTER_THAN_INCOMPLETE else code
-    click.echo(f"error: {message}. Exit code {worst}.", err=True)
-    return worst
+    """Print a write error; return EXIT_INCOMPLETE, or `code` if it already reports something worse."""
+    new_code = EXIT_INCOMPLETE if code in _REPLACED_BY_INCOMPLETE else code
+    click.echo(f"error: {message}. Exit code {new_code}.", err=True)
+    return new_code
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -178,5 +179,5 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _print_error(error: AgentvError | str, code: int) -> int:
     from agentv.reports.text.printable import printable
 
-    click.echo(f"error: {printable(str(error))}", err=True)  # it may quote untrusted names
+    click.echo(f"error: {printable(str(error))}", err=True)  # the message may quote untrusted names
     return code

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from agentv.reports import STDOUT
 
-_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?) *([smhdw])")
+_SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+_SPAN_PATTERN = re.compile(r"(\d+(?:\.\d+)?) *([smhdw])")
 
 VAR_OPTION: Callable[..., Any] = click.option(
     "--var",
@@ -31,7 +31,7 @@ ALLOW_PATH_OPTION: Callable[..., Any] = click.option(
     help="Let eval files and configurations use files in DIR, a folder outside the project; repeatable.",
 )
 
-_OPTIONS = (
+_OUTPUT_OPTIONS = (
     click.option(
         "-o",
         "--output",
@@ -63,8 +63,8 @@ class Span(click.ParamType[float]):
         """Return a time span in seconds. Fails for 0 and for anything that is not a span."""
         if isinstance(value, float):
             return value
-        found = _SPAN.fullmatch(str(value).strip().lower())
-        seconds = float(found[1]) * _UNITS_S[found[2]] if found else 0.0
+        found = _SPAN_PATTERN.fullmatch(str(value).strip().lower())
+        seconds = float(found[1]) * _SECONDS_PER_UNIT[found[2]] if found else 0.0
         if seconds <= 0:
             self.fail(f"{value!r} is not a time span; write a number with s, m, h, d or w: 45m, 12h, 7d", param, ctx)
         return seconds
@@ -94,7 +94,7 @@ def with_output_options(*, json_help: str = "Same as --display json.") -> Callab
 
     `take_output_options` reads their values.
     """
-    options = (*_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
+    options = (*_OUTPUT_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
 
     def decorate(function: Callable[..., Any]) -> Any:
         for option in reversed(options):

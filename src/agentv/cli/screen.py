@@ -27,11 +27,11 @@ class TerminalStyle(Struct, frozen=True):
     signs: Signs
     paint: Paint
 
-    def of_run(self) -> RunView:
+    def run_view(self) -> RunView:
         """Return the view of runs in this style."""
         return RunView(self.width, self.signs, self.paint)
 
-    def of_case(self, view: CaseView) -> CaseView:
+    def case_view(self, view: CaseView) -> CaseView:
         """Return a view of a case in this style."""
         return replace(view, width=self.width, signs=self.signs, paint=self.paint)
 
@@ -51,7 +51,7 @@ def terminal_style() -> TerminalStyle:
     )
 
 
-def refuse_unwritable(outputs: Sequence[str]) -> None:
+def refuse_unknown_suffixes(outputs: Sequence[str]) -> None:
     """Raise ConfigError for a file whose suffix is not a known format."""
     for output in outputs:
         if Path(output).suffix not in _FORMATS:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from agentv.reports.text.printable import CommandGuard
 
-_RUNNERS = {"GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"}
+_CI_RUNNER_VARIABLES = {"GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"}
 """Environment variables of CI runners. The module with `CommandGuard` is imported only if one of them is set."""
 
-_CLOSED = (errno.EPIPE, errno.EBADF)
+_CLOSED_ERRNOS = (errno.EPIPE, errno.EBADF)
 _STDOUT, _STDERR = 1, 2
 
 
@@ -38,7 +38,7 @@ class _Descriptor(io.FileIO):
 class StandardStream(io.TextIOWrapper):
     """A standard stream on its own descriptor, so that it still works while descriptors 1 and 2 are redirected.
 
-    With a `guard`, what is written contains no command to a CI runner.
+    Encoding, error handler and buffering are those of `like`. A `guard` escapes commands to a CI runner in the text.
     """
 
     guard: "CommandGuard | None" = None
@@ -55,7 +55,7 @@ class StandardStream(io.TextIOWrapper):
         )
 
     def write(self, text: str, /) -> int:
-        """Write text, with commands escaped if there is a guard."""
+        """Write text; the guard, if there is one, escapes commands in it."""
         super().write(text if self.guard is None else self.guard.escape(text))
         return len(text)
 
@@ -131,7 +131,7 @@ def command_stream(stream: TextIO) -> TextIO:
 @contextmanager
 def guarded_streams(env: Mapping[str, str]) -> Iterator[None]:
     """Escape commands in everything that is printed if a CI runner parses the log for commands."""
-    if not _RUNNERS & env.keys():
+    if not _CI_RUNNER_VARIABLES & env.keys():
         yield
         return
     from agentv.reports.text.printable import CommandGuard, log_is_parsed
@@ -174,10 +174,10 @@ def own_stdout() -> Iterator[TextIO]:
 def broken_pipe_error(stream: TextIO) -> OSError | None:
     """Return the write error of a stream whose pipe or descriptor is closed; None otherwise."""
     error = stream.error if isinstance(stream, StandardStream) else None
-    return error if error is not None and error.errno in _CLOSED else None
+    return error if error is not None and error.errno in _CLOSED_ERRNOS else None
 
 
 def unexpected_write_error(stream: TextIO) -> OSError | None:
     """Return a stream's write error, such as a full disk; None without one, or if its pipe or descriptor is closed."""
     error = stream.error if isinstance(stream, StandardStream) else None
-    return error if error is not None and error.errno not in _CLOSED else None
+    return error if error is not None and error.errno not in _CLOSED_ERRNOS else None

@@ -24,9 +24,9 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
 from agentv.version import __version__
 
-_WIDTH = 100
-_BEFORE = 60
-_BYTES_READ = 4 * 2**20
+_FRAME_WIDTH = 100
+_COLUMNS_BEFORE_CARET = 60
+_MAX_BYTES_READ = 4 * 2**20
 
 
 class CodeFrames(Struct):
@@ -51,53 +51,53 @@ class CodeFrames(Struct):
     def _lines(self, path: str) -> list[str]:
         """Return the first lines of a regular file; nothing for a pipe or a device."""
         if path not in self._files:
-            self._files[path] = _start(self.folder / path).replace("\r\n", "\n").split("\n")
+            self._files[path] = _file_start(self.folder / path).replace("\r\n", "\n").split("\n")
         return self._files[path]
 
 
-def _start(path: Path) -> str:
+def _file_start(path: Path) -> str:
     """Return the start of a file, at most 4 MiB, without a cut last line; empty if it cannot be read."""
     try:
         if not path.is_file():
             return ""
         with path.open("rb") as file:
-            data = file.read(_BYTES_READ)
+            data = file.read(_MAX_BYTES_READ)
     except (OSError, ValueError):
         return ""
-    whole = data if len(data) < _BYTES_READ else data[: data.rfind(b"\n") + 1]
+    whole = data if len(data) < _MAX_BYTES_READ else data[: data.rfind(b"\n") + 1]
     return whole.decode("utf-8-sig", "replace")
 
 
 def frame_lines(source: str, line: int, column: int) -> list[str]:
     """Return a source line and a caret under `column`; a long line is cut to the part around it."""
-    start = max(0, column - 1 - _BEFORE) if len(source) > _WIDTH else 0
-    shown = "".join(map(_shown, source[start : start + _WIDTH]))
-    before = "".join(map(_shown, source[start : max(start, column - 1)]))
-    head, tail = "…" if start else "", "…" if start + _WIDTH < len(source) else ""
+    start = max(0, column - 1 - _COLUMNS_BEFORE_CARET) if len(source) > _FRAME_WIDTH else 0
+    shown = "".join(map(_printed_form, source[start : start + _FRAME_WIDTH]))
+    before = "".join(map(_printed_form, source[start : max(start, column - 1)]))
+    head, tail = "…" if start else "", "…" if start + _FRAME_WIDTH < len(source) else ""
     gutter = f"{line:>6} | "
-    blanks = " " * (len(gutter) + len(head) + sum(map(_cells, before)))
+    blanks = " " * (len(gutter) + len(head) + sum(map(_cell_width, before)))
     return [f"{gutter}{head}{shown}{tail}".rstrip(), f"{blanks}^"]
 
 
-def _shown(character: str) -> str:
+def _printed_form(character: str) -> str:
     """Return the printed form of a character: a blank for a tab, U+FFFD for control and format characters."""
     if character == "\t":
         return " "
     return "\ufffd" if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") else character
 
 
-def _cells(character: str) -> int:
+def _cell_width(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 CHECK_SCHEMA = "agentv-check-1"
-_RULE = "file-problem"
+_SARIF_RULE = "file-problem"
 
 
 def closing_line(problems: Sequence[Problem], files: int) -> str:
-    """Return the closing line: the number of files, errors and warnings."""
+    """Return the last line of a report: the number of files, errors and warnings."""
     counts = Counter(problem.severity for problem in problems)
     found = [count_text(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
     return f"{count_text(files, 'file')} checked: {', '.join(found) or 'no problems found'}"
@@ -115,14 +115,14 @@ def as_text(problems: Sequence[Problem], files: int, folder: Path) -> str:
 def as_json(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
     """Return one JSON object with every problem and the counts."""
     counts = Counter(problem.severity for problem in problems)
-    made: dict[str, JsonValue] = {
+    report: dict[str, JsonValue] = {
         "schema": CHECK_SCHEMA,
         "files": files,
         "errors": counts["error"],
         "warnings": counts["warning"],
         "problems": [_to_json(problem) for problem in problems],
     }
-    return printable_json(json.dumps(made, indent=2, ensure_ascii=False))
+    return printable_json(json.dumps(report, indent=2, ensure_ascii=False))
 
 
 def _to_json(problem: Problem) -> JsonObject:
@@ -161,7 +161,7 @@ def as_sarif(problems: Sequence[Problem], files: int, folder: Path) -> str:  # n
     driver = {
         "name": "agentv",
         "version": __version__,
-        "rules": [{"id": _RULE, "shortDescription": {"text": "An eval, targets or project file has a problem"}}],
+        "rules": [{"id": _SARIF_RULE, "shortDescription": {"text": "An eval, targets or project file has a problem"}}],
     }
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": [*map(_sarif_result, problems)]}
     log = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -173,7 +173,7 @@ def _sarif_result(problem: Problem) -> JsonObject:
     if problem.line:
         location["region"] = {"startLine": problem.line, "startColumn": problem.column}
     return {
-        "ruleId": _RULE,
+        "ruleId": _SARIF_RULE,
         "level": problem.severity,
         "message": {"text": _sentence(problem)},
         "locations": [{"physicalLocation": location}],
@@ -197,7 +197,7 @@ EXIT_PROBLEMS = 4
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json", "github", "sarif"]),
+    type=click.Choice(list(FORMATS)),
     default="text",
     show_default=True,
     help="Output format; text shows the faulty lines, github writes annotations of GitHub Actions.",
@@ -236,8 +236,9 @@ def command(
     from agentv.loading.check.check import check_paths
 
     cwd = Path.cwd()
+    chosen = "json" if as_json else format_
     if untrusted:
-        return _show_uses(paths, cwd, allow_paths, as_json=as_json or format_ == "json")
+        return _show_uses(paths, cwd, allow_paths, as_json=chosen == "json")
     checked = check_paths(
         paths,
         cwd=cwd,
@@ -246,7 +247,6 @@ def command(
         allow_paths=allow_paths,
         variables=parse_variables(variables),
     )
-    chosen = "json" if as_json else format_
     stream = command_stream(sys.stdout) if chosen == "github" else sys.stdout
     for line in checked.dialects:
         click.echo(printable(line), err=chosen != "text")

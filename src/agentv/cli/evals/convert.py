@@ -34,7 +34,7 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
     type=click.Choice(["agentv"]),
     help="Rewrite IN, an eval file of AgentV for TypeScript, in agentv's own format.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")
 def command(source: Path, output: Path, to: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
 
@@ -50,11 +50,11 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     """
     from agentv.loading.edit.conversion import read_records
 
-    if to is None and convert_other(source, output, as_json=as_json):
+    if to is None and convert_foreign(source, output, as_json=as_json):
         return
     records = read_records(source) if to is None else _translated(source)
-    written = files_of(records, output)
-    _check(source, written, same_format=to is not None)
+    written = paths_to_write(records, output)
+    _check_output(source, written, may_keep_format=to is not None)
     count = write_records(records, written)
     noun = "cases" if records.kind == "eval" else "rows"
     if as_json:
@@ -64,7 +64,7 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     for path in written:
         click.echo(f"Wrote {path}")
     if records.kind == "eval" and output.resolve().parent != source.resolve().parent:
-        click.echo(f"note: relative paths in the cases are now relative to {output.parent}")
+        click.echo(f"note: relative paths in the cases were not changed and now start from {output.parent}")
 
 
 def _translated(source: Path) -> "Records":
@@ -77,11 +77,12 @@ def _translated(source: Path) -> "Records":
     return translated.records
 
 
-def _check(source: Path, written: list[Path], *, same_format: bool) -> None:
+def _check_output(source: Path, written: list[Path], *, may_keep_format: bool) -> None:
     output = written[0]
     check_format(output)
-    if not same_format and (output.suffix == ".jsonl") == (source.suffix == ".jsonl"):
-        raise click.UsageError(f"{source} and {output} have the same format; OUT must have the other one")
+    if not may_keep_format and (output.suffix == ".jsonl") == (source.suffix == ".jsonl"):
+        other = ".yaml" if output.suffix == ".jsonl" else ".jsonl"
+        raise click.UsageError(f"{source} and {output} have the same format; the name of OUT must end in {other}")
     check_new(written)
 
 
@@ -98,7 +99,7 @@ def check_new(paths: list[Path]) -> None:
             raise click.UsageError(f"{path} exists already; remove it, or choose another name")
 
 
-def files_of(records: "Records", output: Path) -> list[Path]:
+def paths_to_write(records: "Records", output: Path) -> list[Path]:
     """Return the files to write. Next to JSON Lines, a .yaml file contains the other keys of an eval file."""
     has_yaml = records.kind == "eval" and output.suffix == ".jsonl"
     return [output, output.with_suffix(".yaml")] if has_yaml else [output]
@@ -113,8 +114,8 @@ def write_records(records: "Records", paths: list[Path]) -> int:
     with ExitStack() as stack:
         files = [stack.enter_context(open_atomically(path)) for path in paths]
         if paths[0].suffix == ".jsonl":
-            for side in files[1:]:
-                side.write(_top_text(records))
+            for top_file in files[1:]:
+                top_file.write(_top_text(records))
             return _write_lines(files[0], records.items)
         if records.kind == "eval":
             files[0].write(f"{_top_text(records)}evalcases:\n")
@@ -140,7 +141,7 @@ def _write_items(file: TextIO, items: "Iterable[JsonObject]") -> int:
 
 
 def _top_text(records: "Records") -> str:
-    """Return an eval file's keys besides its cases as YAML; at least `$schema`, which marks it as an eval file."""
+    """Return the keys of an eval file other than its cases as YAML; at least `$schema`, which marks an eval file."""
     from agentv.reports.text.yaml_text import yaml_item
 
     if not records.top:
@@ -157,7 +158,7 @@ def report_losses(losses: "Iterable[Problem]") -> None:
         click.echo(printable(problem.render()), err=True)
 
 
-def convert_other(source: Path, output: Path, *, as_json: bool) -> bool:
+def convert_foreign(source: Path, output: Path, *, as_json: bool) -> bool:
     """Convert a file of another program; return False if no converter knows the file."""
     from agentv.loading.importers.recognition import find_converter, is_inspect_log
 
@@ -173,26 +174,26 @@ def convert_other(source: Path, output: Path, *, as_json: bool) -> bool:
         )
     if not output.parent.is_dir():
         raise click.UsageError(f"the folder {output.parent} does not exist")
-    made = convert(source, output)
-    files = _files(made, output)
+    converted = convert(source, output)
+    files = _texts_by_path(converted, output)
     for path in files:
         if path.exists():
             raise click.UsageError(f"{path} exists already; remove it, or choose another name or folder")
     _write(files)
-    report_losses(made.losses)
+    report_losses(converted.losses)
     if as_json:
-        click.echo(json.dumps(_as_json(made, list(files)), ensure_ascii=False))
+        click.echo(json.dumps(_summary_to_json(converted, list(files)), ensure_ascii=False))
     else:
-        _report(made, list(files), output)
+        _print_summary(converted, list(files), output)
     return True
 
 
-def _files(made: "Converted", output: Path) -> dict[Path, str]:
-    """Return the texts of the files to write."""
-    files = {output: yaml_of(made.suite)}
-    if made.targets:
-        files[output.parent / "targets.yaml"] = yaml_of({"targets": list(made.targets)})
-    for name, text in made.code.items():
+def _texts_by_path(converted: "Converted", output: Path) -> dict[Path, str]:
+    """Return the text of each file to write."""
+    files = {output: yaml_of(converted.suite)}
+    if converted.targets:
+        files[output.parent / "targets.yaml"] = yaml_of({"targets": list(converted.targets)})
+    for name, text in converted.code.items():
         files[output.parent / name] = text
     return files
 
@@ -216,34 +217,37 @@ def _write(files: dict[Path, str]) -> None:
             file.write(text)
 
 
-def _report(made: "Converted", written: list[Path], output: Path) -> None:
+def _print_summary(converted: "Converted", written: list[Path], output: Path) -> None:
+    from agentv.reports.text.amounts import count_text
+
     for path in written:
         click.echo(f"Wrote {path}")
-    cases = "" if made.cases is None else f": {made.cases} case{'' if made.cases == 1 else 's'}"
-    lost = len(made.losses)
-    what = "everything was converted" if not lost else f"{lost} note{'' if lost == 1 else 's'} above on what changed"
-    click.echo(f"Converted from {made.program}{cases}; {what}")
+    cases = "" if converted.cases is None else f": {count_text(converted.cases, 'case')}"
+    losses = len(converted.losses)
+    outcome = f"see the {count_text(losses, 'note')} above" if losses else "everything was converted"
+    click.echo(f"Converted from {converted.program}{cases}; {outcome}")
     click.echo(f"Next: agentv check {output}, then agentv run {output}")
 
 
-def _as_json(made: "Converted", written: list[Path]) -> "JsonObject":
+def _summary_to_json(converted: "Converted", written: list[Path]) -> "JsonObject":
     losses: list[JsonObject] = [
         {"path": item.path, "line": item.line, "column": item.column, "json_path": item.json_path,
          "message": item.message, "advice": item.allowed}
-        for item in made.losses
+        for item in converted.losses
     ]  # fmt: skip
     names = [str(path) for path in written]
-    return {"schema": "agentv-convert-1", "written": names, "cases": made.cases, "notes": losses}
+    return {"schema": "agentv-convert-1", "written": names, "cases": converted.cases, "notes": losses}
 
 
 def convert_log(source: Path, folder: Path, *, as_json: bool) -> None:
     """Write a log of inspect as a run below `folder`. Raises UsageError if it is there already."""
     from agentv.loading.importers.inspect_log import read_inspect_log
+    from agentv.reports.text.amounts import count_text
 
     log = read_inspect_log(source)
     path = folder / log.run.run_id
     if path.exists():
-        raise click.UsageError(f"{path} exists already: {source} is converted")
+        raise click.UsageError(f"{path} exists already, converted from {source}; remove it to convert again")
     if folder.exists() and not folder.is_dir():
         raise click.UsageError(f"{folder} is not a folder; a log becomes a run in a folder, such as .agentv/runs")
     count = _write_run(log, folder)
@@ -255,7 +259,7 @@ def convert_log(source: Path, folder: Path, *, as_json: bool) -> None:
         return
     click.echo(f"Wrote {path}")
     missing = f" of {log.planned} planned" if log.planned > count else ""
-    click.echo(f"Converted from inspect: {count} result{'' if count == 1 else 's'}{missing}, {log.state}")
+    click.echo(f"Converted from inspect: {count_text(count, 'result')}{missing}, {log.state}")
     name = log.run.run_id if folder.resolve().parent.name == ".agentv" else str(path)
     click.echo(f"Next: agentv show {name}, or agentv compare {name} OTHER")
 

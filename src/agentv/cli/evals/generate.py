@@ -13,7 +13,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.evals.schema import EVAL_SCHEMA, SCHEMAS
+from agentv.cli.evals.schema import EVAL_SCHEMA, SCHEMAS_FOLDER
 from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.terminal import own_stdout
 from agentv.engine.generate import (
@@ -67,7 +67,7 @@ SCHEMA = "agentv-generate-1"
 
 
 class GenerateOptions(Struct, frozen=True):
-    """The options of `agentv generate evals` and `agentv generate rubrics`."""
+    """The options that `agentv generate evals` and `agentv generate rubrics` share."""
 
     target: str | None = None
     targets_file: str | None = None
@@ -117,7 +117,8 @@ def show_progress(total: int, noun: str) -> Callable[[int], None]:
         return lambda _done: None
 
     def show(done: int) -> None:
-        line = f"\r{done} of {count_text(total, noun)}" if done < total else "\r\x1b[K"
+        erase_line = "\r\x1b[K"
+        line = f"\r{done} of {count_text(total, noun)}" if done < total else erase_line
         click.echo(line, nl=False, err=True)
 
     return show
@@ -131,7 +132,7 @@ def check_writable(path: Path) -> None:
 
 
 class Stopped(Exception):  # noqa: N818 - not an error
-    """The command received a signal; `number` is the signal's."""
+    """The command received the signal `number`."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -145,19 +146,19 @@ class Stopped(Exception):  # noqa: N818 - not an error
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end. Raises Stopped after a signal, which cancels all calls and child processes."""
-    received: list[int] = []
+    received_signals: list[int] = []
 
     async def watched() -> T:
         task = asyncio.ensure_future(work)
         loop = asyncio.get_running_loop()
 
         def stop(number: int) -> None:
-            if received:  # the second signal kills all children and exits at once
+            if received_signals:  # the second signal kills all children and exits at once
                 try:
                     kill_all()
                 finally:
                     os._exit(SIGNALLED + number)
-            received.append(number)
+            received_signals.append(number)
             task.cancel()
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -167,7 +168,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(watched())
     except asyncio.CancelledError:
-        raise Stopped(received[0] if received else signal.SIGINT) from None
+        raise Stopped(received_signals[0] if received_signals else signal.SIGINT) from None
 
 
 def show_requests(
@@ -190,17 +191,20 @@ def show_requests(
 
 
 EXIT_FAILED = 3
-_MOST_NAMED = 10
+_MAX_NAMES = 10
 """The number of failed items that the last line names; all of them have an error line above."""
 
 
 class Report(Struct, Generic[T], frozen=True):
-    """The outcome of a command. `noun` names the generated items; `to_json` and `describe` format one value."""
+    """The outcome of a command that generates cases or rubrics, as `noun` says.
+
+    `to_json` and `describe` format one generated value; `skipped` has the ids of cases that were not sent.
+    """
 
     path: Path
     options: GenerateOptions
     noun: str
-    made: Sequence[Generated[T]]
+    generated: Sequence[Generated[T]]
     to_json: Callable[[T], JsonValue]
     describe: Callable[[T], str]
     skipped: tuple[str, ...] = ()
@@ -209,12 +213,12 @@ class Report(Struct, Generic[T], frozen=True):
     @property
     def failed(self) -> list[Generated[T]]:
         """The items whose generation failed."""
-        return [each for each in self.made if each.failure is not None]
+        return [each for each in self.generated if each.failure is not None]
 
     @property
-    def writes(self) -> bool:
+    def is_written(self) -> bool:
         """True if the file is written: all items succeeded, or some did and `--keep-going` was given."""
-        return any(each.value for each in self.made) and (not self.failed or self.options.keep_going)
+        return any(each.value for each in self.generated) and (not self.failed or self.options.keep_going)
 
     def show(self, stdout: TextIO) -> int:
         """Print the report; return the exit code."""
@@ -228,20 +232,22 @@ class Report(Struct, Generic[T], frozen=True):
         return EXIT_FAILED if self.failed else 0
 
     def _lines(self) -> list[str]:
-        width = max((len(one_line(id_)) for id_ in (*self.skipped, *(each.id for each in self.made))), default=0)
+        width = max((len(one_line(id_)) for id_ in (*self.skipped, *(each.id for each in self.generated))), default=0)
         lines = [
-            f"{one_line(each.id):<{width}}  {self.describe(each.value)}" for each in self.made if each.value is not None
+            f"{one_line(each.id):<{width}}  {self.describe(each.value)}"
+            for each in self.generated
+            if each.value is not None
         ]
         lines += [f"{one_line(id_):<{width}}  already has {self.noun}" for id_ in self.skipped]
         lines += [self.note] if self.note else []
-        if self.writes:
-            lines.append(f"Wrote {self.path}{self._spent()}")
+        if self.is_written:
+            lines.append(f"Wrote {self.path}{self._usage_text()}")
         elif not self.failed:
             lines.append(f"nothing to do: {self.path} is unchanged")
         return lines
 
-    def _spent(self) -> str:
-        usage, costs = total_usage(each.usage for each in self.made), [each.cost_usd for each in self.made]
+    def _usage_text(self) -> str:
+        usage, costs = total_usage(each.usage for each in self.generated), [each.cost_usd for each in self.generated]
         known = [cost for cost in costs if cost is not None]
         parts = [f"{tokens_text(usage.total)} tokens"] if usage is not None else []
         parts += [money_text(sum(known))] if known and len(known) == len(costs) else []
@@ -250,30 +256,30 @@ class Report(Struct, Generic[T], frozen=True):
     def _failures_text(self) -> str:
         """Return which items failed, and the consequence for the file."""
         reasons = [f"{one_line(each.id)}: {one_line(each.failure.message)}" for each in self.failed if each.failure]
-        idle = sum(each.value is None and each.failure is None for each in self.made)
-        names = ", ".join(one_line(each.id) for each in self.failed[:_MOST_NAMED])
-        names += ", …" if len(self.failed) > _MOST_NAMED else ""
-        left = f", {idle} not attempted" if idle else ""
-        end = "the others were written" if self.writes else "nothing was written"
+        not_sent = sum(each.value is None and each.failure is None for each in self.generated)
+        names = ", ".join(one_line(each.id) for each in self.failed[:_MAX_NAMES])
+        names += ", …" if len(self.failed) > _MAX_NAMES else ""
+        rest = f", {not_sent} not attempted" if not_sent else ""
+        end = "the others were written" if self.is_written else "nothing was written"
         hint = "" if self.options.keep_going else "; use --keep-going to write the rest"
-        share = f"{len(self.failed)} of {len(self.made)} failed ({names}){left}"
+        counts = f"{len(self.failed)} of {len(self.generated)} failed ({names}){rest}"
         return "\n".join(
-            [*(f"error: {reason}" for reason in reasons), f"{share}: {end}{hint}. Exit code {EXIT_FAILED}."]
+            [*(f"error: {reason}" for reason in reasons), f"{counts}: {end}{hint}. Exit code {EXIT_FAILED}."]
         )
 
     def _record(self) -> dict[str, JsonValue]:
-        usage = total_usage(each.usage for each in self.made)
+        usage = total_usage(each.usage for each in self.generated)
         return {
             "schema": SCHEMA,
             "file": str(self.path),
-            "written": self.writes,
-            self.noun: [{"id": each.id, self.noun: self.to_json(each.value)} for each in self.made if each.value],
+            "written": self.is_written,
+            self.noun: [{"id": each.id, self.noun: self.to_json(each.value)} for each in self.generated if each.value],
             "failed": [
                 {"id": each.id, "kind": each.failure.kind, "message": each.failure.message}
-                for each in self.made
+                for each in self.generated
                 if each.failure
             ],
-            "not_asked": [each.id for each in self.made if each.value is None and each.failure is None],
+            "not_asked": [each.id for each in self.generated if each.value is None and each.failure is None],
             "skipped": list(self.skipped),
             "note": self.note,
             "tokens": None if usage is None else usage.total,
@@ -283,8 +289,8 @@ class Report(Struct, Generic[T], frozen=True):
 _SUFFIXES = (".yaml", ".yml", ".jsonl")
 
 
-class Source(Struct, frozen=True):
-    """The input and output files: at most `count` cases from each of the first `limit` records."""
+class EvalsOptions(Struct, frozen=True):
+    """The options of `agentv generate evals` alone: at most `count` cases from each of the first `limit` records."""
 
     data: Path
     out: Path
@@ -293,64 +299,75 @@ class Source(Struct, frozen=True):
     append: bool = False
 
 
-def generate_evals(source: Source, options: GenerateOptions) -> int:
+def generate_evals(evals_options: EvalsOptions, options: GenerateOptions) -> int:
     """Write cases generated from a file's records; return the exit code. Output of targets goes to standard error."""
     with own_stdout() as stdout:
-        _check(source)
-        specs, _ = load_project_parts([source.out.parent])
-        file, target = _open_existing(source, specs, options.allow_paths)
-        tasks = make_case_tasks(islice(read_records_of(source.data), source.limit), count=source.count)
+        _check_output(evals_options)
+        specs, _ = load_project_parts([evals_options.out.parent])
+        file, target = _open_existing(evals_options, specs, options.allow_paths)
+        tasks = make_case_tasks(
+            islice(read_records_of(evals_options.data), evals_options.limit), count=evals_options.count
+        )
         if not tasks:
-            click.echo(f"{source.data} has no records", err=True)
+            click.echo(f"{evals_options.data} has no records", err=True)
             return EXIT_NOTHING
-        setup = replace(_cases_setup(source, target, options, specs), on_done=show_progress(len(tasks), "record"))
+        setup = replace(
+            _cases_setup(evals_options, target, options, specs), on_done=show_progress(len(tasks), "record")
+        )
         if options.dry_run:
             return show_requests(tasks, setup, options, stdout)
         try:
             made = run_to_end(generate(tasks, setup))
         except Stopped as stop:
-            return stop.report(source.out)
+            return stop.report(evals_options.out)
         new = make_cases(made, file.cases)
         report = Report(
-            source.out,
+            evals_options.out,
             options,
             "cases",
             new.by_record,
             to_json=list,
             describe=lambda cases: count_text(len(cases), "case"),
-            note=_note(new),
+            note=_duplicates_note(new),
         )
-        if report.writes:
-            _write(source, file, new.cases, specs)
+        if report.is_written:
+            _write_cases(evals_options, file, new.cases, specs)
         return report.show(stdout)
 
 
-def _check(source: Source) -> None:
+def _check_output(evals_options: EvalsOptions) -> None:
     """Refuse an output that cannot be written, before any paid call. Raises UsageError and ConfigError."""
-    out = source.out
+    out = evals_options.out
     if out.suffix not in _SUFFIXES:
         raise click.UsageError(f"cannot determine the format of {out}; its name must end in {', '.join(_SUFFIXES)}")
     if not out.parent.is_dir():
         raise ConfigError(f"folder {out.parent} does not exist")
-    if out.exists() and out.samefile(source.data):
+    if out.exists() and out.samefile(evals_options.data):
         raise click.UsageError("--in and --out are the same file")
-    if out.exists() and not source.append:
+    if out.exists() and not evals_options.append:
         raise click.UsageError(f"{out} exists already; --append adds the new cases to it")
     check_writable(out)
 
 
-def _open_existing(source: Source, specs: Specs, allow_paths: tuple[str, ...]) -> tuple[CasesFile, str | None]:
-    """Return the cases of an existing output file and its target, or no cases. Raises ConfigError if it cannot grow."""
-    if not source.out.exists():
-        return CasesFile(source.out, b"", ()), None
-    target = load_suite(source.out, specs=specs, allow_paths=allow_paths).target
-    file = open_cases(source.out, allow_paths=allow_paths)
+def _open_existing(
+    evals_options: EvalsOptions, specs: Specs, allow_paths: tuple[str, ...]
+) -> tuple[CasesFile, str | None]:
+    """Return the cases and the target of the output file; none if it does not exist.
+
+    Raises ConfigError for a file that cases cannot be added to.
+    """
+    if not evals_options.out.exists():
+        return CasesFile(evals_options.out, b"", ()), None
+    target = load_suite(evals_options.out, specs=specs, allow_paths=allow_paths).target
+    file = open_cases(evals_options.out, allow_paths=allow_paths)
     file.with_cases([PLACEHOLDER], [yaml_item(PLACEHOLDER)], specs)
     return file, target
 
 
-def _cases_setup(source: Source, target: str | None, options: GenerateOptions, specs: Specs) -> GenerationSetup:
-    folder = source.out.parent
+def _cases_setup(
+    evals_options: EvalsOptions, target: str | None, options: GenerateOptions, specs: Specs
+) -> GenerationSetup:
+    folder = evals_options.out.parent
     known = TargetsLoader(options.run_options(), specs, Path.cwd(), os.environ).load_targets(folder)
     prompt = cases_prompt(options.template(CASE_VARIABLES, ("record",)))
     project = load_project(folder, find_repository_root(folder))
@@ -362,15 +379,15 @@ def _cases_setup(source: Source, target: str | None, options: GenerateOptions, s
     )
 
 
-def _note(new: NewCases) -> str | None:
+def _duplicates_note(new: NewCases) -> str | None:
     if not new.repeated:
         return None
     return f"{count_text(new.repeated, 'case')} skipped as duplicates"
 
 
-def _write(source: Source, file: CasesFile, cases: Sequence[JsonObject], specs: Specs) -> None:
+def _write_cases(evals_options: EvalsOptions, file: CasesFile, cases: Sequence[JsonObject], specs: Specs) -> None:
     """Write or append to the file, after checking that the result is a valid suite."""
-    out = source.out
+    out = evals_options.out
     if file.data or out.suffix == ".jsonl":
         data = file.with_cases(cases, [yaml_item(case) for case in cases], specs)
         if file.data:
@@ -378,16 +395,16 @@ def _write(source: Source, file: CasesFile, cases: Sequence[JsonObject], specs: 
             return
         text = data.decode()
     else:
-        text = new_suite(cases, data=shown(source.data), schema=_schema(out))
+        text = new_suite(cases, data=shown(evals_options.data), schema=_editor_schema(out))
         raise_errors(shown(out), read_suite(out, specs, content=text.encode()).problems)
     if out.exists():
         raise ConfigError(f"{out} was created by another process meanwhile; it was not changed")
     write_text(out, text)
 
 
-def _schema(out: Path) -> str | None:
-    """Return the path of the project's schema for editors, relative to the file's folder; None if there is none."""
-    schema = find_home(out.parent) / SCHEMAS / EVAL_SCHEMA
+def _editor_schema(out: Path) -> str | None:
+    """Return the path of the project's JSON Schema for eval files, relative to the file's folder; None without one."""
+    schema = find_home(out.parent) / SCHEMAS_FOLDER / EVAL_SCHEMA
     return Path(os.path.relpath(schema, out.parent.resolve())).as_posix() if schema.is_file() else None
 
 
@@ -421,7 +438,7 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
             describe=lambda items: count_text(len(items), "requirement"),
             skipped=job.skipped,
         )
-        if report.writes:
+        if report.is_written:
             replace_content(path, with_rubrics(job, made, inputs.specs), before=file.data)
         return report.show(stdout)
 
@@ -450,7 +467,7 @@ def _readable_cases(suite: EvalSuite) -> list[EvalCase]:
 
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-_SHARED = (
+_SHARED_OPTIONS = (
     click.option("--target", metavar="NAME", help="Target that writes the cases or rubrics; use a strong model."),
     click.option(
         "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
@@ -468,8 +485,8 @@ _SHARED = (
 )
 
 
-def _with_shared(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_SHARED):
+def _with_shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_SHARED_OPTIONS):
         function = option(function)
     return function
 
@@ -485,13 +502,13 @@ def command() -> None:
 @command.command("rubrics")
 @click.argument("file", type=_EXISTING)
 @click.option("--case", "case_globs", multiple=True, metavar="GLOB", help="Only cases whose id matches; repeatable.")
-@_with_shared
+@_with_shared_options
 def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     """Add rubrics to the cases of eval file FILE that have no rubrics.
 
     Everything else in FILE stays unchanged, including comments and quotes. If the model fails on a case,
     FILE does not change, unless --keep-going is given. Without --target, the target that `agentv run FILE` evaluates
-    also writes the rubrics, and so sets the requirements for its own answers.
+    also is_written the rubrics, and so sets the requirements for its own answers.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no case matches.
     """
@@ -517,7 +534,7 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N records.")
 @click.option("--append", is_flag=True, help="If the file --out exists, add the cases to it.")
-@_with_shared
+@_with_shared_options
 def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes flags like this
     """Write cases from the file --in into the eval file --out.
 
@@ -527,4 +544,6 @@ def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 the file --in is empty.
     """
-    return generate_evals(Source(data=data, out=out, count=count, limit=limit, append=append), GenerateOptions(**given))
+    return generate_evals(
+        EvalsOptions(data=data, out=out, count=count, limit=limit, append=append), GenerateOptions(**given)
+    )

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from agentv.cli.evals.schema import SCHEMAS, schema_files
+from agentv.cli.evals.schema import SCHEMAS_FOLDER, schema_files
 from agentv.types.errors import ConfigError, StorageError
 
 _ARCHIVE = re.compile(r"\.(whl|zip|tar\.gz)$")
@@ -25,7 +25,7 @@ def install_source(given: str | None) -> str:
     Raises ConfigError when `given` cannot be installed from, or contains a secret.
     """
     if given is not None:
-        return _url(given) if "://" in given else _path(given)
+        return _url_source(given) if "://" in given else _path_source(given)
     try:
         return recorded_source(distribution("agentv").read_text("direct_url.json"))
     except PackageNotFoundError:
@@ -43,7 +43,7 @@ def recorded_source(direct_url: str | None) -> str:
     return f"{url}#subdirectory={recorded['subdirectory']}" if "subdirectory" in recorded else url
 
 
-def _path(given: str) -> str:
+def _path_source(given: str) -> str:
     path = Path(given).expanduser().resolve()
     if not path.exists():
         raise ConfigError(f"--from {given}: no such file or folder; a URL must contain ://")
@@ -52,15 +52,17 @@ def _path(given: str) -> str:
     return path.as_uri()
 
 
-def _url(given: str) -> str:
+def _url_source(given: str) -> str:
     try:
         url = urlsplit(given)
     except ValueError:
         url = None
     if url is None or re.search(r"\s", given):
-        raise ConfigError(f"--from {given}: not a URL")
+        raise ConfigError(f"--from {given}: not a valid URL")
     if url.password or (url.username and "ssh" not in url.scheme):
-        raise ConfigError("--from: the URL contains a password or token, which would be committed; remove it")
+        raise ConfigError(
+            "--from: the URL contains a password or token, which would be committed with the CI jobs; remove it"
+        )
     is_repository = url.scheme in ("http", "https") and not _ARCHIVE.search(url.path)
     return f"git+{given}" if is_repository else given
 
@@ -76,8 +78,8 @@ TEMPLATES: Mapping[str, str] = {
     "python": "a Python function",
     PLUGIN_TEMPLATE: "a package with your own evaluator",
 }
-_FOLDER = Path(__file__).parents[1] / "templates"
-_KEYS_IGNORED = (".env", "/.env", ".env*", "*.env", "**/.env")
+_TEMPLATES_FOLDER = Path(__file__).parents[1] / "templates"
+_ENV_FILE_PATTERNS = (".env", "/.env", ".env*", "*.env", "**/.env")
 _CI_FILES = (".github/workflows/agentv.yml", ".gitlab-ci.yml")
 
 
@@ -87,24 +89,24 @@ _CI_FILES = (".github/workflows/agentv.yml", ".gitlab-ci.yml")
     type=click.Choice(list(TEMPLATES)),
     default="agent",
     show_default=True,
-    help="; ".join(f"{name}: {what}" for name, what in TEMPLATES.items()) + ".",
+    help="; ".join(f"{name}: {description}" for name, description in TEMPLATES.items()) + ".",
 )
 @click.option("--name", metavar="NAME", help=f"Name of the evaluator package (default: {PLUGIN_NAME}).")
-@click.option("--from", "given", metavar="PATH_OR_URL", help="Source from which CI jobs install agentv.")
-@click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
+@click.option("--from", "install_from", metavar="PATH_OR_URL", help="Source from which CI jobs install agentv.")
+@click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=".")
-def command(folder: Path, template: str, name: str | None, given: str | None, *, as_json: bool) -> None:
+def command(folder: Path, template: str, name: str | None, install_from: str | None, *, as_json: bool) -> None:
     """Create a first eval file, targets file, .env.template and CI jobs in FOLDER (default: here).
 
     The result can be run right away, without API keys or network access. Existing files are not changed. The CI jobs
     install agentv from the same source (clone, wheel or repository) as the agentv you are running, unless --from
     gives a different one.
     """
-    source = install_source(given)
+    source = install_source(install_from)
     files = files_of(template)
     if name is not None:
-        files = _renamed(files, template, name)
-    written, existing = write_all(folder, _installing(files, source))
+        files = _with_package_name(files, template, name)
+    written, existing = write_all(folder, _with_install_source(files, source))
     if as_json:
         report = {"schema": "agentv-init-1", "folder": str(folder), "written": written, "kept": existing}
         click.echo(json.dumps({**report, "agentv": source}))
@@ -113,7 +115,7 @@ def command(folder: Path, template: str, name: str | None, given: str | None, *,
         click.echo(f"wrote   {folder / file}")
     for file in existing:
         click.echo(f"exists  {folder / file}  (not changed)")
-    if ".gitignore" in existing and not _ignores_keys(folder / ".gitignore"):
+    if ".gitignore" in existing and not _ignores_env_file(folder / ".gitignore"):
         click.echo("\nAPI keys go into .env: add the line `.env` to .gitignore, so that they are never committed.")
     if urlsplit(source).scheme in ("file", "git+file") and any(file in written for file in _CI_FILES):
         click.echo(f"\nCI jobs install agentv from {source}, which exists only on this machine: replace it with a URL.")
@@ -122,17 +124,17 @@ def command(folder: Path, template: str, name: str | None, given: str | None, *,
 
 def files_of(template: str) -> dict[str, str]:
     """Return every file of a template, by path relative to the project's folder."""
-    schemas = {f".agentv/{SCHEMAS}/{name}": text for name, text in schema_files().items()}
-    return {**_copied("common"), **_copied(template), **schemas}
+    schemas = {f".agentv/{SCHEMAS_FOLDER}/{name}": text for name, text in schema_files().items()}
+    return {**_template_files("common"), **_template_files(template), **schemas}
 
 
-def _installing(files: Mapping[str, str], source: str) -> dict[str, str]:
+def _with_install_source(files: Mapping[str, str], source: str) -> dict[str, str]:
     """Return the files with `pip install agentv` replaced by an installation from `source`."""
     install = f"pip install {shlex.quote(source)}"
     return {path: text.replace("pip install agentv", install) for path, text in files.items()}
 
 
-def _renamed(files: Mapping[str, str], template: str, name: str) -> dict[str, str]:
+def _with_package_name(files: Mapping[str, str], template: str, name: str) -> dict[str, str]:
     """Return the files of the plug-in template with its package, module and type renamed."""
     if template != PLUGIN_TEMPLATE:
         raise click.UsageError(f"--name requires --template {PLUGIN_TEMPLATE}; the other templates have no package")
@@ -161,8 +163,8 @@ def plugin_module(name: str) -> str:
     return module
 
 
-def _copied(template: str) -> dict[str, str]:
-    root = _FOLDER / template
+def _template_files(template: str) -> dict[str, str]:
+    root = _TEMPLATES_FOLDER / template
     paths = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     return {_target_name(path.relative_to(root)): path.read_text("utf-8") for path in paths}
 
@@ -177,40 +179,40 @@ def write_all(folder: Path, files: Mapping[str, str]) -> tuple[list[str], list[s
 
     Raises ConfigError when a file is in the way of a folder or vice versa, StorageError when a file cannot be written.
     """
-    made: list[Path] = []
+    created: list[Path] = []
     written: list[str] = []
     existing: list[str] = []
     try:
         for name, text in sorted(files.items()):
-            (written if _write_new(folder / name, text, made) else existing).append(name)
+            (written if _write_new(folder / name, text, created) else existing).append(name)
     except OSError as error:
-        _remove_made(made)
+        _remove_created(created)
         message = f"cannot write {error.filename or folder}: {error.strerror}; nothing was written"
-        in_the_way = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError)
-        raise (ConfigError if in_the_way else StorageError)(message) from error
+        is_in_the_way = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError)
+        raise (ConfigError if is_in_the_way else StorageError)(message) from error
     return written, existing
 
 
-def _write_new(path: Path, text: str, made: list[Path]) -> bool:
-    """Write a file unless it exists; return True if it was written. Created files and folders are added to `made`."""
+def _write_new(path: Path, text: str, created: list[Path]) -> bool:
+    """Write a file unless it exists; return True if it was written. Add each created file and folder to `created`."""
     for parent in reversed(path.parents):
         if not parent.is_dir():
             parent.mkdir()
-            made.append(parent)
+            created.append(parent)
     if path.is_file():
         return False
     with path.open("x", encoding="utf-8") as file:
-        made.append(path)
+        created.append(path)
         file.write(text)
     return True
 
 
-def _remove_made(made: list[Path]) -> None:
-    for path in reversed(made):
+def _remove_created(created: list[Path]) -> None:
+    for path in reversed(created):
         with suppress(OSError):
             path.rmdir() if path.is_dir() else path.unlink()
 
 
-def _ignores_keys(gitignore: Path) -> bool:
+def _ignores_env_file(gitignore: Path) -> bool:
     lines = gitignore.read_text("utf-8", errors="replace").splitlines()
-    return any(line.strip() in _KEYS_IGNORED for line in lines)
+    return any(line.strip() in _ENV_FILE_PATTERNS for line in lines)

@@ -1,4 +1,4 @@
-"""`agentv schema`: print or write the JSON Schema of a file kind, or those of a project for editors."""
+"""`agentv schema`: print or write the JSON Schema of a kind of file, or write the schemas that editors use."""
 
 import json
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ import click
 
 from agentv.types.errors import StorageError
 
-SCHEMAS = "schemas"
+SCHEMAS_FOLDER = "schemas"
 EVAL_SCHEMA = "eval.schema.json"
-_FILES = {"eval": EVAL_SCHEMA, "targets": "targets.schema.json"}
+_SCHEMA_FILES = {"eval": EVAL_SCHEMA, "targets": "targets.schema.json"}
 _GITIGNORE = "# For editors on this machine; recreate with `agentv schema --write`.\n*\n"
 
 
@@ -18,13 +18,17 @@ _GITIGNORE = "# For editors on this machine; recreate with `agentv schema --writ
 @click.argument("kind", required=False)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the schema to this file.")
 @click.option("--write", is_flag=True, help="Write the schemas for editors into .agentv/schemas/.")
-@click.option("--json", "as_json", is_flag=True, help="Print the schema, or the files written, in one JSON object.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object with the schema, or with the names of the written files.",
+)
 def command(kind: str | None, output: Path | None, *, write: bool, as_json: bool) -> None:
     """Print the JSON Schema of a kind of file.
 
     KIND is eval (eval files; the default), targets (targets files), config (.agentv.yaml), evaluation (the file for
-    `agentv score --config`), or results (the lines of a file written by
-    `agentv run -o results.jsonl`).
+    `agentv score --config`), or results (the lines of a file written by `agentv run -o results.jsonl`).
     """
     if write:
         if kind or output:
@@ -39,7 +43,7 @@ def _write_all() -> list[Path]:
     from agentv.loading.files.places import find_home
     from agentv.loading.files.text import write_text
 
-    folder = find_home(Path.cwd()) / SCHEMAS
+    folder = find_home(Path.cwd()) / SCHEMAS_FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,8 +71,8 @@ def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
     if output is not None:
         write_text(output, json.dumps(schema, indent=2) + "\n")
     if as_json:
-        found = {"schema": "agentv-schema-1", "kind": kind, "file": str(output) if output else None}
-        click.echo(json.dumps({**found, "json_schema": schema}))
+        record = {"schema": "agentv-schema-1", "kind": kind, "file": str(output) if output else None}
+        click.echo(json.dumps({**record, "json_schema": schema}))
     elif output is None:
         click.echo(json.dumps(schema, indent=2))
     else:
@@ -76,10 +80,10 @@ def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
 
 
 def schema_files() -> Mapping[str, str]:
-    """Return the content of every file of the folder by name: the schemas, and a .gitignore for them."""
+    """Return the files of the schemas folder, text by name: the schemas, and a .gitignore that excludes them."""
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.models.schemas import json_schema
 
     specs = load_specs()
-    schemas = {name: json.dumps(json_schema(kind, specs), indent=2) + "\n" for kind, name in _FILES.items()}
+    schemas = {name: json.dumps(json_schema(kind, specs), indent=2) + "\n" for kind, name in _SCHEMA_FILES.items()}
     return {".gitignore": _GITIGNORE, **schemas}

@@ -72,10 +72,10 @@ def comparisons_text(explained: Sequence[ExplainedComparison], format: str, list
     """Return one comparison, or the matrix of several. At most `listed` improved and regressed cases get reasons."""
     match format:
         case "agentv-ts":
-            return _json(older_json(explained[0].comparison))
+            return _json_text(older_json(explained[0].comparison))
         case "json":
             shown = [comparison_to_json(*each) for each in explained]
-            return _json(shown[0] if len(shown) == 1 else {"schema": COMPARE_SCHEMA, "comparisons": shown})
+            return _json_text(shown[0] if len(shown) == 1 else {"schema": COMPARE_SCHEMA, "comparisons": shown})
         case "markdown":
             return _markdown(explained, listed)
         case "html":
@@ -88,7 +88,7 @@ def grouped_text(grouped: GroupedComparison, format: str) -> str:  # noqa: A002 
     """Return a comparison by group."""
     match format:
         case "json":
-            return _json(groups_to_json(grouped))
+            return _json_text(groups_to_json(grouped))
         case "markdown":
             return groups_markdown(grouped)
         case "html":
@@ -119,19 +119,19 @@ def _text(explained: Sequence[ExplainedComparison], listed: int) -> str:
     )
 
 
-def _json(output: JsonObject) -> str:
+def _json_text(output: JsonObject) -> str:
     return f"{printable_json(pretty_json(output))}\n"
 
 
-def reasons_of(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> FindReasons:
+def reason_finder(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> FindReasons:
     """Return a function that finds the reasons for a case's scores before and after, from its lowest-scored results.
 
     `sides` are the compared groups of the two runs; None compares the whole runs.
     """
-    was, is_now = sides or (before.side, after.side)
+    side_before, side_after = sides or (before.side, after.side)
 
     def find(case: CaseDifference) -> Reasons:
-        return Reasons(_reason(before, was, case.pair.before), _reason(after, is_now, case.pair.after))
+        return Reasons(_reason(before, side_before, case.pair.before), _reason(after, side_after, case.pair.after))
 
     return find
 
@@ -165,7 +165,7 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def choices(self) -> tuple[RowChoice, RowChoice] | None:
-        """The results to compare when two targets or prompts are contrasted, before and after; None for whole runs."""
+        """The results that --targets or --prompts compare, before and after; None to compare whole runs."""
         if self.targets is not None:
             return RowChoice(target=self.targets[0]), RowChoice(target=self.targets[1])
         if self.prompts is not None:
@@ -175,10 +175,10 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
     def refuse_conflicts(self) -> None:
         """Raise ConfigError for options that cannot be combined."""
         if self.targets is not None and self.prompts is not None:
-            raise ConfigError("--targets and --prompts cannot be combined; use --prompts A B --by target, for example")
+            raise ConfigError("--targets and --prompts cannot be combined; use for example --prompts A B --by target")
         for given, kind in ((self.targets, "target"), (self.prompts, "prompt")):
             if given is not None and self.by == kind:
-                raise ConfigError(f"--{kind}s compares {kind}s, so that --by {kind} has nothing to group")
+                raise ConfigError(f"--{kind}s and --by {kind} cannot be combined; group by another KEY")
         if self.format == "agentv-ts" and (self.by is not None or self.unpaired):
             raise ConfigError(
                 "--format agentv-ts compares pairs of whole runs only; use --by and --unpaired with another format"
@@ -188,9 +188,9 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
 def compare(references: Sequence[str], options: CompareOptions) -> int:
     """Compare runs with the first of them; return the exit code."""
     options.refuse_conflicts()
-    gates = _gates(options)
-    runs = _load(find_home(Path.cwd()), references, options)
-    _check_names(gates or (), runs)
+    gates = _parse_gates(options)
+    runs = _load_runs(find_home(Path.cwd()), references, options)
+    _check_gated_evaluators(gates or (), runs)
     _warn_of_edits(runs)
     first, *others = runs
     if options.by is not None:
@@ -200,7 +200,7 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
         comparisons = list(corrected(comparisons))
     verdicts = [_verdict(each, gates, options.max_errors) for each in comparisons]
     explained = [
-        ExplainedComparison(each, reasons_of(first, run), verdict if gates is not None or verdict.exit_code else None)
+        ExplainedComparison(each, reason_finder(first, run), _shown_verdict(verdict, gates))
         for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
     ]
     click.echo(comparisons_text(explained, options.format, options.listed), nl=False)
@@ -209,7 +209,7 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
     return min((each.exit_code for each in verdicts), key=_CODES_BY_WEIGHT.index)
 
 
-def _gates(options: CompareOptions) -> tuple[ScopedGate, ...] | None:
+def _parse_gates(options: CompareOptions) -> tuple[ScopedGate, ...] | None:
     if options.gates is None:
         return None
     if options.format == "agentv-ts":
@@ -217,7 +217,7 @@ def _gates(options: CompareOptions) -> tuple[ScopedGate, ...] | None:
     return tuple(ScopedGate(parse_gate(gate, COMPARE_METRICS)) for gate in options.gates)
 
 
-def _check_names(gates: Sequence[ScopedGate], runs: Sequence[FoundScores]) -> None:
+def _check_gated_evaluators(gates: Sequence[ScopedGate], runs: Sequence[FoundScores]) -> None:
     """Refuse a gate on an evaluator that none of the runs has, unless no evaluator is known at all."""
     known = {name for run in runs for measure in run.side.measures if (name := evaluator_of(measure)) is not None}
     for gate in (scoped.gate for scoped in gates):
@@ -225,25 +225,25 @@ def _check_names(gates: Sequence[ScopedGate], runs: Sequence[FoundScores]) -> No
             raise gate.wrong_argument(str(UnknownNameError("evaluator", gate.argument or "", known=known)))
 
 
-def _load(home: Path, references: Sequence[str], options: CompareOptions) -> list[FoundScores]:
+def _load_runs(home: Path, references: Sequence[str], options: CompareOptions) -> list[FoundScores]:
     """Return the runs; the others are compared with the first. Raises ConfigError for too few or too many."""
-    named = list(references)
+    chosen = list(references)
     if options.baseline is not None:
-        named = [options.baseline, *(named or ["latest"])]
+        chosen = [options.baseline, *(chosen or ["latest"])]
     if options.choices is not None:
-        named = named or ["latest"]
-        if len(named) > _SIDES:
-            raise ConfigError("--targets and --prompts compare within one run (the latest by default), or two runs")
+        chosen = chosen or ["latest"]
+        if len(chosen) > _SIDES:
+            raise ConfigError(f"--targets and --prompts take one RUN (default: latest) or two, not {len(chosen)}")
         return [
-            find_scores(home, reference, chosen, by=options.by)
-            for reference, chosen in zip((named[0], named[-1]), options.choices, strict=True)
+            find_scores(home, reference, rows, by=options.by)
+            for reference, rows in zip((chosen[0], chosen[-1]), options.choices, strict=True)
         ]
-    if len(named) < _SIDES:
+    if len(chosen) < _SIDES:
         raise ConfigError("compare needs at least two runs, or one with --baseline, --targets or --prompts")
-    if len(named) > _SIDES and (options.format == "agentv-ts" or options.by is not None):
-        what = "--by" if options.by is not None else "--format agentv-ts"
-        raise ConfigError(f"{what} compares exactly two runs")
-    return [find_scores(home, reference, by=options.by) for reference in named]
+    if len(chosen) > _SIDES and (options.format == "agentv-ts" or options.by is not None):
+        option = "--by" if options.by is not None else "--format agentv-ts"
+        raise ConfigError(f"{option} compares exactly two runs")
+    return [find_scores(home, reference, by=options.by) for reference in chosen]
 
 
 def _warn_of_edits(runs: Sequence[FoundScores]) -> None:
@@ -279,13 +279,12 @@ def _compare_groups(
         others = ", ".join(kind for kind in BY if kind != by)
         raise ConfigError(f"{nothing_grouped(by, keys)}; or use one of {others}")
     is_paired = _is_paired(before, after, options)
-    made = [_compare_sides(each.before, each.after, options, is_paired=is_paired) for each in paired.pairs]
+    comparisons = [_compare_sides(each.before, each.after, options, is_paired=is_paired) for each in paired.pairs]
     groups = []
-    for (key, *sides), comparison in zip(paired.pairs, corrected(made), strict=True):
+    for (key, *sides), comparison in zip(paired.pairs, corrected(comparisons), strict=True):
         verdict = _verdict(comparison, gates, options.max_errors)
-        reasons = reasons_of(before, after, (sides[0], sides[1]))
-        is_shown = gates is not None or verdict.exit_code
-        groups.append(ComparedGroup(key, comparison, reasons, verdict if is_shown else None))
+        reasons = reason_finder(before, after, (sides[0], sides[1]))
+        groups.append(ComparedGroup(key, comparison, reasons, _shown_verdict(verdict, gates)))
     grouped = GroupedComparison(
         by, before.side, after.side, tuple(groups), only_before=paired.only_before, only_after=paired.only_after
     )
@@ -293,12 +292,19 @@ def _compare_groups(
     codes = [0 if each.verdict is None else each.verdict.exit_code for each in groups]
     if not codes:
         return NOTHING_SELECTED
-    return 0 if gates is None and 0 in codes else min(codes, key=_CODES_BY_WEIGHT.index)
+    if gates is None and 0 in codes:  # without gates, one compared group is enough
+        return 0
+    return min(codes, key=_CODES_BY_WEIGHT.index)
+
+
+def _shown_verdict(verdict: RunVerdict, gates: tuple[ScopedGate, ...] | None) -> RunVerdict | None:
+    """Return the verdict, or None without gates if the comparison succeeded."""
+    return verdict if gates is not None or verdict.exit_code else None
 
 
 def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_errors: int) -> RunVerdict:
     pairs = ComparedPairs(comparison)
-    ending = Ending("finished", reason=_nothing_text(comparison), noun="case")
+    ending = Ending("finished", reason=_unmatched_text(comparison), noun="case")
     if gates is None:
         return run_verdict(pairs, ending, gates=(), max_errors=pairs.all.rows)
     unfinished = _unfinished_text(comparison)
@@ -308,7 +314,7 @@ def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_e
 
 
 def _unfinished_text(comparison: Comparison) -> str | None:
-    """Return which runs are unfinished and may lack cases, so that gates cannot be trusted; None if all finished."""
+    """Return which runs are unfinished, so that they may lack cases; None if both are finished."""
     unfinished = [
         f"{one_line(side.label)} is {state}" if side.state == "running" else f"{one_line(side.label)} was {state}"
         for side in (comparison.before, comparison.after)
@@ -317,7 +323,7 @@ def _unfinished_text(comparison: Comparison) -> str | None:
     return ", and ".join(unfinished) or None
 
 
-def _nothing_text(comparison: Comparison) -> str:
+def _unmatched_text(comparison: Comparison) -> str:
     if not comparison.is_paired:
         return "one of the runs has no result with a score"
     before, after = (", ".join(side.targets) or "none" for side in (comparison.before, comparison.after))
@@ -415,7 +421,8 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
     Runs with fewer than 10 % of their case ids in common are compared as with --unpaired.
 
     Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, or no
-    group of --by is in both. With --format agentv-ts: 0 if the mean did not fall, else 1.
+    group of --by is in both. With --gate: also 1 if a gate fails, and 3 if a run is unfinished or has more errors than
+    --max-errors. With --format agentv-ts: 0 if the mean did not fall, else 1.
     """
     if as_json:
         given["format"] = "json"

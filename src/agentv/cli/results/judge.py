@@ -13,7 +13,9 @@ def command() -> None:
 @command.command("calibrate")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--evaluator", metavar="NAME", help="Evaluator to measure (default: all with labels).")
-@click.option("--criterion", metavar="NAME", help="Criterion of the labels (default: that of the evaluator).")
+@click.option(
+    "--criterion", metavar="NAME", help="Use the labels for this criterion (default: each that the evaluator scores)."
+)
 @click.option("--labels", metavar="FILE", help="Use the human scores in FILE instead of the imported labels.")
 @click.option("--by", type=click.Choice(["tag"]), help="Also show the results for each tag of the cases.")
 @click.option(
@@ -24,9 +26,9 @@ def command() -> None:
 def calibrate_command(run: str, **options: Any) -> int:
     """Compare a judge's verdicts with human labels.
 
-    Reports agreement, kappa, the confusion matrix and the disagreements. The measured error rates are saved to a
-    small file in .agentv/calibrations, which should be committed. Later reports with the same judge and prompt then
-    also show a pass rate that is corrected for these errors.
+    Prints agreement, kappa, the confusion matrix and the disagreements, and saves the judge's error rates in a small
+    file in .agentv/calibrations. Commit this file: reports of runs with the same judge and prompt then also show a
+    pass rate corrected for these errors.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
@@ -57,7 +59,7 @@ def calibrate_command(run: str, **options: Any) -> int:
 def check_command(run: str, **options: Any) -> int:
     """Judge stored answers repeatedly and compare the verdicts.
 
-    Targets are not called, and the run is not changed. Reports how often a judge repeats its verdict, how much its
+    Targets are not called, and the run is not changed. Prints how often a judge repeats its verdict, how much its
     scores vary, how many pairwise comparisons change when the answers are swapped, and whether longer answers get
     higher scores.
     """

@@ -1,4 +1,4 @@
-"""The implementation of `agentv judge`: calibrate with people's labels, and check by calling the judge again."""
+"""The implementation of `agentv judge`: calibrate with human labels, and check by calling the judge again."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from agentv.cli.results.label_file import criteria_by_case, read_labels
 from agentv.cli.running.scored import runner_of
 from agentv.cli.running.stopping import stopping_on_signals
-from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
+from agentv.cli.screen import print_sheets, refuse_unknown_suffixes, write_sheets
 from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.stored_answers import find_given_setups, judge_repeatedly
 from agentv.engine.planning.plan import RunPlan
@@ -96,11 +96,11 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
 
 
 class _Pairing(Struct, frozen=True):
-    """A judge and the labels to compare it with: the judge's `criterion`, and that of the labels."""
+    """A judge and the labels to compare it with: the criterion that the judge scores, and that of the labels."""
 
     evaluator: str
     criterion: str
-    labels_of: str
+    label_criterion: str
 
 
 class _Labelled(Struct, frozen=True):
@@ -113,7 +113,7 @@ class _Labelled(Struct, frozen=True):
 
 def calibrate(reference: str, options: CalibrateOptions) -> int:
     """Print the card of each judge whose criterion has labels, and save its calibration; return the exit code."""
-    refuse_unwritable(options.outputs)
+    refuse_unknown_suffixes(options.outputs)
     home = find_home(Path.cwd())
     stored = open_run(find_run(home, reference))
     labels = list(stored.labels()) if options.labels is None else read_labels(stored, options.labels, annotator=None)
@@ -129,19 +129,18 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
     cards: list[JudgeCard] = []
     files: list[str | None] = []
     for pairing in _pairings(labelled, options):
-        found = _answers(labelled, pairing)
-        card = _card(labelled, pairing, found, by_tag=options.by == "tag")
+        found = _labelled_answers(labelled, pairing)
+        card = _make_card(labelled, pairing, found, by_tag=options.by == "tag")
         cards.append(card)
-        files.append(
-            None
-            if options.no_save
-            else _save(home, labelled=labelled, pairing=pairing, answers=found.answers, card=card.card)
-        )
-    _report(cards, files, options)
+        file = None
+        if not options.no_save:
+            file = _save_calibration(home, labelled=labelled, pairing=pairing, answers=found.answers, card=card.card)
+        files.append(file)
+    _print_cards(cards, files, options)
     return 0
 
 
-def _report(cards: Sequence[JudgeCard], files: Sequence[str | None], options: CalibrateOptions) -> None:
+def _print_cards(cards: Sequence[JudgeCard], files: Sequence[str | None], options: CalibrateOptions) -> None:
     write_sheets(options.outputs, [card_sheet(card) for card in cards])
     if options.as_json:
         output: list[JsonValue] = [
@@ -159,39 +158,43 @@ def _pairings(labelled: _Labelled, options: CalibrateOptions) -> list[_Pairing]:
     evaluators = sorted({each.name for row in labelled.rows for each in row.evaluator_results if each.type != _HUMAN})
     if options.evaluator is not None and options.evaluator not in evaluators:
         raise UnknownNameError("evaluator", options.evaluator, known=evaluators)
-    named = list(dict.fromkeys(label.criterion for label in labelled.labels))
-    if options.criterion is not None and options.criterion not in named:
-        raise ConfigError(f"no label has the criterion {options.criterion!r}; labelled criteria: {_listed(named)}")
-    found = list(dict.fromkeys(_all_pairings(labelled, named, options)))
+    labelled_criteria = list(dict.fromkeys(label.criterion for label in labelled.labels))
+    if options.criterion is not None and options.criterion not in labelled_criteria:
+        raise ConfigError(
+            f"no label has the criterion {options.criterion!r}; labelled criteria: {_names_text(labelled_criteria)}"
+        )
+    found = list(dict.fromkeys(_all_pairings(labelled, labelled_criteria, options)))
     if found:
         return found
     raise ConfigError(
-        f"no selected evaluator scores a labelled criterion; labelled criteria: {_listed(named)}; evaluators: "
-        f"{_listed(evaluators)}. Give both, e.g. --evaluator {evaluators[0] if evaluators else 'NAME'} "
-        f"--criterion {named[0]}"
+        "no selected evaluator scores a labelled criterion; labelled criteria: "
+        f"{_names_text(labelled_criteria)}; evaluators: {_names_text(evaluators)}. Give both, e.g. "
+        f"--evaluator {evaluators[0] if evaluators else 'NAME'} --criterion {labelled_criteria[0]}"
     )
 
 
-def _all_pairings(labelled: _Labelled, named: Sequence[str], options: CalibrateOptions) -> Iterator[_Pairing]:
+def _all_pairings(
+    labelled: _Labelled, labelled_criteria: Sequence[str], options: CalibrateOptions
+) -> Iterator[_Pairing]:
     for row in labelled.rows:
         for result in row.evaluator_results:
             if result.type == _HUMAN or options.evaluator not in (None, result.name):
                 continue
             if options.criterion is not None and options.evaluator is not None:
                 criteria = {each.criterion_name for each in result.results}
-                own = options.criterion if options.criterion in criteria else judged_criterion(result)
-                yield _Pairing(result.name, own, options.criterion)
+                criterion = options.criterion if options.criterion in criteria else judged_criterion(result)
+                yield _Pairing(result.name, criterion, options.criterion)
                 continue
-            for name in named:
+            for name in labelled_criteria:
                 if options.criterion in (None, name) and judge_opinion(row, result.name, name) is not None:
                     yield _Pairing(result.name, name, name)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     return ", ".join(repr(one_line(name)) for name in names) or "none"
 
 
-def _answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers:
+def _labelled_answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers:
     criteria = criteria_by_case(labelled.stored, {label.slot.eval_id for label in labelled.labels})
     found = label_answers(
         labelled.rows,
@@ -199,7 +202,7 @@ def _answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers:
         criteria,
         evaluator=pairing.evaluator,
         criterion=pairing.criterion,
-        labels_of=pairing.labels_of,
+        labels_of=pairing.label_criterion,
     )
     if found.unplaced:
         more = f" (and {len(found.unplaced) - 1:,} more)" if len(found.unplaced) > 1 else ""
@@ -207,7 +210,7 @@ def _answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers:
     return found
 
 
-def _card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_tag: bool) -> JudgeCard:
+def _make_card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_tag: bool) -> JudgeCard:
     tags = sorted({tag for answer in found.answers for tag in answer.tags}) if by_tag else []
     remarks = []
     if found.unjudged:
@@ -215,7 +218,7 @@ def _card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_
     return JudgeCard(
         run_id=labelled.stored.run_id,
         evaluator=pairing.evaluator,
-        criterion=pairing.labels_of,
+        criterion=pairing.label_criterion,
         card=report_card(found.answers),
         by_tag={tag: report_card([each for each in found.answers if tag in each.tags]) for tag in tags},
         disagreements=disagreements(found.answers),
@@ -223,7 +226,7 @@ def _card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_
     )
 
 
-def _save(
+def _save_calibration(
     home: Path, labelled: _Labelled, pairing: _Pairing, answers: Sequence[LabelledAnswer], card: ReportCard
 ) -> str | None:
     """Save the calibration for the judge setups it was measured on; if that fails, print why to standard error."""
@@ -232,7 +235,7 @@ def _save(
     slots = {each.slot for each in answers}
     rows = [row for row in labelled.rows if row.slot in slots]
     try:
-        setups = _setups(labelled.stored, home, rows, pairing.evaluator)
+        setups = _find_setups(labelled.stored, home, rows, pairing.evaluator)
     except AgentvError as error:
         click.echo(f"calibration not saved: {error}", err=True)
         return None
@@ -241,7 +244,7 @@ def _save(
         criterion=pairing.criterion,
         setups=setups,
         run_id=labelled.stored.run_id,
-        labelled_at=max(label.time for label in labelled.labels if label.criterion == pairing.labels_of),
+        labelled_at=max(label.time for label in labelled.labels if label.criterion == pairing.label_criterion),
         annotators=card.people.annotators,
         cases=card.cases,
         confusion=card.confusion,
@@ -252,7 +255,7 @@ def _save(
     return str(save_calibration(home, calibration))
 
 
-def _setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], evaluator: str) -> tuple[str, ...]:
+def _find_setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], evaluator: str) -> tuple[str, ...]:
     """Return the judge setups that scored the results. Raises ConfigError if the files no longer describe them."""
     cwd = working_folder(stored.run, stored.folder.resolve().parent.parent)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
@@ -270,8 +273,8 @@ def _setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], evaluator
     return found.setups
 
 
-_REDRAWN_EVERY_S = 0.1
-_PRINTED_EVERY_S = 30.0
+_REDRAW_INTERVAL_S = 0.1
+_PRINT_INTERVAL_S = 30.0
 
 
 class ProgressLine:
@@ -285,14 +288,14 @@ class ProgressLine:
         self._signs = signs_for(stream.encoding)
         self._is_redrawn = stream.isatty()
         self._done = 0
-        self._began = self._shown_at = now()
+        self._started_at = self._shown_at = now()
 
     def notify(self, event: RunEvent) -> None:
-        """Count a verdict, and print the progress if enough time has passed."""
+        """Count a verdict, and print the progress if the interval has passed."""
         if not isinstance(event, RowFinished):
             return
         self._done += 1
-        if self._now() - self._shown_at >= (_REDRAWN_EVERY_S if self._is_redrawn else _PRINTED_EVERY_S):
+        if self._now() - self._shown_at >= (_REDRAW_INTERVAL_S if self._is_redrawn else _PRINT_INTERVAL_S):
             self._shown_at = self._now()
             self._show()
 
@@ -302,13 +305,13 @@ class ProgressLine:
             self._write("\r\x1b[K")
 
     def _show(self) -> None:
-        gone_s = self._now() - self._began
-        left_s = gone_s / self._done * max(self._planned - self._done, 0)
+        elapsed_s = self._now() - self._started_at
+        remaining_s = elapsed_s / self._done * max(self._planned - self._done, 0)
         parts = (
             f"{self._done:,} of {self._planned:,} verdicts",
-            f"{self._done / gone_s:.1f}/s",
-            clock_text(gone_s),
-            f"about {clock_text(left_s)} left",
+            f"{self._done / elapsed_s:.1f}/s",
+            clock_text(elapsed_s),
+            f"about {clock_text(remaining_s)} left",
         )
         text = f" {self._signs.dot} ".join(parts)
         if self._is_redrawn:
@@ -351,36 +354,36 @@ class _RepeatPlan(Struct, frozen=True):
 
 def check(reference: str, options: CheckOptions) -> int:
     """Call the judges of a run repeatedly and print how consistent each is; return the exit code."""
-    refuse_unwritable(options.outputs)
+    refuse_unknown_suffixes(options.outputs)
     folder = find_run(find_home(Path.cwd()), reference).resolve()
     refuse_second_writer(folder)
-    repeat = _choose(open_run(folder), options)
-    click.echo(_forecast(repeat, options), err=True)
+    repeat_plan = _choose_judges(open_run(folder), options)
+    click.echo(_forecast(repeat_plan, options), err=True)
     if not options.yes and sys.stdin.isatty() and not click.confirm("Continue?", err=True):
         click.echo("cancelled; no judge was called", err=True)
         return 0
     stop = StopSignal()
-    rows, found = _rejudge(repeat, options, stop)
+    rows, found = _rejudge(repeat_plan, options, stop)
     if not rows:
         reason = stop.reason or "the case or target of every stored answer was edited"
         raise StorageError(f"no judge gave a verdict: {reason}")
-    left = len(repeat.lengths) - len(found)
-    if left and stop.reason is None:
-        click.echo(f"skipped {count_text(left, 'answer')} whose case or target was edited since", err=True)
-    checks = _checks(repeat, rows, options)
-    _report_checks(checks, folder / CHECK_FILE, options)
+    edited = len(repeat_plan.lengths) - len(found)
+    if edited and stop.reason is None:
+        click.echo(f"skipped {count_text(edited, 'answer')} whose case or target was edited since", err=True)
+    checks = _make_checks(repeat_plan, rows, options)
+    _print_checks(checks, folder / CHECK_FILE, options)
     return _exit_code(stop)
 
 
-def _choose(stored: StoredRun, options: CheckOptions) -> _RepeatPlan:
-    """Return the judges and answers to repeat. Raises ConfigError, naming the known evaluators, if there are none."""
+def _choose_judges(stored: StoredRun, options: CheckOptions) -> _RepeatPlan:
+    """Return the plan of the repetitions. Raises ConfigError with the known evaluators if no judge is selected."""
     rows = [row for row in stored.results() if row.answer_seq is not None and any(judges_called(row))]
     known = sorted({name for row in rows for name, _, _ in judges_called(row)})
     wrong = [name for name in options.evaluators if name not in known]
     if wrong or not known:
-        named = ", ".join(map(one_line, known)) or "none"
-        what = f"evaluator {one_line(wrong[0])!r} called no judge" if wrong else "no evaluator called a judge"
-        raise ConfigError(f"run {stored.run_id}: {what}; evaluators with a judge: {named}")
+        problem = f"evaluator {one_line(wrong[0])!r} called no judge" if wrong else "no evaluator called a judge"
+        known_text = ", ".join(map(one_line, known)) or "none"
+        raise ConfigError(f"run {stored.run_id}: {problem}; evaluators with a judge: {known_text}")
     names = options.evaluators or tuple(known)
     rows = [row for row in rows if any(name in names for name, _, _ in judges_called(row))]
     if options.sample is not None and options.sample < len(rows):
@@ -396,45 +399,45 @@ def _choose(stored: StoredRun, options: CheckOptions) -> _RepeatPlan:
     )
 
 
-def _forecast(repeat: _RepeatPlan, options: CheckOptions) -> str:
-    names = ", ".join(map(one_line, repeat.names))
-    cost = "cost unknown" if repeat.cost_usd is None else f"about {money_text(repeat.cost_usd)}"
-    answers = count_text(len(repeat.lengths), "answer")
+def _forecast(repeat_plan: _RepeatPlan, options: CheckOptions) -> str:
+    names = ", ".join(map(one_line, repeat_plan.names))
+    cost = "cost unknown" if repeat_plan.cost_usd is None else f"about {money_text(repeat_plan.cost_usd)}"
+    answers = count_text(len(repeat_plan.lengths), "answer")
     times = count_text(options.repeats, "time")
-    return f"repeating {names} on {answers}, {times} each: about {count_text(repeat.calls, 'call')}, {cost}"
+    return f"repeating {names} on {answers}, {times} each: about {count_text(repeat_plan.calls, 'call')}, {cost}"
 
 
 def _rejudge(
-    repeat: _RepeatPlan, options: CheckOptions, stop: StopSignal
+    repeat_plan: _RepeatPlan, options: CheckOptions, stop: StopSignal
 ) -> tuple[Sequence[CaseResult], set[ResultKey]]:
     """Call the judges; return the new results, which are not stored, and the keys whose answer was found."""
-    home = repeat.stored.folder.parent.parent
-    cwd = working_folder(repeat.stored.run, home)
+    home = repeat_plan.stored.folder.parent.parent
+    cwd = working_folder(repeat_plan.stored.run, home)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
-        if repeat.stored.has_given_answers:
-            return asyncio.run(_judge_given(repeat, options, stop))
-        change = only_judges(repeat.names)
+        if repeat_plan.stored.has_given_answers:
+            return asyncio.run(_judge_given(repeat_plan, options, stop))
+        change = only_judges(repeat_plan.names)
         plan = load_stored_plan(
-            repeat.stored.run, home, cwd=cwd, env=os.environ, change=change, ignores_cache=True, backend="local"
+            repeat_plan.stored.run, home, cwd=cwd, env=os.environ, change=change, ignores_cache=True, backend="local"
         )
         _refuse_unpriced(plan, options)
         plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
-        again = make_rejudge_plan(plan, repeat.stored, repeat.lengths, repeats=options.repeats)
-        rows = asyncio.run(_run(plan, again, stop, run_id=repeat.stored.run_id))
-    return rows, again.found
+        rejudge_plan = make_rejudge_plan(plan, repeat_plan.stored, repeat_plan.lengths, repeats=options.repeats)
+        rows = asyncio.run(_run_judges(plan, rejudge_plan, stop, run_id=repeat_plan.stored.run_id))
+    return rows, rejudge_plan.found
 
 
 async def _judge_given(
-    repeat: _RepeatPlan, options: CheckOptions, stop: StopSignal
+    repeat_plan: _RepeatPlan, options: CheckOptions, stop: StopSignal
 ) -> tuple[Sequence[CaseResult], set[ResultKey]]:
-    progress = ProgressLine(sys.stderr, len(repeat.lengths) * options.repeats, now=time.monotonic)
-    runner = runner_of(repeat.stored, only=repeat.names)
+    progress = ProgressLine(sys.stderr, len(repeat_plan.lengths) * options.repeats, now=time.monotonic)
+    runner = runner_of(repeat_plan.stored, only=repeat_plan.names)
     try:
         with stopping_on_signals(stop):
             return await judge_repeatedly(
                 runner,
-                repeat.stored,
-                repeat.lengths,
+                repeat_plan.stored,
+                repeat_plan.lengths,
                 repeats=options.repeats,
                 budget_usd=options.budget_usd,
                 stop=stop,
@@ -446,34 +449,40 @@ async def _judge_given(
 
 def _refuse_unpriced(plan: RunPlan, options: CheckOptions) -> None:
     """Raise ConfigError for a judge whose cost is unknown, so that the budget cannot be enforced."""
-    for judge in plan.judges if options.budget_usd is not None else ():
+    if options.budget_usd is None:
+        return
+    for judge in plan.judges:
         problem = budget_problem(judge, plan.specs.providers.get(judge.provider), plan.prices)
         if problem is not None:
             raise ConfigError(problem)
 
 
-async def _run(plan: RunPlan, again: RejudgePlan, stop: StopSignal, *, run_id: str) -> Sequence[CaseResult]:
+async def _run_judges(
+    plan: RunPlan, rejudge_plan: RejudgePlan, stop: StopSignal, *, run_id: str
+) -> Sequence[CaseResult]:
     clock = make_clock()
     store = MemoryStore(run_id, clock=clock)
     rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
-    line = ProgressLine(sys.stderr, len(again.chosen) * again.repeats, now=time.monotonic)
+    line = ProgressLine(sys.stderr, len(rejudge_plan.chosen) * rejudge_plan.repeats, now=time.monotonic)
     try:
         with stopping_on_signals(stop):
-            await run_plan(plan, store=store, observers=(line,), clock=clock, rng=rng, stop=stop, resume_plan=again)
+            await run_plan(
+                plan, store=store, observers=(line,), clock=clock, rng=rng, stop=stop, resume_plan=rejudge_plan
+            )
     finally:
         line.close()
     return store.results
 
 
-def _checks(repeat: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
-    judged = by_judge(rows, repeat.names, repeat.lengths, repeats=options.repeats)
-    calls = dict.fromkeys(repeat.names, 0)
+def _make_checks(repeat_plan: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
+    judged = by_judge(rows, repeat_plan.names, repeat_plan.lengths, repeats=options.repeats)
+    calls = dict.fromkeys(repeat_plan.names, 0)
     for row in rows:
         for name, count, _ in judges_called(row):
             calls[name] = calls.get(name, 0) + count
     return [
         JudgeCheck(
-            run_id=repeat.stored.run_id,
+            run_id=repeat_plan.stored.run_id,
             evaluator=name,
             consistency=consistency(answers, options.repeats),
             answers=answers,
@@ -484,7 +493,7 @@ def _checks(repeat: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptio
     ]
 
 
-def _report_checks(checks: Sequence[JudgeCheck], file: Path, options: CheckOptions) -> None:
+def _print_checks(checks: Sequence[JudgeCheck], file: Path, options: CheckOptions) -> None:
     output: JsonObject = {"schema": CHECK_SCHEMA, "checks": [check_to_json(each) for each in checks]}
     try:
         write_by_rename(file, pretty(output))

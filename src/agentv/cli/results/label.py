@@ -47,6 +47,7 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
     from agentv.cli.results.label_file import read_labels
     from agentv.engine.running.clock import make_clock
     from agentv.loading.files.places import find_home
+    from agentv.reports.text.amounts import count_text
     from agentv.storage.run.find import find_run
     from agentv.storage.run.folder import append_event
     from agentv.storage.run.labels import LABELS_FILE, append_labels, current_labels
@@ -72,10 +73,10 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
         output = {"run_id": stored.run_id, "file": labels_file, "labels": len(labels), "corrections": corrected}
         click.echo(json.dumps({"schema": LABELS_SCHEMA, **output}))
         return 0
-    people = len({label.annotator for label in labels})
-    again = f" ({corrected} replace earlier scores)" if corrected else ""
-    scores = f"{len(labels)} score{'' if len(labels) == 1 else 's'}"
-    click.echo(f"Imported {scores} of {people} annotator{'' if people == 1 else 's'}{again}: {labels_file}")
+    scores = count_text(len(labels), "score")
+    annotators = count_text(len({label.annotator for label in labels}), "annotator")
+    replaced = f" ({corrected} of them replaced an earlier score)" if corrected else ""
+    click.echo(f"Imported {scores} of {annotators}{replaced}: {labels_file}")
     return 0
 
 

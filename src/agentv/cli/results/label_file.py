@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from agentv.cli.screen import print_sheets, refuse_unwritable, write_sheets
+from agentv.cli.screen import print_sheets, refuse_unknown_suffixes, write_sheets
 from agentv.engine.running.clock import make_clock
 from agentv.loading.files.places import find_home
 from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
@@ -44,8 +44,8 @@ def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[
 
 def match_labels(stored: StoredRun, feedback: Sequence[Feedback], file: str, *, annotator: str | None) -> list[Label]:
     """Return the label of each score in `feedback`, which was read from `file`. Notes and errors: see `read_labels`."""
-    named = {score.eval_id for score in feedback}
-    criteria = criteria_by_case(stored, named)
+    case_ids = {score.eval_id for score in feedback}
+    criteria = criteria_by_case(stored, case_ids)
     clock = make_clock()
     found = fit_labels(feedback, map(judgeable, stored.results()), criteria, annotator=annotator, now=clock())
     if found.problems:
@@ -55,12 +55,12 @@ def match_labels(stored: StoredRun, feedback: Sequence[Feedback], file: str, *, 
     return found.labels
 
 
-def criteria_by_case(stored: StoredRun, named: set[str]) -> dict[tuple[str, str], list[EvaluationCriteria]]:
+def criteria_by_case(stored: StoredRun, case_ids: set[str]) -> dict[tuple[str, str], list[EvaluationCriteria]]:
     """Return the criteria of the cases with these ids, by suite and id."""
     return {
         (case.suite, case.eval_id): [EvaluationCriteria.from_dict(each) for each in case.criteria]
         for case in stored.cases()
-        if case.eval_id in named
+        if case.eval_id in case_ids
     }
 
 
@@ -76,8 +76,8 @@ def read_feedback(file: str) -> Sequence[Feedback]:
     return found.feedback
 
 
-_SHOWN = 10
-"""The maximum number of unreadable labels that a message lists."""
+_MAX_LISTED = 10
+"""The maximum number of unreadable labels in a message."""
 
 
 class AgreementOptions(Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class AgreementOptions(Struct, frozen=True, kw_only=True):
 
 def show_agreement(reference: str, options: AgreementOptions) -> int:
     """Print the agreement on each criterion with labels; return the exit code."""
-    refuse_unwritable(options.outputs)
+    refuse_unknown_suffixes(options.outputs)
     stored = open_run(find_run(find_home(Path.cwd()), reference))
     found = _labels(stored, options)
     if options.by == "tag" and not any(unit.tags for each in found for unit in each.units):
@@ -112,9 +112,9 @@ def show_agreement(reference: str, options: AgreementOptions) -> int:
     return 0
 
 
-def _agreements(given: CriterionLabels, *, by_tag: bool) -> list[AnnotatorAgreement]:
-    tags = sorted({tag for unit in given.units for tag in unit.tags}) if by_tag else []
-    return [annotator_agreement(given), *(annotator_agreement(given, tag) for tag in tags)]
+def _agreements(labels: CriterionLabels, *, by_tag: bool) -> list[AnnotatorAgreement]:
+    tags = sorted({tag for unit in labels.units for tag in unit.tags}) if by_tag else []
+    return [annotator_agreement(labels), *(annotator_agreement(labels, tag) for tag in tags)]
 
 
 def _labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabels]:
@@ -145,11 +145,13 @@ def _labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabel
         lines = [
             f"{one_line(each.label.slot.eval_id)}, {one_line(each.label.criterion)}, {one_line(each.label.annotator)}: "
             f"{each.message}"
-            for each in unreadable[:_SHOWN]
+            for each in unreadable[:_MAX_LISTED]
         ]
-        more = [f"and {len(unreadable) - _SHOWN:,} more"] if len(unreadable) > _SHOWN else []
+        more = [f"and {len(unreadable) - _MAX_LISTED:,} more"] if len(unreadable) > _MAX_LISTED else []
         raise ConfigError(
-            "\n".join([*lines, *more, "labels without an order need --metric nominal; --criterion NAME selects others"])
+            "\n".join(
+                [*lines, *more, "use --metric nominal for labels that are mere categories, or choose a --criterion"]
+            )
         )
     return found
 
@@ -158,12 +160,12 @@ def _refuse_unreadable(stored: StoredRun, feedback: Sequence[Feedback], file: st
     """Raise EvalFileError with the line of each score that cannot be read."""
     criteria = criteria_by_case(stored, {each.eval_id for each in feedback})
     problems = []
-    for said in feedback:
-        known = next((each for (_, eval_id), each in criteria.items() if eval_id == said.eval_id), ())
-        criterion = next((each for each in known if each.name == said.criterion), None)
+    for score in feedback:
+        known = next((each for (_, eval_id), each in criteria.items() if eval_id == score.eval_id), ())
+        criterion = next((each for each in known if each.name == score.criterion), None)
         try:
-            label_value(said.score, criterion)
+            label_value(score.score, criterion)
         except ValueError as error:
-            problems.append(Problem(said.location.path, str(error), said.location.line, 1))
+            problems.append(Problem(score.location.path, str(error), score.location.line, 1))
     if problems:
         raise EvalFileError(file, problems)

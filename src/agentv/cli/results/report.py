@@ -31,7 +31,7 @@ from agentv.types.records.answer import Answer
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
-_ROWS_AT_ONCE = 2_000
+_CHUNK_SIZE = 2_000
 """The number of results whose answers are looked up in one pass over the run's answers."""
 
 
@@ -49,22 +49,22 @@ class ReportOptions(Struct, frozen=True):
 def report(reference: str, options: ReportOptions) -> int:
     """Write the requested outputs; return the exit code."""
     if options.as_json and (options.format_name or STDOUT in options.outputs):
-        raise click.UsageError("--json and a report on standard output cannot be combined")
+        raise click.UsageError("--json and another report on standard output cannot be combined; omit one of them")
     stored = open_run(find_run(find_home(Path.cwd()), reference))
     outputs = tuple(dict.fromkeys(options.outputs))
     if options.format_name and STDOUT not in outputs:
         outputs = (*outputs, STDOUT)
     with own_stdout() as stdout, _exports(outputs, options, stdout) as exports:
-        made = load_report(stored, _forward(_rows(stored, options), exports))
+        run_report = load_report(stored, _forward(_rows(stored, options), exports))
         if options.by:
             kinds = set(map(kind_named, options.by))
-            others = (group for group in made.groups if group.by not in kinds)
+            others = (group for group in run_report.groups if group.by not in kinds)
             found = count_groups(stored.results(), options.by)
-            made = replace(made, groups=(*others, *found), by=tuple(kinds))
+            run_report = replace(run_report, groups=(*others, *found), by=tuple(kinds))
         for export in exports:
-            export.notify(RunEnded(made))
-    _print_report(made, stored, outputs, options)
-    return made.exit_code if options.exit_code else 0
+            export.notify(RunEnded(run_report))
+    _print_report(run_report, stored, outputs, options)
+    return run_report.exit_code if options.exit_code else 0
 
 
 def _forward(rows: Iterable[CaseResult], exports: Sequence[Export | StreamExport]) -> Iterator[CaseResult]:
@@ -81,9 +81,9 @@ def _rows(stored: StoredRun, options: ReportOptions) -> Iterator[CaseResult]:
         yield from stored.results()
         return
     rows = stored.results()
-    while some := list(islice(rows, _ROWS_AT_ONCE)):
-        answers = stored.answers_at({row.answer_seq for row in some if row.answer_seq is not None})
-        for row in some:
+    while chunk := list(islice(rows, _CHUNK_SIZE)):
+        answers = stored.answers_at({row.answer_seq for row in chunk if row.answer_seq is not None})
+        for row in chunk:
             answer = None if row.answer_seq is None else answers.get(row.answer_seq)
             yield row if answer is None else _with_trace(row, answer)
 
@@ -92,20 +92,20 @@ def _with_trace(row: CaseResult, answer: Answer) -> CaseResult:
     return replace(row, trace=answer.trace, output_messages=answer.output_messages, partial=answer.partial)
 
 
-def _print_report(made: RunReport, stored: StoredRun, outputs: Sequence[str], options: ReportOptions) -> None:
+def _print_report(run_report: RunReport, stored: StoredRun, outputs: Sequence[str], options: ReportOptions) -> None:
     if options.as_json:
-        click.echo(report_text(made), nl=False)
+        click.echo(report_text(run_report), nl=False)
     elif not outputs:
         style = terminal_style()
-        if made.shown_groups:
-            tables = group_tables(made.shown_groups, width=style.width, signs=style.signs, paint=style.paint)
+        if run_report.shown_groups:
+            tables = group_tables(run_report.shown_groups, width=style.width, signs=style.signs, paint=style.paint)
             click.echo(tables.rstrip() + "\n")
         text = end_report(
-            made,
+            run_report,
             width=style.width,
             unicode=not style.signs.is_ascii,
             paint=style.paint,
-            labels=RowLabels(with_suite=len(stored.suites) > 1, trials=_trials(made)),
+            labels=RowLabels(with_suite=len(stored.suites) > 1, trials=_trials(run_report)),
         )
         click.echo(text, nl=False)
     for output in outputs:
@@ -113,12 +113,12 @@ def _print_report(made: RunReport, stored: StoredRun, outputs: Sequence[str], op
             click.echo(f"Wrote {output}", err=options.as_json or STDOUT in outputs)
 
 
-def _trials(made: RunReport) -> int:
+def _trials(run_report: RunReport) -> int:
     """Return the number of trials per case and target; 1 where that differs or is unknown."""
-    rows = sum(count for target in made.targets for count in target.counts.values())
-    cases = sum(target.trials[0].cases for target in made.targets if target.trials)
-    most = max((trial.k for target in made.targets for trial in target.trials), default=1)
-    return most if rows == cases * most else 1
+    rows = sum(count for target in run_report.targets for count in target.counts.values())
+    cases = sum(target.trials[0].cases for target in run_report.targets if target.trials)
+    max_trials = max((trial.k for target in run_report.targets for trial in target.trials), default=1)
+    return max_trials if rows == cases * max_trials else 1
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> 
     exports: list[Export | StreamExport] = []
     try:
         for output in outputs:
-            made = make_export(
+            export = make_export(
                 output,
                 tools=tools,
                 stdout=command_stream(stdout),
@@ -137,7 +137,7 @@ def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> 
                 stdout_format=options.format_name or "jsonl",
                 is_parsed=log_is_parsed(os.environ),
             )
-            exports.append(made)
+            exports.append(export)
         yield exports
     except BaseException:
         for export in exports:

@@ -1,5 +1,6 @@
 """`agentv show`: show the results of a run."""
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -40,10 +41,10 @@ class ShownRows(Struct, frozen=True):
 
 
 def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, **filters: Any) -> RowQuery:
-    """Return the query for the options; without `--page`, one page of all results. Raises ConfigError on conflicts."""
+    """Return the query for the options; without `--page`, one page has all results. Raises ConfigError on conflicts."""
     states, page_size, metadata = filters.pop("states"), filters.pop("page_size"), filters.pop("metadata")
     if failed and states:
-        raise ConfigError("--failed and --state cannot be combined")
+        raise ConfigError("--failed and --state cannot be combined; omit one of them")
     if page is None and page_size is not None:
         page = 1
     return RowQuery(
@@ -59,6 +60,7 @@ def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, *
 
 
 def _key_and_value(text: str) -> tuple[str, str | None]:
+    """Return the key and value of `KEY=VALUE`; the value of `KEY` alone is None, which matches any."""
     key, equals, value = text.partition("=")
     return key, value if equals else None
 
@@ -80,7 +82,7 @@ def page_text(page: RowPage, query: RowQuery) -> str:
     """Return `results 51 to 100 of 1,234; page 2 of 25`."""
     size = query.page_size or max(1, page.total)
     first = (query.page - 1) * size
-    pages = max(1, -(-page.total // size))
+    pages = max(1, math.ceil(page.total / size))
     part = f"results {first + 1:,} to {first + len(page.rows):,}" if page.rows else "no results"
     return f"{part} of {page.total:,}; page {query.page:,} of {pages:,}"
 
@@ -110,10 +112,10 @@ def group_text(groups: Sequence[GroupSummary]) -> str:
 
 SHOW_SCHEMA = "agentv-show-1"
 
-_MOST_CASES = 20
-"""The number of cases that --side-by-side shows."""
-_WIDTH = 80
-"""The width of columns where standard output is no terminal."""
+_MAX_SIDE_BY_SIDE = 20
+"""The maximum number of cases that --side-by-side shows."""
+_WIDTH_WITHOUT_TERMINAL = 80
+"""The columns of --side-by-side if standard output is not a terminal."""
 
 _STATES = ("pass", "borderline", "fail", "error", "skipped")
 _SORTS = ("written", "id", "state", "score", "cost", "duration")
@@ -135,7 +137,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     type=click.Choice([f"{sign}{key}" for key in _SORTS for sign in ("", "-")]),
     default="written",
     metavar="KEY",
-    help=f"Sort by {', '.join(_SORTS)} (default: written, the order in which results finished); -KEY reverses.",
+    help=f"Sort by KEY: {', '.join(_SORTS)}. Default: written (the order of completion). -KEY reverses.",
 )
 @click.option("--page", type=click.IntRange(min=1), metavar="N", help="Show only page N of the results.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Results per page (default: 50).")
@@ -175,12 +177,9 @@ def command(
     With --side-by-side, filters such as --failed or --tag select cases, and every answer to a selected case is shown.
     With --target or --prompt, only the answers of that target or to that prompt are shown.
     """
-    from pathlib import Path
-
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run
     from agentv.storage.run.stored import open_run
-    from agentv.types.errors import ConfigError
 
     home = find_home(Path.cwd())
     query = make_query(case, **given)
@@ -199,16 +198,14 @@ def command(
     elif case is None:
         _print_rows(stored, shown, query)
     else:
-        from agentv.cli.screen import terminal_style
-
         style = terminal_style()
         views = _views(stored, shown, query)
         for number, view in enumerate(views):
-            click.echo(("\n" if number else "") + style.of_case(view).render(), nl=False)
+            click.echo(("\n" if number else "") + style.case_view(view).render(), nl=False)
     return 0
 
 
-def _print_groups(stored: "StoredRun", shown: "ShownRows", by: Sequence[str], *, as_json: bool) -> None:
+def _print_groups(stored: StoredRun, shown: ShownRows, by: Sequence[str], *, as_json: bool) -> None:
     from agentv.reports.run.report_json import group_to_json
     from agentv.reports.text.printable import printable_json
     from agentv.types.messages_json import pretty_json
@@ -225,9 +222,8 @@ def _print_groups(stored: "StoredRun", shown: "ShownRows", by: Sequence[str], *,
     click.echo(printable_json(pretty_json(output)))
 
 
-def _print_side_by_side(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
+def _print_side_by_side(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     """Print the selected cases, each with its results of the selected prompts and targets."""
-    from agentv.cli.screen import terminal_style
     from agentv.engine.stored.report import plan_order
     from agentv.engine.stored.report_tools import read_details
     from agentv.reports.run.side_by_side import CaseAnswers, SideBySide, cases_of
@@ -238,7 +234,7 @@ def _print_side_by_side(stored: "StoredRun", shown: "ShownRows", query: "RowQuer
         _refuse_unknown(stored, query)
     if not selected:
         raise ConfigError(f"run {stored.run_id} has no result that matches these options")
-    shown_cases = set(list(selected)[:_MOST_CASES])
+    shown_cases = set(list(selected)[:_MAX_SIDE_BY_SIDE])
     found = cases_of(
         row
         for row in stored.results()
@@ -247,35 +243,32 @@ def _print_side_by_side(stored: "StoredRun", shown: "ShownRows", query: "RowQuer
         and (not query.prompts or row.prompt in query.prompts)
     )
     style = terminal_style()
-    view = SideBySide(style.width or _WIDTH, style.signs, style.paint)
+    view = SideBySide(style.width or _WIDTH_WITHOUT_TERMINAL, style.signs, style.paint)
     order = plan_order(stored)
     for number, name in enumerate(name for name in selected if name in found):
-        click.echo(
-            ("\n" if number else "") + view.render(CaseAnswers.of(read_details(stored, found[name]), order)), nl=False
-        )
+        answers = CaseAnswers.of(read_details(stored, found[name]), order)
+        click.echo(("\n" if number else "") + view.render(answers), nl=False)
     left_out = len(selected) - len(shown_cases)
     if left_out:
         click.echo(f"\nand {count_text(left_out, 'more case')}; name a CASE, or select with --failed or --tag")
 
 
-def _print_rows(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
-    from agentv.cli.screen import terminal_style
+def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     from agentv.reports.run.row_text import RowLabels
 
-    view = terminal_style().of_run()
+    view = terminal_style().run_view()
     click.echo(view.head(stored.run, state=stored.state(), counts=shown.counts(stored)))
     suites = stored.run.plan.get("suites")
     labels = RowLabels(with_suite=isinstance(suites, Sequence) and len(suites) > 1)
     for line in view.rows(shown.rows, labels):
         click.echo(line)
-    _print_corrected(stored)
+    _print_corrected_rates(stored)
     if shown.page is not None and query.page_size is not None:
         click.echo(f"\n{page_text(shown.page, query)}")
     click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE")
 
 
-def _print_corrected(stored: "StoredRun") -> None:
-    from agentv.cli.screen import terminal_style
+def _print_corrected_rates(stored: StoredRun) -> None:
     from agentv.engine.stored.corrected_rates import corrected_or_note
     from agentv.reports.run.figures import corrected_notes, corrected_rows
     from agentv.reports.text.printable import one_line
@@ -288,7 +281,7 @@ def _print_corrected(stored: "StoredRun") -> None:
         click.echo(style.signs.escape_unsupported("\n".join(["", *lines])))
 
 
-def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[CaseView]":
+def _views(stored: StoredRun, shown: ShownRows, query: RowQuery) -> "list[CaseView]":
     from agentv.engine.stored.report_tools import read_details
     from agentv.reports.run.views import CaseView
 
@@ -298,28 +291,28 @@ def _views(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> "list[
     return [CaseView(each.result, each.case, each.answer, each.labels) for each in read_details(stored, rows)]
 
 
-def _refuse_unknown(stored: "StoredRun", query: "RowQuery") -> None:
-    from agentv.types.errors import ConfigError, nearest
+def _refuse_unknown(stored: StoredRun, query: RowQuery) -> None:
+    from agentv.types.errors import nearest
     from agentv.types.records.answer import source_of
 
     case = query.case or ""
-    known, at_place = set[str](), None
+    known, case_at_place = set[str](), None
     for row in stored.results():
         known.add(row.eval_id)
         if source_of(row.file, row.line, row.part) == case:
-            at_place = row.eval_id
+            case_at_place = row.eval_id
     if case in known and query.states == FAILED_STATES:
         raise ConfigError(f"case {case!r} of run {stored.run_id} did not fail; omit --failed to show it")
     if case in known:
         raise ConfigError(f"case {case!r} of run {stored.run_id} has no result that matches the other options")
     near = nearest(case, known)
     hint = f" Did you mean {near!r}?" if near else f" `agentv show {stored.run_id}` lists its cases."
-    if at_place is not None:
-        hint = f" That line is the case {at_place!r}."
+    if case_at_place is not None:
+        hint = f" That line is the case {case_at_place!r}."
     raise ConfigError(f"run {stored.run_id} has no case {case!r}.{hint}")
 
 
-def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> None:
+def _print_json(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     from agentv.engine.stored.corrected_rates import corrected_or_note
     from agentv.reports.run.report_json import corrected_to_json
     from agentv.reports.text.printable import one_line, printable_json
@@ -341,8 +334,7 @@ def _print_json(stored: "StoredRun", shown: "ShownRows", query: "RowQuery") -> N
     click.echo(printable_json(pretty_json(output)))
 
 
-def _case_json(stored: "StoredRun", view: "CaseView") -> "JsonObject":
-
+def _case_json(stored: StoredRun, view: "CaseView") -> JsonObject:
     from agentv.storage.records.encode import export_record, to_record
 
     return {

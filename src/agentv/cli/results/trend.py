@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from agentv.cli.indexed import run_index
-from agentv.cli.screen import refuse_unwritable, terminal_style, write_sheets
+from agentv.cli.screen import refuse_unknown_suffixes, terminal_style, write_sheets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
 from agentv.loading.files.places import find_home
@@ -40,7 +40,7 @@ class TrendOptions(Struct, frozen=True, kw_only=True):
 def trend(options: TrendOptions) -> int:
     """Print the trends; return the exit code."""
     metric = parse_metric(options.metric)
-    refuse_unwritable(options.outputs)
+    refuse_unknown_suffixes(options.outputs)
     home = find_home(Path.cwd())
     wanted = WantedPlaces(options.suites, options.targets)
     with run_index(home, verbose=options.verbose) as index:
@@ -48,7 +48,7 @@ def trend(options: TrendOptions) -> int:
         listed = index.runs()
         runs = load_trend_runs(listed, index.sums, wanted=wanted, last=last)
     refuse_unknown(wanted, metric, listed, runs)
-    for unread in (each for each in listed if each.run is None):
+    for unread in (run for run in listed if run.run is None):
         click.echo(f"skipped: {one_line(unread.problem or unread.run_id)}", err=True)
     _warn_of_edits(listed, {each.run_id for each in runs if each.sums})
     series = find_series(runs, metric, last=options.last, by_commit=options.by_commit)

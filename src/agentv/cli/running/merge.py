@@ -31,34 +31,34 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.run import RunRecord
 from agentv.version import __version__
 
-_STOPPED = 2
-_OWN_OPTIONS = ("shard", "name", "segments")
+_EXIT_STOPPED = 2
+_SHARD_OPTIONS = ("shard", "name", "segments")
 """Options that may differ between the shards of one run."""
 
 
 def merge(
     references: Sequence[str],
     output: OutputOptions,
-    continuing: ContinueOptions,
+    continue_options: ContinueOptions,
     *,
     name: str | None,
     segments: str | None = None,
 ) -> int:
-    """Merge several runs into one; return the exit code. The segments of the new run are stored at `segments`."""
+    """Merge several runs into one; return the exit code. `segments` is the URL for the segments of the new run."""
     if segments is not None:
         check_url(segments)
     home = find_home(Path.cwd())
     folders = list(dict.fromkeys(find_run(home, reference).resolve() for reference in references))
     if len(folders) < 2:  # noqa: PLR2004 - one run needs no merging
-        raise ConfigError("merge needs at least two runs")
+        raise ConfigError("merge needs at least two different runs")
     for folder in folders:
         refuse_second_writer(folder)
     runs = [open_run(folder) for folder in folders]
     for run in runs:
         for note in refuse_changed_results(run, may_lack_results=False):
             click.echo(f"run {run.run_id}: {note}", err=True)
-    store_url = named_store(continuing.store, cwd=Path.cwd(), env=os.environ)
-    plan = {**_with_gates(_common_plan(runs), runs, home), STORE_KEY: recorded_name(continuing.store, store_url)}
+    store_url = named_store(continue_options.store, cwd=Path.cwd(), env=os.environ)
+    plan = {**_with_gates(_common_plan(runs), runs, home), STORE_KEY: recorded_name(continue_options.store, store_url)}
     owners = find_owners(runs)
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock, segments=segments)
@@ -72,18 +72,20 @@ def merge(
         parents=tuple(run.run_id for run in runs),
     )
     unfinished = [run.run_id for run in runs if run.state() != "finished"]
-    _write_whole(store, record, lambda: merge_into(store, runs, owners), "stopped" if unfinished else "finished")
+    _write_all_or_nothing(
+        store, record, lambda: merge_into(store, runs, owners), "stopped" if unfinished else "finished"
+    )
     click.echo(f"merged {len(runs)} runs into {store.run_id}", err=True)
     if unfinished:
         click.echo(f"not finished: {', '.join(unfinished)}. Resume: agentv resume {store.run_id}", err=True)
-        return _STOPPED
-    return continue_run(Path(store.folder), output, "report", continuing)
+        return _EXIT_STOPPED
+    return continue_run(Path(store.folder), output, "report", continue_options)
 
 
-def _write_whole(store: RunFolder, record: RunRecord, write: Callable[[], None], state: str) -> None:
-    """Write a complete run or nothing: resuming half of one would call and pay for its missing results again.
+def _write_all_or_nothing(store: RunFolder, record: RunRecord, write: Callable[[], None], state: str) -> None:
+    """Write a complete run or nothing: a resume of half a run would call and pay for the missing results again.
 
-    A folder counts as a run once it has run.json, which is written last.
+    `write` writes the results. A folder counts as a run once it has run.json, which is written after them.
     """
     try:
         write()
@@ -103,30 +105,30 @@ def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
     first, *others = runs
     for other in others:
         for key in ("paths", "folder", "options", "targets"):
-            if _without_own(first.run.plan.get(key)) != _without_own(other.run.plan.get(key)):
+            if _without_shard_options(first.run.plan.get(key)) != _without_shard_options(other.run.plan.get(key)):
                 raise ConfigError(
                     f"runs {first.run_id} and {other.run_id} were started with different {key}; only shards of one "
                     "run, made with --shard, can be merged"
                 )
-    options = _without_own(first.run.plan.get("options"))
+    options = _without_shard_options(first.run.plan.get("options"))
     if isinstance(options, dict) and isinstance(budget := options.get("budget_usd"), int | float):
         # Each shard had its own budget, unless a name made them share one.
         options["budget_usd"] = budget if options.get("budget_name") else budget * len(runs)
-    rows = [run.run.plan.get("rows") for run in runs]
-    known = [count for count in rows if isinstance(count, int)]
-    return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(rows) else None}
+    counts = [run.run.plan.get("rows") for run in runs]
+    known = [count for count in counts if isinstance(count, int)]
+    return {**first.run.plan, "options": options, "rows": sum(known) if len(known) == len(counts) else None}
 
 
 def _with_gates(plan: JsonObject, runs: Sequence[StoredRun], home: Path) -> JsonObject:
-    """Return a plan with the gates of its files if it has none because each shard was run with `--gate none`."""
+    """Return the plan with the gates of its eval files if all runs are shards that were run with `--gate none`."""
     options = plan.get("options")
     if not isinstance(options, Mapping) or options.get("gates") != [] or not all(map(_is_shard, runs)):
         return plan
-    plan_of_all = {name: value for name, value in plan.items() if name != "gates"}
-    plan_of_all["options"] = {name: value for name, value in options.items() if name != "gates"}
-    record = replace(runs[0].run, plan=plan_of_all)
-    files = load_stored_plan(record, home, cwd=working_folder(record, home), env=os.environ)
-    return {**plan_of_all, **files.gates_to_json()}
+    plan_without_gates = {name: value for name, value in plan.items() if name != "gates"}
+    plan_without_gates["options"] = {name: value for name, value in options.items() if name != "gates"}
+    record = replace(runs[0].run, plan=plan_without_gates)
+    plan_of_files = load_stored_plan(record, home, cwd=working_folder(record, home), env=os.environ)
+    return {**plan_without_gates, **plan_of_files.gates_to_json()}
 
 
 def _is_shard(run: StoredRun) -> bool:
@@ -134,9 +136,9 @@ def _is_shard(run: StoredRun) -> bool:
     return isinstance(options, Mapping) and options.get("shard") is not None
 
 
-def _without_own(value: JsonValue) -> JsonValue:
+def _without_shard_options(value: JsonValue) -> JsonValue:
     if isinstance(value, Mapping):
-        return {key: item for key, item in value.items() if key not in _OWN_OPTIONS}
+        return {key: item for key, item in value.items() if key not in _SHARD_OPTIONS}
     return value
 
 

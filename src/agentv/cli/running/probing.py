@@ -21,7 +21,10 @@ EXIT_UNANSWERED = 3
 def probe_paths(
     paths: Sequence[str], targets: tuple[str, ...], targets_file: str | None, variables: tuple[str, ...] = ()
 ) -> "list[Probe]":
-    """Send a request like that of its first case to each target and judge of the eval files, or only to `targets`."""
+    """Send one request to each target and judge of the eval files; return the results.
+
+    The request is like that of the target's first case. `targets` selects targets; an empty tuple selects all.
+    """
     from agentv.engine.planning.inputs import load_inputs
     from agentv.engine.planning.options import RunOptions
     from agentv.engine.planning.planning import make_plan
@@ -53,19 +56,20 @@ def probe(
 
 
 def show_probes(probes: "Sequence[Probe]") -> int:
-    """Print whether each target answered; return the exit code."""
+    """Print which targets answered; return the exit code."""
     from agentv.reports.text.amounts import seconds_text
     from agentv.reports.text.printable import one_line
 
-    width = max((len(found.target) for found in probes), default=0)
-    for found in probes:
-        if found.is_canned:
-            click.echo(f"canned   {one_line(found.target):<{width}}  {found.provider}  not called")
+    width = max((len(result.target) for result in probes), default=0)
+    indent = " " * (width + 11)
+    for result in probes:
+        if result.is_canned:
+            click.echo(f"canned   {one_line(result.target):<{width}}  {result.provider}  not called")
             continue
-        mark = "answers" if found.error is None else "FAILS  "
-        click.echo(f"{mark}  {one_line(found.target):<{width}}  {found.provider}  {seconds_text(found.took_s)}")
-        if found.error is not None:
-            click.echo(f"{'':<{width + 11}}{one_line(found.error)}")
-        if found.remedy:
-            click.echo(f"{'':<{width + 11}}{found.remedy}")
-    return EXIT_UNANSWERED if any(found.error for found in probes) else 0
+        mark = "answers" if result.error is None else "FAILS  "
+        click.echo(f"{mark}  {one_line(result.target):<{width}}  {result.provider}  {seconds_text(result.took_s)}")
+        if result.error is not None:
+            click.echo(f"{indent}{one_line(result.error)}")
+        if result.remedy:
+            click.echo(f"{indent}{result.remedy}")
+    return EXIT_UNANSWERED if any(result.error for result in probes) else 0

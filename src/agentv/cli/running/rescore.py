@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agentv.cli.options import take_output_options, with_output_options
-from agentv.cli.running.resume_options import resume_options, take_continue_options
+from agentv.cli.running.resume_options import take_continue_options, with_continue_options
 
 
 @click.command("rescore")
@@ -13,7 +13,7 @@ from agentv.cli.running.resume_options import resume_options, take_continue_opti
 @click.option(
     "--evaluators", metavar="FILE", help="Use the `evaluators:` of this file instead of those of the eval files."
 )
-@resume_options
+@with_continue_options
 @with_output_options()
 def command(run: str, *, evaluators: str | None, **given: Any) -> int:
     """Evaluate the stored answers of a run again without calling targets, and add the new scores to the run.

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agentv.cli.options import take_output_options, with_output_options
-from agentv.cli.running.resume_options import resume_options, take_continue_options
+from agentv.cli.running.resume_options import take_continue_options, with_continue_options
 
 
 @click.command("resume")
@@ -15,7 +15,7 @@ from agentv.cli.running.resume_options import resume_options, take_continue_opti
     is_flag=True,
     help="Call a target again for all its cases if its script or the git commit has changed.",
 )
-@resume_options
+@with_continue_options
 @with_output_options()
 def command(run: str | None, *, fresh: bool, **given: Any) -> int:
     """Resume an interrupted run without repeating finished calls.

@@ -11,7 +11,7 @@ from agentv.cli.options import ALLOW_PATH_OPTION
 
 
 class ContinueOptions(Struct, frozen=True):
-    """The values of these options; None stands for the value stored with the run. `allow_paths` are absolute."""
+    """The values of these options; None means the value stored with the run. `allow_paths` are absolute."""
 
     store: str | None = None
     quota: str | None = None
@@ -58,7 +58,7 @@ SHARED_PATH_OPTION: Callable[..., Any] = click.option(
 )
 
 
-def resume_options(function: Callable[..., Any]) -> Any:
+def with_continue_options(function: Callable[..., Any]) -> Any:
     """Add these options to a command; `take_continue_options` reads their values."""
     options = (
         STORE_OPTION,
@@ -76,8 +76,8 @@ def resume_options(function: Callable[..., Any]) -> Any:
 
 
 def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
-    """Return how a stored run is continued, removing the options from `given`."""
-    # A run is continued in the folder that it was started in.
+    """Return the values of these options, and remove them from `given`."""
+    # The run will be continued in the folder that it was started in, so relative paths would no longer be found.
     allow_paths = tuple(os.path.abspath(path) for path in given.pop("allow_paths", ()))  # noqa: PTH100 - resolved later
     return ContinueOptions(
         store=given.pop("store"),

@@ -40,7 +40,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ResultStore
 
 
-def resume(reference: str | None, output: OutputOptions, continuing: ContinueOptions, *, fresh: bool) -> int:
+def resume(reference: str | None, output: OutputOptions, continue_options: ContinueOptions, *, fresh: bool) -> int:
     """Finish a run; return the exit code. `fresh` discards answers of targets whose code has changed."""
     home = find_home(Path.cwd())
     folder = _latest_unfinished(home) if reference is None else find_run(home, reference)
@@ -52,23 +52,23 @@ def resume(reference: str | None, output: OutputOptions, continuing: ContinueOpt
     if stored.has_given_answers and unfinished is None:
         from agentv.cli.running.scored import score_rest
 
-        return score_rest(stored, output, continuing)
+        return score_rest(stored, output, continue_options)
     if unfinished is not None:
         click.echo(f"continuing the unfinished {unfinished.purpose} of this run", err=True)
-        return _run_generation(folder, output, continuing, unfinished)
+        return _run_generation(folder, output, continue_options, unfinished)
 
     def prepare(resume_plan: ResumePlan, plan: RunPlan, run: StoredRun) -> ResumePlan:
         changed = _changed_targets(plan, run)
-        for name, what in changed.items():
-            done = "calling it again" if fresh else "its stored answers are used; --fresh calls it again"
-            click.echo(f"target {name!r}: its code has changed since the run began ({what}); {done}", err=True)
+        for name, change in changed.items():
+            effect = "calling it again" if fresh else "its stored answers are used; --fresh calls it again"
+            click.echo(f"target {name!r}: its code has changed since the run began ({change}); {effect}", err=True)
         return replace(resume_plan, fresh=frozenset(changed)) if fresh else resume_plan
 
-    return continue_run(folder, output, "resume", continuing, prepare=prepare, ignores_cache=fresh)
+    return continue_run(folder, output, "resume", continue_options, prepare=prepare, ignores_cache=fresh)
 
 
 def retry(
-    reference: str, output: OutputOptions, continuing: ContinueOptions, *, only: str, globs: Sequence[str]
+    reference: str, output: OutputOptions, continue_options: ContinueOptions, *, only: str, globs: Sequence[str]
 ) -> int:
     """Re-run the chosen cases of a finished run; return the exit code. `only` is `errors`, `failed` or `cases`."""
     folder = _finished_folder(reference)
@@ -77,7 +77,7 @@ def retry(
         raise ConfigError(f"run {stored.run_id} has no {_selection_text(only, globs)}; nothing to retry")
     rows = sum(1 for _ in whole_lines(folder / "results.jsonl"))
     generation = RequestedGeneration("retry", only, tuple(globs), rows=rows)
-    return _run_generation(folder, output, continuing, generation, started=generation.to_event())
+    return _run_generation(folder, output, continue_options, generation, start_event=generation.to_event())
 
 
 def _selection_text(only: str, globs: Sequence[str]) -> str:
@@ -86,78 +86,78 @@ def _selection_text(only: str, globs: Sequence[str]) -> str:
     return texts.get(only) or f"results of --case {' or '.join(map(repr, globs))}"
 
 
-def rescore(reference: str, output: OutputOptions, continuing: ContinueOptions, *, evaluators: str | None) -> int:
+def rescore(reference: str, output: OutputOptions, continue_options: ContinueOptions, *, evaluators: str | None) -> int:
     """Evaluate the stored answers of a run again; return the exit code. `evaluators` is a file of new evaluators."""
     folder = _finished_folder(reference).resolve()
     # Relative to the project, so that a later resume finds it from any working folder.
-    named = None if evaluators is None else os.path.relpath(Path(evaluators).resolve(), _project_of(folder))
-    generation = RequestedGeneration("rescore", evaluators=named)
-    return _run_generation(folder, output, continuing, generation, started=generation.to_event())
+    relative = None if evaluators is None else os.path.relpath(Path(evaluators).resolve(), _project_of(folder))
+    generation = RequestedGeneration("rescore", evaluators=relative)
+    return _run_generation(folder, output, continue_options, generation, start_event=generation.to_event())
 
 
 def _run_generation(
     folder: Path,
     output: OutputOptions,
-    continuing: ContinueOptions,
+    continue_options: ContinueOptions,
     generation: RequestedGeneration,
     *,
-    started: JsonObject | None = None,
+    start_event: JsonObject | None = None,
 ) -> int:
-    """Start a retry or rescore, or continue an unfinished one.
+    """Start a generation, which is one retry or rescore of a run, or continue an unfinished one.
 
-    `started` is the event that records a new generation; None when continuing.
+    `start_event` is the event that records a new generation; None to continue one.
     """
     stored = open_run(folder)
+    evaluators = None
+    if generation.evaluators is not None:
+        evaluators = Path(_project_of(folder.resolve()), generation.evaluators).resolve()
     if stored.has_given_answers:
         from agentv.cli.running.scored import score_again
 
         is_chosen = None
         if generation.purpose == "retry":
             is_chosen = chosen_rows(generation.only, generation.globs, before=generation.rows or None)
-        named = generation.evaluators
-        path = None if named is None else Path(_project_of(folder.resolve()), named).resolve()
-        return score_again(stored, output, continuing, generation, is_chosen=is_chosen, configuration=path)
+        return score_again(stored, output, continue_options, generation, is_chosen=is_chosen, configuration=evaluators)
     if generation.purpose == "retry":
-        rejudges = started is None and was_stopped_by_judge(open_run(folder))
+        rejudges = start_event is None and was_stopped_by_judge(open_run(folder))
         should_rerun = chosen_rows(generation.only, generation.globs, before=generation.rows, rejudges=rejudges)
         return continue_run(
             folder,
             output,
             "retry",
-            continuing,
+            continue_options,
             prepare=lambda resume_plan, _plan, _run: replace(resume_plan, should_rerun=should_rerun),
-            started=started,
+            start_event=start_event,
             ignores_cache=True,
         )
     change = None
-    if generation.evaluators is not None:
-        path = Path(_project_of(folder.resolve()), generation.evaluators).resolve()
-        change = partial(with_evaluators_of, path, allow_paths=continuing.allow_paths)
-    return continue_run(folder, output, "rescore", continuing, change=change, started=started)
+    if evaluators is not None:
+        change = partial(with_evaluators_of, evaluators, allow_paths=continue_options.allow_paths)
+    return continue_run(folder, output, "rescore", continue_options, change=change, start_event=start_event)
 
 
 def _refuse_running(folder: Path) -> None:
     """Refuse a run that another process writes, and report what a killed process left behind."""
-    left = refuse_second_writer(folder)
-    if left is not None:
-        click.echo(f"note: {left}", err=True)
+    note = refuse_second_writer(folder)
+    if note is not None:
+        click.echo(f"note: {note}", err=True)
 
 
 def continue_run(
     folder: Path,
     output: OutputOptions,
     purpose: Purpose,
-    continuing: ContinueOptions,
+    continue_options: ContinueOptions,
     *,
     prepare: Callable[[ResumePlan, RunPlan, StoredRun], ResumePlan] = lambda resume_plan, _plan, _run: resume_plan,
     change: ChangeInputs | None = None,
-    started: JsonObject | None = None,
+    start_event: JsonObject | None = None,
     ignores_cache: bool = False,
 ) -> int:
     """Continue a stored run; return the exit code. What user code prints goes to standard error.
 
-    `prepare` adjusts the resume plan, and `change` alters the suites after they are read. `started` is stored as the
-    event that starts a new generation. With `ignores_cache` the answer cache is not read.
+    `prepare` adjusts the resume plan, and `change` the suites after they are read. `start_event` starts a new
+    generation. With `ignores_cache` the answer cache is not read.
     """
     folder = folder.resolve()
     _refuse_running(folder)
@@ -167,8 +167,8 @@ def continue_run(
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)
         os.chdir(cwd)  # relative paths start from the folder that the run was started in
-        store_url = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
-        shared = quota_of_run(stored.run, continuing.quota, store_url, cwd=cwd, env=os.environ)
+        store_url = store_of_run(stored.run, continue_options.store, cwd=cwd, env=os.environ)
+        quota = quota_of_run(stored.run, continue_options.quota, store_url, cwd=cwd, env=os.environ)
         plan = load_stored_plan(
             stored.run,
             home,
@@ -176,13 +176,13 @@ def continue_run(
             env=os.environ,
             change=change,
             ignores_cache=ignores_cache,
-            budget_usd=continuing.budget_usd,
-            judge_failures=continuing.judge_failures,
-            backend=continuing.backend,
-            ray_address=continuing.ray_address,
-            shared_path=continuing.shared_path,
-            secrets=(*secrets_of_store(store_url, os.environ), *secrets_of_store(shared.url, os.environ)),
-            allow_paths=continuing.allow_paths,
+            budget_usd=continue_options.budget_usd,
+            judge_failures=continue_options.judge_failures,
+            backend=continue_options.backend,
+            ray_address=continue_options.ray_address,
+            shared_path=continue_options.shared_path,
+            secrets=(*secrets_of_store(store_url, os.environ), *secrets_of_store(quota.url, os.environ)),
+            allow_paths=continue_options.allow_paths,
         )
         plan = replace(plan, warnings=(*notes, *plan.warnings))
         if purpose == "rescore":
@@ -192,16 +192,16 @@ def continue_run(
             store = with_team_store(store_url, plan.specs, lambda: reopen_store(folder, clock=clock))
             try:
                 resume_plan = prepare(make_resume_plan(plan, stored, purpose), plan, stored)
-                if continuing.budget_usd is None and plan.options.budget_usd is not None:
+                if continue_options.budget_usd is None and plan.options.budget_usd is not None:
                     resume_plan = replace(resume_plan, spent=load_spent(stored))
             except BaseException:
                 store.close("interrupted")
                 raise
-            if started is not None:
-                store.note(GENERATION_STARTED, started)
+            if start_event is not None:
+                store.note(GENERATION_STARTED, start_event)
             return store, resume_plan
 
-        return run_and_report(plan, output, stdout, open_store, quota=open_quota(shared, plan))
+        return run_and_report(plan, output, stdout, open_store, quota=open_quota(quota, plan))
 
 
 def _project_of(folder: Path) -> Path:
@@ -232,7 +232,7 @@ def _latest_unfinished(home: Path) -> Path:
             continue
     if not folders:
         raise ConfigError("no run is stored yet; start one with `agentv run`")
-    raise ConfigError("every run is finished; `agentv resume latest` runs cases that were edited or added since")
+    raise ConfigError("every run is finished; to run cases that were edited or added since, use `agentv resume latest`")
 
 
 def _changed_targets(plan: RunPlan, run: StoredRun) -> dict[str, str]:
@@ -240,5 +240,5 @@ def _changed_targets(plan: RunPlan, run: StoredRun) -> dict[str, str]:
     folders = [suite.suite.base_dir for suite in plan.suites]
     roots = [suite.suite.repository_root for suite in plan.suites]
     git = load_git_state(roots[0]) if roots else None
-    found = {target.name: changed_code(target, run.run, folders, git) for target in plan.targets}
-    return {name: what for name, what in found.items() if what is not None}
+    changes = {target.name: changed_code(target, run.run, folders, git) for target in plan.targets}
+    return {name: change for name, change in changes.items() if change is not None}

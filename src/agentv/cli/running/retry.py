@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agentv.cli.options import take_output_options, with_output_options
-from agentv.cli.running.resume_options import resume_options, take_continue_options
+from agentv.cli.running.resume_options import take_continue_options, with_continue_options
 
 
 @click.command("retry")
@@ -13,7 +13,7 @@ from agentv.cli.running.resume_options import resume_options, take_continue_opti
 @click.option("--errors", is_flag=True, help="Re-run cases that ended with an error (default).")
 @click.option("--failed", is_flag=True, help="Re-run cases that did not pass, including errors.")
 @click.option("--case", "globs", multiple=True, metavar="GLOB", help="Re-run cases whose id matches; repeatable.")
-@resume_options
+@with_continue_options
 @with_output_options()
 def command(run: str, *, errors: bool, failed: bool, globs: tuple[str, ...], **given: Any) -> int:
     """Re-run errored or failed cases of a finished run and add the new results to it.

@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 
 @contextmanager
 def exit_on_interrupt() -> Iterator[None]:
-    """Make Ctrl-C end the process at once, while nothing is called or stored: an import must not be interrupted.
+    """Make Ctrl-C end the process at once instead of interrupting an import. Nothing is called or stored meanwhile.
 
     If the process ignores SIGINT or has its own handler, nothing is changed.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or current_thread() is not main_thread():
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not signal.default_int_handler or current_thread() is not main_thread():
         yield
         return
     signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(EXIT_INTERRUPTED))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
 
 
 def run_paths(
@@ -84,11 +84,13 @@ def run_paths(
             from agentv.loading.files.places import find_skipped_files, skipped_lines
 
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
-            shared = named_quota(quota, store_url)
-            secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(shared.url, os.environ))
+            chosen_quota = named_quota(quota, store_url)
+            secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(chosen_quota.url, os.environ))
             # A dry run imports and starts nothing, unless it has a pilot, which is a run.
-            is_imported = dry_run is None or dry_run.pilot is not None
-            inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=is_imported)
+            imports_plugins = dry_run is None or dry_run.pilot is not None
+            inputs = load_inputs(
+                files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=imports_plugins
+            )
             home = find_home(cwd)
             skipped = tuple(skipped_lines(find_skipped_files(paths, cwd=cwd, found=files), cwd))
 
@@ -99,7 +101,7 @@ def run_paths(
                     paths=tuple(paths),
                     folder=str(cwd),
                     store=recorded_name(store, store_url),
-                    quota=shared.recorded,
+                    quota=chosen_quota.recorded,
                     git=git,
                     warnings=(*skipped, *plan.warnings, *unknown_parts(inputs)),
                 )
@@ -116,12 +118,12 @@ def run_paths(
             output,
             stdout,
             lambda clock: (make_store(plan, clock=clock, store_url=store_url), None),
-            quota=open_quota(shared, plan),
+            quota=open_quota(chosen_quota, plan),
         )
 
 
 def _paths_to_run(paths: Sequence[str], cwd: Path) -> Sequence[str]:
-    """Return the paths of the command line; without any, the default ones."""
+    """Return the paths of the command line; if it has none, the default paths."""
     if paths:
         return paths
     from agentv.loading.project import paths_to_read
@@ -145,18 +147,18 @@ def _run_dry(
     return show_plan(plan, dry_run, Path.cwd(), stdout)
 
 
-def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callable[..., Any]:  # noqa: A002 - click's word
+def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callable[..., Any]:  # noqa: A002 - click's word
     return click.option(name, *names, multiple=True, metavar=metavar, help=help)
 
 
 @click.command("run", context_settings={"token_normalize_func": our_option})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@_several("--target", "targets", help="Target, or provider:model; repeat to compare several.", metavar="NAME")
+@_repeatable("--target", "targets", help="Target, or provider:model; repeat to compare several.", metavar="NAME")
 @click.option(
     "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
 )
-@_several("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
-@_several("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")
+@_repeatable("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
+@_repeatable("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")
 @click.option("-k", "expression", metavar="EXPR", help="Run only matching cases, e.g. 'refund and not slow'.")
 @click.option("--sample", type=click.IntRange(min=1), help="Run only N cases, sampled with --seed.", metavar="N")
 @click.option("--limit", type=click.IntRange(min=1), help="Run only the first N cases of each file.", metavar="N")
@@ -173,10 +175,10 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @click.option(
     "--segments",
     metavar="URL",
-    help="Store the results as files (segments) in this folder or object store (s3://…) instead of the run folder.",
+    help="Store the results in segments, files below this folder or object store (s3://…), not in the run folder.",
 )
 @click.option(
-    "--shared-path",
+    "--chosen_quota-path",
     metavar="DIR",
     help="Folder that contains the project, on a disk that all machines share (default: each machine gets a copy).",
 )
@@ -243,7 +245,7 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
     metavar="free",
     help="Skip evaluators that cost money ('free' is the only value).",
 )
-@_several(
+@_repeatable(
     "--gate",
     "gates",
     help="Condition for exit code 0, e.g. 'pass_rate >= 90%'; repeatable. 'none': no condition, not even the default.",
@@ -259,7 +261,9 @@ def _several(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callab
 @ALLOW_PATH_OPTION
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
 @click.option(
-    "--quota", metavar="URL", help="Share rate limits and named budgets through this database (default: --store)."
+    "--quota",
+    metavar="URL",
+    help="Share rate limits and named budgets through this database (default: --store).",
 )
 @with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate instead of running.")
@@ -302,5 +306,6 @@ def _make_run_options(given: dict[str, Any]) -> RunOptions:
     gates = given.pop("gates")
     if "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
-    chosen = () if gates == ("none",) else gates or None
-    return make_options({**given, "gates": chosen})
+    # None: the gates of the files.
+    gates = () if gates == ("none",) else gates or None
+    return make_options({**given, "gates": gates})

@@ -73,21 +73,24 @@ class LogFile(JsonLines):
 
 
 class CheckedOutput(Struct):
-    """An observer with its first error, which is reported after the run. `target` is the value of `-o`, if any."""
+    """An observer with its first error, which is reported after the run.
+
+    `name` stands in messages. `destination` is the value of `-o`; None for other outputs.
+    """
 
     name: str
     observer: Observer
-    target: str | None = None
+    destination: str | None = None
     error: OSError | None = None
 
     @property
     def event_types(self) -> object:
-        """The events that the observer takes, None if it lists none."""
+        """The types of events that the observer takes; None for the default types."""
         return getattr(self.observer, "event_types", None)
 
     @property
     def needs_whole_rows(self) -> bool:
-        """False if the observer says that it needs no large parts of finished rows."""
+        """False if the observer declares that it can do without the large parts of finished rows."""
         return getattr(self.observer, "needs_whole_rows", True)
 
     def notify(self, event: RunEvent) -> None:
@@ -118,22 +121,22 @@ def open_outputs(
     """
     opened: list[CheckedOutput] = []
     try:
-        opened.extend(_open(output, stdout, clock, formats))
+        opened.extend(_open_each(output, stdout, clock, formats))
         yield opened
     finally:
         for checked in reversed(opened):
             checked.close()
 
 
-def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
+def _open_each(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
     stream = output.stream(stdout)
     # Plain progress writes annotations of its own, and escapes commands in all other lines.
     stream = command_stream(stream) if is_github(os.environ) else stream
     to_record = partial(export_record, include_trace=output.include_trace)
-    shown = make_observer(
+    display = make_observer(
         output.display, stream, is_terminal=stream.isatty(), env=os.environ, clock=clock, to_record=to_record
     )
-    yield CheckedOutput("the screen", shown)
+    yield CheckedOutput("the screen", display)
     if output.verbose:
         from agentv.reports.progress.progress import VerboseLines
 
@@ -148,21 +151,21 @@ def _open(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry
     from agentv.engine.stored.report_tools import report_tools
     from agentv.reports.run.exports import make_export
 
-    for target in output.outputs:
-        place = target if target == STDOUT else str(output.folder / target)
+    for destination in output.outputs:
+        place = destination if destination == STDOUT else str(output.folder / destination)
         tools = report_tools(include_trace=output.include_trace)
         is_parsed = log_is_parsed(os.environ)
         export = make_export(place, tools=tools, stdout=command_stream(stdout), formats=formats, is_parsed=is_parsed)
-        yield CheckedOutput(f"-o {target}", export, target)
+        yield CheckedOutput(f"-o {destination}", export, destination)
 
 
-def write_errors(observers: Sequence[CheckedOutput], stdout: TextIO) -> Iterator[str]:
+def write_error_messages(observers: Sequence[CheckedOutput], stdout: TextIO) -> Iterator[str]:
     """Yield a message for each requested output that could not be written.
 
     A closed pipe is an error for an export to standard output; for the display it is not.
     """
     for checked in observers:
-        broken_pipe = broken_pipe_error(stdout) if checked.target == STDOUT else None
+        broken_pipe = broken_pipe_error(stdout) if checked.destination == STDOUT else None
         error = checked.error or broken_pipe
         if error is not None:
             cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
@@ -176,7 +179,7 @@ OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, ResumePlan | None]]
 def run_and_report(
     plan: RunPlan, output: OutputOptions, stdout: TextIO, open_store: OpenStore, *, quota: QuotaService | None = None
 ) -> int:
-    """Run, print the report, then what could not be written; return the exit code."""
+    """Run, print the report, then an error for each output that could not be written; return the exit code."""
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
     # Outputs that cannot be written are refused before the run folder is created.
@@ -193,7 +196,8 @@ def run_and_report(
             )
         )
     if output.display not in ("json", "none"):
-        written = [each.target for each in observers if each.target and each.target != STDOUT and not each.error]
+        exports = [each for each in observers if each.destination not in (None, STDOUT)]
+        written = [str(each.destination) for each in exports if not each.error]
         click.echo(
             end_text(report, plan=plan, files=written, output=output, stdout=stdout),
             file=output.stream(stdout),
@@ -202,7 +206,7 @@ def run_and_report(
     elif output.display == "none" and output.has_verdict:
         click.echo(f"{printable(report.verdict.sentence)} Exit code {report.exit_code}.", err=True)
     code = report.exit_code
-    for message in write_errors(observers, stdout):
+    for message in write_error_messages(observers, stdout):
         code = exit_code_after_write_error(code, message)
     return code
 

@@ -50,13 +50,16 @@ from agentv.types.results import RunReport
 from agentv.types.summaries import GroupSummary
 
 _STDOUT = "-"
-_LIVE_EVERY_S = 0.25
-_PLAIN_EVERY_S = 30.0
+_LIVE_INTERVAL_S = 0.25
+_PLAIN_INTERVAL_S = 30.0
 DEFAULT_WORKERS = 10
 
 
 class ScoreOptions(Struct, frozen=True):
-    """The options of the command line. `gates` None: use those of the configuration."""
+    """The options of the command line. `gates` None means those of the configuration.
+
+    `sampling` has the values of the options behind `sample`, to be stored with the run.
+    """
 
     config: Path
     output: str | None
@@ -86,7 +89,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         gates = parse_gates(options, config)
         runner = EvaluationRunner(config)
         runner.check()
-        _check_gate_names(gates or (), runner.criteria_names)
+        _check_gated_criteria(gates or (), runner.criteria_names)
         if not runner.has_evaluators:
             click.echo(f"NOTHING SELECTED: no evaluator selected. Exit code {NOTHING_SELECTED}.", file=stream)
             return NOTHING_SELECTED
@@ -96,7 +99,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
 
         def save(line: JudgedLine) -> None:
             output.save(line, scoring.stop)
-            screen.progress(scoring)
+            screen.show_progress(scoring)
 
         lines = sampled_lines(files, options.sample)
         clock = make_clock()
@@ -108,7 +111,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             gates=gates,
             judge_failures=JudgeFailures(options.judge_failures),
             reading=options.reading,
-            on_stopping=screen.stopping,
+            on_stopping=screen.show_stopping,
             run=_new_run(files, options, runner, gates=gates, clock=clock) if options.is_stored else None,
             target_field=options.target_field,
             by=options.by,
@@ -119,12 +122,12 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             screen,
             max_errors=options.max_errors,
             output=options.output,
-            resume_from=sources_of(files),
+            resume_from=resume_source(files),
         )
     return report.verdict.exit_code
 
 
-def sources_of(files: Sequence[str]) -> Sources | None:
+def resume_source(files: Sequence[str]) -> Sources | None:
     """Return where `agentv resume` can read the remaining lines; None if an input is a named pipe."""
     if not all(file == STDIN or Path(file).is_file() for file in files):
         return None
@@ -140,7 +143,7 @@ def score_lines(
     output: str | None = None,
     resume_from: Sources | None = None,
 ) -> RunReport:
-    """Judge every line, save the report with the run, and show it; with `resume_from`, show how to resume."""
+    """Judge every line, save the report with the run, and show it; with `resume_from`, also show how to resume."""
     state = "failed"
     try:
         asyncio.run(_score(scoring, workers))
@@ -155,7 +158,7 @@ def score_lines(
                 scoring.run.close(state)
         raise
     groups = () if scoring.groups is None else scoring.groups.summaries()
-    screen.end(report, output, groups, resume_from=resume_from)
+    screen.show_report(report, output, groups, resume_from=resume_from)
     return report
 
 
@@ -220,15 +223,17 @@ def parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[Sco
     return None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
 
 
-def _check_gate_names(gates: Sequence[ScopedGate], criteria: frozenset[str] | None) -> None:
-    """Refuse a gate on a criterion that is not in the configuration, before any judge is called."""
+def _check_gated_criteria(gates: Sequence[ScopedGate], criteria: frozenset[str] | None) -> None:
+    """Refuse a gate on a criterion that is not in the configuration. `criteria` None: the names are not known."""
+    if criteria is None:
+        return
     for gate in (scoped.gate for scoped in gates):
-        if criteria is not None and gate.name == "criterion" and gate.argument not in criteria:
+        if gate.name == "criterion" and gate.argument not in criteria:
             raise gate.wrong_argument(str(UnknownNameError("criterion", gate.argument or "", known=criteria)))
 
 
 def _check_files(files: Sequence[str], output: "_Output") -> None:
-    """Refuse files that cannot be read, and an output that is also an input, before anything is evaluated."""
+    """Refuse files that cannot be read, and an output that cannot be written or is also an input."""
     check_sources(files)
     for path in (Path(file) for file in files if file != STDIN):
         if output.path is not None and output.path.exists() and path.samefile(output.path):
@@ -237,7 +242,7 @@ def _check_files(files: Sequence[str], output: "_Output") -> None:
 
 
 def check_sources(files: Sequence[str]) -> None:
-    """Refuse files that cannot be read, before anything is evaluated."""
+    """Refuse files that cannot be read. Raises ConfigError."""
     if files.count(STDIN) > 1:
         raise ConfigError("standard input (-) can be read only once")
     for path in (Path(file) for file in files if file != STDIN):
@@ -266,15 +271,16 @@ class _Output:
             raise ConfigError(f"-o {error}") from error
 
     def save(self, line: JudgedLine, stop: StopSignal) -> None:
-        """Write one line, and stop the stream when standard output is closed. Raises StorageError."""
+        """Write one line; stop scoring if standard output was closed. Raises StorageError."""
         if self.path is not None:
             append_record(self.path, line.to_dict())
         if self._stdout is not None:
             self._stdout.write(printable_json(encode(line.to_dict()).decode()) + "\n")
             self._stdout.flush()
-            if (lost := unexpected_write_error(self._stdout)) is not None:
-                raise StorageError(f"standard output cannot be written: {lost.strerror}")
-            if broken_pipe_error(self._stdout) is not None and stop.state == "finished":
+            if (error := unexpected_write_error(self._stdout)) is not None:
+                raise StorageError(f"standard output cannot be written: {error.strerror}")
+            is_stopping = stop.state != "finished"
+            if broken_pipe_error(self._stdout) is not None and not is_stopping:
                 stop.drain("standard output was closed")
                 stop.give_up()
 
@@ -286,17 +292,17 @@ class Screen:
         self._stream = stream
         self._display = choose_display(display, is_terminal=stream.isatty(), env=os.environ)
         self._signs = signs_for(stream.encoding)
-        self._began = self._shown_at = time.monotonic()
+        self._started_at = self._shown_at = time.monotonic()
 
     @property
     def elapsed_s(self) -> float:
-        """The seconds since the stream was opened."""
-        return time.monotonic() - self._began
+        """The seconds since the command started."""
+        return time.monotonic() - self._started_at
 
-    def progress(self, scoring: LineScoring) -> None:
-        """Print the progress if enough time has passed since the last time."""
-        every_s = {"live": _LIVE_EVERY_S, "plain": _PLAIN_EVERY_S}.get(self._display)
-        if every_s is None or time.monotonic() - self._shown_at < every_s:
+    def show_progress(self, scoring: LineScoring) -> None:
+        """Print the progress if the display's interval has passed since the last time."""
+        interval_s = {"live": _LIVE_INTERVAL_S, "plain": _PLAIN_INTERVAL_S}.get(self._display)
+        if interval_s is None or time.monotonic() - self._shown_at < interval_s:
             return
         self._shown_at = time.monotonic()
         text = score_progress_text(
@@ -309,13 +315,13 @@ class Screen:
             text = f"\r{clip(text, shutil.get_terminal_size().columns - 1, mark=self._signs.ellipsis)}\x1b[K"
         self._write(text, nl=self._display == "plain")
 
-    def stopping(self, reason: str) -> None:
-        """Print that the stream is being stopped."""
+    def show_stopping(self, reason: str) -> None:
+        """Print that scoring is being stopped, and why."""
         if self._display in ("live", "plain"):
             start = "\r\x1b[K" if self._display == "live" else ""
             self._write(f"{start}stopping: {reason}; finishing the lines in progress")
 
-    def end(
+    def show_report(
         self,
         report: RunReport,
         output: str | None,
@@ -323,7 +329,7 @@ class Screen:
         *,
         resume_from: Sources | None = None,
     ) -> None:
-        """Print the report, with the groups of `--by`."""
+        """Print the report with the groups of `--by`; with the display `none`, only the verdict."""
         if self._display == "json":
             self._write(score_json_text(report, output=output, groups=groups), nl=False)
         elif self._display != "none":
@@ -371,7 +377,9 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     help="Store unknown keys of a line as metadata, or report them as errors.",
 )
 @click.option("--name", metavar="NAME", help="Name of the run, for later commands.")
-@click.option("--no-store", "is_stored", is_flag=True, flag_value=False, default=True, help="Store no run.")
+@click.option(
+    "--no-store", "is_stored", is_flag=True, flag_value=False, default=True, help="Do not store the scores as a run."
+)
 @click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
 @click.option(
     "--target-field",
@@ -432,12 +440,12 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Evaluate logged answers in JSON Lines or JSON files (also .gz), in CSV, TSV or Parquet, or on standard input (-).
+    """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet) or from standard input (-).
 
-    Lines with {id, prompt, response} or {id, messages} are understood as they are, and so are exports of Langfuse,
-    LangSmith, OpenAI, OpenTelemetry (OTLP) and Phoenix. For other lines, give the place of each field with --map.
-    Lines are scored as they arrive, so the input can be an endless stream. After Ctrl-C or SIGTERM, the lines in
-    progress are completed.
+    JSON Lines and JSON may be compressed (.gz). Lines with {id, prompt, response} or {id, messages} are understood as
+    they are, and so are exports of Langfuse, LangSmith, OpenAI, OpenTelemetry (OTLP) and Phoenix. For other lines, give
+    the place of each field with --map. Lines are scored as they arrive, so the input can be an endless stream. After
+    Ctrl-C or SIGTERM, the lines in progress are completed.
 
     Exit codes: 0 passed, 1 a gate failed, 2 standard output was closed, 3 incomplete, 4 invalid usage or files,
     5 nothing selected, 130 SIGINT, 143 SIGTERM.
@@ -452,7 +460,7 @@ def _make_options(given: dict[str, Any]) -> "ScoreOptions":
 
     named = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
     if named is not None and not given["is_stored"]:
-        raise ConfigError(f"--no-store stores no run, so that {named} has no effect")
+        raise ConfigError(f"--no-store and {named} exclude each other; omit one of them")
     gates = given.pop("gates")
     if "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
@@ -461,5 +469,5 @@ def _make_options(given: dict[str, Any]) -> "ScoreOptions":
     reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"))
     sampling = {name: given.pop(name) for name in ("sample", "sample_by", "seed")}
     sample = make_sample(sampling["sample"], by=sampling["sample_by"], seed=sampling["seed"])
-    chosen = () if gates == ("none",) else gates or None
-    return ScoreOptions(gates=chosen, sample=sample, sampling=sampling, reading=reading, **given)
+    gates = () if gates == ("none",) else gates or None
+    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, **given)

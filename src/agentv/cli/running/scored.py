@@ -14,7 +14,7 @@ from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.options import OutputOptions
 from agentv.cli.results.report import ReportOptions, report
 from agentv.cli.running.resume_options import ContinueOptions
-from agentv.cli.running.running import CheckedOutput, open_outputs, write_errors
+from agentv.cli.running.running import CheckedOutput, open_outputs, write_error_messages
 from agentv.cli.running.score import (
     DEFAULT_WORKERS,
     ScoreOptions,
@@ -22,8 +22,8 @@ from agentv.cli.running.score import (
     check_sources,
     load_config,
     parse_gates,
+    resume_source,
     score_lines,
-    sources_of,
 )
 from agentv.cli.terminal import own_stdout
 from agentv.engine.calling.budget import Budget
@@ -54,9 +54,9 @@ from agentv.types.records.result import CaseResult
 _DISPLAYS = ("auto", "live", "plain", "json", "none")
 
 
-def score_rest(stored: StoredRun, output: OutputOptions, continuing: ContinueOptions) -> int:
+def score_rest(stored: StoredRun, output: OutputOptions, continue_options: ContinueOptions) -> int:
     """Score the lines that a run has not scored yet; return the exit code."""
-    scored, files = _scored(stored), _files(stored)
+    settings, files = _score_settings(stored), _log_files(stored)
     if not files:
         raise ConfigError(f"run {stored.run_id} was made from Python, so there are no lines left to score")
     if STDIN in files and sys.stdin.isatty():
@@ -70,10 +70,12 @@ def score_rest(stored: StoredRun, output: OutputOptions, continuing: ContinueOpt
         _refuse_changed_log(stored, [file for file in files if file != STDIN])
 
     def lines(_scoring: LineScoring) -> LineSource:
-        sample = make_sample(_text(scored, "sample"), by=_text(scored, "sample_by"), seed=_number(scored, "seed", 0))
+        sample = make_sample(
+            _text(settings, "sample"), by=_text(settings, "sample_by"), seed=_number(settings, "seed", 0)
+        )
         return sampled_lines(files, sample)
 
-    return _continue(stored, output, continuing, lines, is_rest=True)
+    return _continue(stored, output, continue_options, lines, is_resume=True)
 
 
 def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
@@ -96,7 +98,7 @@ def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
 def score_again(
     stored: StoredRun,
     output: OutputOptions,
-    continuing: ContinueOptions,
+    continue_options: ContinueOptions,
     generation: RequestedGeneration,
     *,
     is_chosen: Callable[[CaseResult], bool] | None = None,
@@ -110,20 +112,20 @@ def score_again(
     def lines(scoring: LineScoring) -> LineSource:
         return StoredAnswers(stored, scoring.count_stored, is_chosen)
 
-    return _continue(stored, output, continuing, lines, generation=generation, configuration=configuration)
+    return _continue(stored, output, continue_options, lines, generation=generation, configuration=configuration)
 
 
 def _continue(
     stored: StoredRun,
     output: OutputOptions,
-    continuing: ContinueOptions,
+    continue_options: ContinueOptions,
     make_lines: Callable[[LineScoring], LineSource],
     *,
-    is_rest: bool = False,
+    is_resume: bool = False,
     generation: RequestedGeneration | None = None,
     configuration: Path | None = None,
 ) -> int:
-    if continuing.backend == "ray" or continuing.ray_address or continuing.shared_path:
+    if continue_options.backend == "ray" or continue_options.ray_address or continue_options.shared_path:
         raise ConfigError("stored answers are scored on this machine; --backend ray cannot be used")
     refuse_changed_results(stored, may_lack_results=True)
     folder = stored.folder.resolve()
@@ -132,12 +134,12 @@ def _continue(
     # Relative paths start from the folder of the original run, but paths of reports from the current folder.
     outputs = tuple(each if each == STDOUT else str(output.folder / each) for each in output.outputs)
     with own_stdout() as stdout, contextlib.chdir(cwd):
-        options = _options(stored, continuing, configuration)
-        store_url = store_of_run(stored.run, continuing.store, cwd=cwd, env=os.environ)
+        options = _score_options(stored, continue_options, configuration)
+        store_url = store_of_run(stored.run, continue_options.store, cwd=cwd, env=os.environ)
         config = load_config(options)
-        runner = _checked_runner(config, continuing)
-        if is_rest:
-            _note_first_output(stored)
+        runner = _checked_runner(config, continue_options)
+        if is_resume:
+            _note_output_not_appended(stored)
         with open_outputs(replace(output, display="none", outputs=()), stdout, clock) as observers:
             run = ScoredRun(
                 runner,
@@ -150,32 +152,34 @@ def _continue(
             scoring = LineScoring(
                 None,
                 runner,
-                lambda _line: screen.progress(scoring),
+                lambda _line: screen.show_progress(scoring),
                 clock=clock,
                 gates=parse_gates(options, config),
                 judge_failures=JudgeFailures(options.judge_failures),
                 reading=options.reading,
-                on_stopping=screen.stopping,
+                on_stopping=screen.show_stopping,
                 run=run,
                 target_field=options.target_field,
             )
-            _restore(stored, scoring, run, is_rest=is_rest)
+            _restore(stored, scoring, run, is_resume=is_resume)
             if generation is not None:
                 run.store.note(GENERATION_STARTED, generation.to_event())
             scoring.lines = make_lines(scoring)
-            resume_from = sources_of(_files(stored)) if is_rest else "files"
-            made = score_lines(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from)
-            run.observe(RunEnded(made))
+            resume_from = resume_source(_log_files(stored)) if is_resume else "files"
+            run_report = score_lines(
+                scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from
+            )
+            run.observe(RunEnded(run_report))
         if outputs:
             report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
-        code = made.verdict.exit_code
-        for message in write_errors(observers, stdout):
+        code = run_report.verdict.exit_code
+        for message in write_error_messages(observers, stdout):
             code = exit_code_after_write_error(code, message)
     return code
 
 
-def _checked_runner(config: EvaluationRunConfig, continuing: ContinueOptions) -> EvaluationRunner:
-    budget = None if continuing.budget_usd is None else Budget(continuing.budget_usd)
+def _checked_runner(config: EvaluationRunConfig, continue_options: ContinueOptions) -> EvaluationRunner:
+    budget = None if continue_options.budget_usd is None else Budget(continue_options.budget_usd)
     runner = EvaluationRunner(config, budget=budget)
     runner.check()
     if budget is not None:
@@ -194,8 +198,8 @@ def _emitter(observers: Sequence[CheckedOutput]) -> Callable[[RunEvent], None]:
     return emit
 
 
-def _note_first_output(stored: StoredRun) -> None:
-    output = _text(_scored(stored), "output")
+def _note_output_not_appended(stored: StoredRun) -> None:
+    output = _text(_score_settings(stored), "output")
     if output is not None:
         click.echo(
             f"note: results of this resume are not appended to {output}, the -o of the first command; "
@@ -209,17 +213,17 @@ def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRun
 
     Raises ConfigError for a run without a configuration file.
     """
-    config = load_config(_options(stored, ContinueOptions(), None))
+    config = load_config(_score_options(stored, ContinueOptions(), None))
     runner = EvaluationRunner(replace(config, only=only or config.only, storage=None))
     runner.check()
     return runner
 
 
-def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_rest: bool) -> None:
+def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_resume: bool) -> None:
     """Restore the state of a run: its results, the trials of its cases, and answers without a result."""
     run.store  # noqa: B018 - opened now, so that no other process can write the run
-    judged, finished = set[int](), DigestSet()
-    streamed = StoredLines() if is_rest and STDIN in _files(stored) else None
+    judged, scored_lines = set[int](), DigestSet()
+    streamed = StoredLines() if is_resume and STDIN in _log_files(stored) else None
     for row in stored.results():
         run.targets[row.slot.target] = None
         if streamed is not None and row.file == STDIN:
@@ -227,15 +231,15 @@ def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_rest
             run.trials.has_repeats = run.trials.has_repeats or row.slot.trial > 0
         else:
             run.trials.add(row.slot)
-            finished.add(source_of(row.file, row.line, row.part))
-        if is_rest:
+            scored_lines.add(source_of(row.file, row.line, row.part))
+        if is_resume:
             scoring.count_stored(row)
         if row.answer_seq is not None:
             judged.add(row.answer_seq)
     for case in stored.cases():
         run.cases.add(f"{case.suite}\0{case.eval_id}")
-    if is_rest:
-        scoring.finished_sources, scoring.stored_lines = finished, streamed
+    if is_resume:
+        scoring.finished_sources, scoring.stored_lines = scored_lines, streamed
         for answer in stored.all_answers():
             if answer.seq in judged or answer.origin is None or answer.generation:
                 continue
@@ -247,31 +251,32 @@ def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_rest
                 run.trials.add(answer.slot)
 
 
-def _scored(stored: StoredRun) -> JsonObject:
-    scored = stored.run.plan.get(SCORED)
-    return scored if isinstance(scored, Mapping) else {}
+def _score_settings(stored: StoredRun) -> JsonObject:
+    """Return how the lines were read and scored, as recorded in run.json."""
+    settings = stored.run.plan.get(SCORED)
+    return settings if isinstance(settings, Mapping) else {}
 
 
-def _files(stored: StoredRun) -> list[str]:
+def _log_files(stored: StoredRun) -> list[str]:
     """Return the files that a run's lines were read from; none for a run from Python."""
-    files = _scored(stored).get("files")
+    files = _score_settings(stored).get("files")
     return [file for file in files if isinstance(file, str)] if isinstance(files, list) else []
 
 
-def _text(scored: JsonObject, key: str) -> str | None:
-    value = scored.get(key)
+def _text(settings: JsonObject, key: str) -> str | None:
+    value = settings.get(key)
     return value if isinstance(value, str) else None
 
 
-def _number(scored: JsonObject, key: str, default: int) -> int:
-    value = scored.get(key)
+def _number(settings: JsonObject, key: str, default: int) -> int:
+    value = settings.get(key)
     return value if isinstance(value, int) else default
 
 
-def _options(stored: StoredRun, continuing: ContinueOptions, configuration: Path | None) -> ScoreOptions:
+def _score_options(stored: StoredRun, continue_options: ContinueOptions, configuration: Path | None) -> ScoreOptions:
     """Return the stored options of a run, updated by this command. Raises ConfigError without a configuration file."""
-    scored, own = _scored(stored), stored_options(stored.run.plan)
-    named = _text(scored, "config")
+    settings, run_options = _score_settings(stored), stored_options(stored.run.plan)
+    named = _text(settings, "config")
     path = configuration or (None if named is None else Path(named))
     if path is None:
         raise ConfigError(
@@ -280,24 +285,24 @@ def _options(stored: StoredRun, continuing: ContinueOptions, configuration: Path
         )
     if not path.is_file():
         raise ConfigError(f"{path}: no such file; it is the configuration of run {stored.run_id}")
-    paths = scored.get("map")
+    paths = settings.get("map")
     return ScoreOptions(
         config=path,
         output=None,
         sample=make_sample(None, by=None, seed=0),
         gates=_gates(stored),
-        only="free" if scored.get("only") == "free" else None,
-        judge=_text(scored, "judge"),
-        workers=_number(scored, "workers", DEFAULT_WORKERS),
-        max_errors=own.max_errors,
-        judge_failures=continuing.judge_failures or own.judge_failures,
+        only="free" if settings.get("only") == "free" else None,
+        judge=_text(settings, "judge"),
+        workers=_number(settings, "workers", DEFAULT_WORKERS),
+        max_errors=run_options.max_errors,
+        judge_failures=continue_options.judge_failures or run_options.judge_failures,
         display="auto",
         reading=LogReading(
             {key: str(value) for key, value in paths.items()} if isinstance(paths, Mapping) else {},
-            "metadata" if scored.get("extra") == "metadata" else "error",
+            "metadata" if settings.get("extra") == "metadata" else "error",
         ),
-        allow_paths=tuple(dict.fromkeys((*own.allow_paths, *continuing.allow_paths))),
-        target_field=_text(scored, "target_field"),
+        allow_paths=tuple(dict.fromkeys((*run_options.allow_paths, *continue_options.allow_paths))),
+        target_field=_text(settings, "target_field"),
     )
 
 

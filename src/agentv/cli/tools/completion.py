@@ -31,8 +31,8 @@ def command(ctx: click.Context, shell: str | None, as_json: bool) -> None:  # no
         raise click.UsageError(f"the installed version of click has no completion for {shell}.", ctx)
     text = script(ctx.find_root().command, {}, "agentv", "_AGENTV_COMPLETE").source()
     if as_json:
-        shown = {"schema": COMPLETION_SCHEMA, "shell": shell, "script": text, "install": INSTALL[shell]}
-        click.echo(json.dumps(shown, indent=2))
+        record = {"schema": COMPLETION_SCHEMA, "shell": shell, "script": text, "install": INSTALL[shell]}
+        click.echo(json.dumps(record, indent=2))
         return
     click.echo(text)
     click.echo(f"# To install: {INSTALL[shell]}")

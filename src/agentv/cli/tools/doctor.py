@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 from msgspec import Struct, structs
@@ -28,7 +28,7 @@ _OTHER_AGENTS = ("gemini", "opencode", "cursor-agent", "aider", "goose", "amp", 
 
 
 class Finding(Struct, frozen=True):
-    """The result of one check. `remedy` is the advice for a warning or an error."""
+    """The result of one check: `found` is the state of the thing that `about` names, `remedy` the advice if any."""
 
     about: str
     health: Health
@@ -43,11 +43,11 @@ def command(as_json: bool, online: bool) -> int:  # noqa: FBT001 - click's flags
     """Check this machine and project for problems. Exits with 3 if there are errors."""
     findings = list(examine(Path.cwd()))
     if online:
-        findings += _request_answers(Path.cwd())
+        findings += _probe_project(Path.cwd())
     if as_json:
         click.echo(
             json.dumps(
-                {"schema": "agentv-doctor-1", "findings": [structs.asdict(found) for found in findings]}, indent=2
+                {"schema": "agentv-doctor-1", "findings": [structs.asdict(finding) for finding in findings]}, indent=2
             )
         )
     else:
@@ -66,29 +66,28 @@ def examine(folder: Path) -> Iterator[Finding]:
     yield from _extras()
     yield from _agents()
     yield _terminal()
-    yield _home(folder)
+    yield _run_home(folder)
     yield from _killed_runs(folder)
-    yield from _targets(folder)
+    yield from _check_targets(folder)
 
 
-def _request_answers(folder: Path) -> Iterator[Finding]:
+def _probe_project(folder: Path) -> Iterator[Finding]:
     """Send one short request to every target whose variables are set."""
     from agentv.cli.running.probing import probe
     from agentv.loading.files.places import find_home
     from agentv.loading.targets.targets import resolve_target
     from agentv.types.errors import AgentvError
 
-    found = _project_targets(folder, is_imported=True)
-    if found is None:
+    project = _load_project(folder, imports_plugins=True)
+    if project is None:
         return
-    parsed, specs, env, _ = found
     resolved = []
-    for config in parsed.targets:
+    for config in project.targets.targets:
         try:
-            resolved.append(resolve_target(config, env=env, specs=specs))
+            resolved.append(resolve_target(config, env=project.env, specs=project.specs))
         except AgentvError as error:
             yield Finding(f"answer {config.name}", "warning", "not called", str(error))
-    for answer in probe(resolved, specs, find_home(folder)):
+    for answer in probe(resolved, project.specs, find_home(folder)):
         about = f"answer {answer.target}"
         if answer.is_canned:
             yield Finding(about, "ok", "not called: its answers are canned")
@@ -170,7 +169,7 @@ def _terminal() -> Finding:
     return Finding("terminal", "ok", f"{columns} columns, {encoding}, TERM={os.environ.get('TERM', '(not set)')}")
 
 
-def _home(folder: Path) -> Finding:
+def _run_home(folder: Path) -> Finding:
     """Check that the run folder can be written."""
     from agentv.loading.files.places import find_home
 
@@ -191,20 +190,24 @@ def _killed_runs(folder: Path) -> Iterator[Finding]:
 
     for run in list_run_folders(find_home(folder)):
         try:
-            left = None if read_holder(run) is None else refuse_second_writer(run)
+            note = None if read_holder(run) is None else refuse_second_writer(run)
         except (StorageError, OSError):  # the run goes on, or cannot be written
             continue
-        if left is not None:
-            yield Finding(f"run {run.name}", "warning", left, f"Complete the run: agentv resume {run.name}")
+        if note is not None:
+            yield Finding(f"run {run.name}", "warning", note, f"Complete the run: agentv resume {run.name}")
 
 
-def _project_targets(
-    folder: Path, *, is_imported: bool = False
-) -> "tuple[ParsedTargets, Specs, Mapping[str, str], tuple[str, ...]] | None":
-    """Return the project's targets, plug-ins, environment and names of plug-in modules; None without a targets file.
+class _Project(NamedTuple):
+    """A project's targets file with what its targets need: plug-ins and environment variables."""
 
-    The modules are imported only if `is_imported`. Raises AgentvError if the file cannot be read.
-    """
+    targets: "ParsedTargets"
+    specs: "Specs"
+    env: Mapping[str, str]
+    plugin_modules: tuple[str, ...]
+
+
+def _load_project(folder: Path, *, imports_plugins: bool = False) -> _Project | None:
+    """Return the project of a folder; None without a targets file. Raises AgentvError if the file cannot be read."""
     from agentv.engine.plugins.loading import load_specs, load_specs_without
     from agentv.loading.files.dotenv import load_env
     from agentv.loading.files.places import find_repository_root, find_targets_file
@@ -217,30 +220,30 @@ def _project_targets(
     if path is None:
         return None
     plugins = load_project(folder, root).plugins
-    specs = load_specs(plugins) if is_imported else load_specs_without(plugins)
+    specs = load_specs(plugins) if imports_plugins else load_specs_without(plugins)
     env = load_env(folder, os.environ)
     parsed = read_targets(path, specs, env=env, unset_severity="warning")
     raise_errors(str(path), parsed.general_problems())
-    return parsed, specs, env, plugins
+    return _Project(parsed, specs, env, plugins)
 
 
-def _targets(folder: Path) -> Iterator[Finding]:
+def _check_targets(folder: Path) -> Iterator[Finding]:
     """Check the variables and the program of every target in the project's targets file."""
     from agentv.loading.targets.choice import DEFAULT_TARGET
     from agentv.types.errors import AgentvError
 
     try:
-        found = _project_targets(folder)
+        project = _load_project(folder)
     except AgentvError as error:
         yield Finding("targets", "error", "the targets file cannot be used", str(error))
         return
-    if found is None:
+    if project is None:
         yield Finding("targets", "warning", f"no targets.yaml for {folder}", "`agentv init` writes one.")
         return
-    parsed, specs, env, plugins = found
+    parsed, specs, env, plugins = project
     targets = parsed.targets
-    where = f" in {targets[0].path}" if targets else ""
-    yield Finding("targets", "ok", f"{len(targets)}{where}")
+    place = f" in {targets[0].path}" if targets else ""
+    yield Finding("targets", "ok", f"{len(targets)}{place}")
     readable = {target.name for target in targets}
     faulty = {
         parsed.owner_of(problem): problem
@@ -257,13 +260,13 @@ def _targets(folder: Path) -> Iterator[Finding]:
             continue
         if target.provider in specs.providers.stand_in_names:
             remedy = "A run imports plug-ins, and so does `agentv doctor --online`."
-            what = f"provider {target.provider!r} is unknown: {', '.join(plugins)} is not imported"
-            yield Finding(f"target {target.name}", "warning", what, remedy)
+            found = f"provider {target.provider!r} is unknown: {', '.join(plugins)} is not imported"
+            yield Finding(f"target {target.name}", "warning", found, remedy)
         else:
-            yield _target(target, env, folder)
+            yield _check_target(target, env, folder)
 
 
-def _target(target: "TargetConfig", env: Mapping[str, str], folder: Path) -> Finding:
+def _check_target(target: "TargetConfig", env: Mapping[str, str], folder: Path) -> Finding:
     about = f"target {target.name}"
     unset = sorted(set(_variables(target.settings)) - env.keys())
     if unset:

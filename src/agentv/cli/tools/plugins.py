@@ -14,39 +14,39 @@ if TYPE_CHECKING:
 
 
 SCHEMA = "agentv-plugins-1"
-_PLAIN: Mapping[object, str] = {str: "string", bool: "true or false", int: "whole number", float: "number"}
-_WITH_PLURAL = ("string", "whole number", "number")
+_SCALAR_NAMES: Mapping[object, str] = {str: "string", bool: "true or false", int: "whole number", float: "number"}
+_COUNTABLE = ("string", "whole number", "number", "mapping", "scalar")
 
 
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all settings.")
-@click.option("--import", "is_imported", is_flag=True, help="Also import and list the plug-ins of .agentv.yaml.")
-def command(names: tuple[str, ...], *, as_json: bool, is_imported: bool) -> None:
+@click.option("--import", "imports_plugins", is_flag=True, help="Also import and list the plug-ins of .agentv.yaml.")
+def command(names: tuple[str, ...], *, as_json: bool, imports_plugins: bool) -> None:
     """List evaluators, providers, report formats and stores; with NAMES, show their settings."""
     project = _project_plugins()
-    registries = _load_registries(project if is_imported else ())
-    not_imported = () if is_imported else project
+    registries = _load_registries(project if imports_plugins else ())
+    not_imported = () if imports_plugins else project
     broken = [str(error) for _, registry in registries for error in registry.broken.values()]
     if as_json:
         described = {
-            what: [
+            kind: [
                 {**describe(spec), "brought_by": _package_and_version(spec, registry)}
-                for spec in _chosen(registry, names)
+                for spec in _select(registry, names)
             ]
-            for what, registry in registries
+            for kind, registry in registries
         }
-        shown = {"schema": SCHEMA, **described, "broken": broken, "not_imported": list(not_imported)}
-        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        record = {"schema": SCHEMA, **described, "broken": broken, "not_imported": list(not_imported)}
+        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
     elif names:
-        click.echo("\n\n".join(render_settings(spec) for spec in _named(registries, names, not_imported)))
+        click.echo("\n\n".join(render_settings(spec) for spec in _find_named(registries, names, not_imported)))
     else:
-        click.echo("\n\n".join(render_list(what, registry) for what, registry in registries if list(registry)))
+        click.echo("\n\n".join(render_list(kind, registry) for kind, registry in registries if list(registry)))
         for message in broken:
             click.echo(f"\nnot usable: {message}")
         for plugin in not_imported:
             click.echo(f"\nnot imported, its plug-ins are unknown: {plugin} (list them with --import)")
-        click.echo("\nSettings of one: agentv plugins NAME")
+        click.echo("\nShow the settings of a plug-in: agentv plugins NAME")
 
 
 def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
@@ -61,13 +61,13 @@ def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
     }
 
 
-def render_list(what: str, registry: "Registry") -> str:
+def render_list(kind: str, registry: "Registry") -> str:
     """Return one line for each plug-in of a registry."""
     rows = [
         (", ".join((spec.name, *spec.aliases)), f"{_with_cost(spec)}{_package(spec, registry)}") for spec in registry
     ]
     width = max((len(names) for names, _ in rows), default=0)
-    return "\n".join([what, *(f"  {names:<{width}}  {summary}" for names, summary in rows)])
+    return "\n".join([kind, *(f"  {names:<{width}}  {summary}" for names, summary in rows)])
 
 
 def render_settings(spec: "Spec") -> str:
@@ -113,22 +113,22 @@ def _load_registries(plugins: Sequence[str]) -> Sequence[tuple[str, "Registry"]]
     from agentv.engine.plugins.loading import load_specs
 
     specs = load_specs(plugins)
-    sorts = (
+    registries = (
         ("evaluators", specs.evaluators),
         ("providers", specs.providers),
         ("reports", specs.reports),
         ("stores", specs.stores),
     )
-    for _, registry in sorts:
+    for _, registry in registries:
         registry.load_all()
-    return sorts
+    return registries
 
 
-def _chosen(registry: "Registry", names: tuple[str, ...]) -> "list[Spec]":
+def _select(registry: "Registry", names: tuple[str, ...]) -> "list[Spec]":
     return [spec for spec in registry if not names or {spec.name, *spec.aliases} & set(names)]
 
 
-def _named(
+def _find_named(
     registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...], not_imported: Sequence[str]
 ) -> "list[Spec]":
     """Return the plug-ins of these names, in the given order; a name may be both evaluator and provider."""
@@ -186,18 +186,18 @@ def describe_type(hint: Any) -> str:  # type hints have no common type
         return "mapping"
     if origin in (tuple, list) or (isinstance(origin, type) and issubclass(origin, Sequence)):
         return f"list of {_plural(describe_type(arguments[0]))}" if arguments else "list"
-    if hint in _PLAIN:
-        return _PLAIN[hint]
+    if hint in _SCALAR_NAMES:
+        return _SCALAR_NAMES[hint]
     return "mapping" if has_fields(hint) else "any"
 
 
 def _plural(kind: str) -> str:
-    return f"{kind}s" if kind in (*_WITH_PLURAL, "mapping", "scalar") else kind
+    return f"{kind}s" if kind in _COUNTABLE else kind
 
 
 def _describe_choice(hints: list[Any]) -> str:  # type hints have no common type
-    if set(_PLAIN) <= set(hints):
-        hints = ["scalar", *(hint for hint in hints if hint not in _PLAIN)]
+    if set(_SCALAR_NAMES) <= set(hints):
+        hints = ["scalar", *(hint for hint in hints if hint not in _SCALAR_NAMES)]
     parts = dict.fromkeys(hint if isinstance(hint, str) else describe_type(hint) for hint in hints)
     # Values that exist only in Python (a function, an object) cannot be written in a file.
     return " or ".join(part for part in parts if part != "any" or len(parts) == 1)

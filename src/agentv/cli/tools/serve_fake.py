@@ -13,7 +13,7 @@ from agentv.types.json_value import JsonObject
 
 DEFAULT_PORT = 8808
 _MAX_PORT = 65_535
-_BY_SIGNAL = 128
+_EXIT_SIGNALLED = 128
 SCHEMA = "agentv-serve-fake-1"
 _TITLES: Mapping[str, str] = {
     "openai": "OpenAI",
@@ -75,7 +75,7 @@ async def _serve(port: int, rpm: float | None, *, as_json: bool) -> int:
 
 def _stop(stopped: "asyncio.Future[int]", number: int) -> None:
     if not stopped.done():
-        stopped.set_result(_BY_SIGNAL + number)
+        stopped.set_result(_EXIT_SIGNALLED + number)
 
 
 def addresses(url: str) -> Mapping[str, str]:
@@ -96,7 +96,7 @@ targets:
 
 
 def welcome(url: str) -> str:
-    """Return the text for the terminal."""
+    """Return the text to print when the server is ready."""
     rows = "\n".join(f"  {_TITLES[name]:<14}{place}" for name, place in addresses(url).items())
     return f"""\
 The fake model server is ready; Ctrl-C stops it.
@@ -109,7 +109,7 @@ As targets.yaml (any FAKE_KEY is accepted; the first target needs none):
 
 
 def welcome_json(url: str) -> JsonObject:
-    """Return the same as JSON."""
+    """Return the addresses and the targets file as JSON."""
     return {"schema": SCHEMA, "urls": dict(addresses(url)), "targets_yaml": targets_yaml(url)}
 
 

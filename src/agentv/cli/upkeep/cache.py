@@ -31,7 +31,7 @@ def list_command(target: str | None, *, as_json: bool) -> int:
     from agentv.reports.text.printable import one_line
     from agentv.storage.cache.contents import cache_groups
 
-    groups = cache_groups(_chosen(target, None, None))
+    groups = cache_groups(_select_entries(target, kind=None, older_s=None))
     if as_json:
         _print_json({"groups": [_to_json(group) for group in groups]})
         return 0
@@ -63,7 +63,7 @@ def clear_command(target: str | None, kind: str | None, older_s: float | None, *
     from agentv.reports.text.amounts import count_text
     from agentv.storage.cache.contents import clear_entries
 
-    entries = _chosen(target, kind, older_s)
+    entries = _select_entries(target, kind=kind, older_s=older_s)
     size = sum(entry.file.size for entry in entries)
     question = f"Delete {count_text(len(entries), 'file')} ({_size_text(size)})?"
     if entries and not yes and sys.stdin.isatty() and not click.confirm(question, err=True):
@@ -77,7 +77,7 @@ def clear_command(target: str | None, kind: str | None, older_s: float | None, *
     return 0
 
 
-def _chosen(target: str | None, kind: str | None, older_s: float | None) -> "Sequence[CacheEntry]":
+def _select_entries(target: str | None, *, kind: str | None, older_s: float | None) -> "Sequence[CacheEntry]":
     from datetime import timedelta
     from pathlib import Path
 
@@ -85,13 +85,13 @@ def _chosen(target: str | None, kind: str | None, older_s: float | None) -> "Seq
     from agentv.loading.files.places import find_home
     from agentv.storage.cache.contents import cache_entries
 
-    until = None if older_s is None else make_clock()() - timedelta(seconds=older_s)
+    cutoff = None if older_s is None else make_clock()() - timedelta(seconds=older_s)
     return [
         entry
         for entry in cache_entries(find_home(Path.cwd()))
         if (target is None or entry.target == target)
         and (kind is None or entry.kind == kind)
-        and (until is None or entry.at < until)
+        and (cutoff is None or entry.at < cutoff)
     ]
 
 

@@ -125,7 +125,7 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
 @click.option("--errors", is_flag=True, help="Export cases that ended with an error.")
 @click.option("--case", "globs", multiple=True, metavar="GLOB", help="Export cases whose id matches; repeatable.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="Eval file to write (.yaml, .yml or .jsonl).")
-@click.option("--json", "as_json", is_flag=True, help="Print the names of the files as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")
 def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ...], output: str, as_json: bool) -> int:
     """Write an eval file with some cases of a run, to work on them or to keep them as a regression test.
 
@@ -136,10 +136,11 @@ def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ..
     """
     from pathlib import Path
 
-    from agentv.cli.evals.convert import check_format, check_new, files_of, write_records
+    from agentv.cli.evals.convert import check_format, check_new, paths_to_write, write_records
     from agentv.engine.stored.exported_cases import exported_suite
     from agentv.loading.edit.conversion import Records
     from agentv.loading.files.places import find_home
+    from agentv.reports.text.amounts import count_text
     from agentv.reports.text.printable import one_line
     from agentv.storage.run.find import find_run
     from agentv.storage.run.stored import open_run
@@ -150,18 +151,20 @@ def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ..
     path = Path(output)
     check_format(path)
     stored = open_run(find_run(find_home(Path.cwd()), run))
-    suite = exported_suite(stored, "cases" if globs else "errors" if errors else "failed", globs, folder=path.parent)
+    only = "cases" if globs else "errors" if errors else "failed"
+    suite = exported_suite(stored, only, globs, folder=path.parent)
     if not suite.cases:
-        raise NothingFoundError(f"run {stored.run_id} has no such case; nothing was written")
+        raise NothingFoundError(f"run {stored.run_id} has no case that these options select; nothing was written")
     records = Records("eval", iter(suite.cases), suite.top)
-    written = files_of(records, path)
+    written = paths_to_write(records, path)
     check_new(written)
     count = write_records(records, written)
     if as_json:
         _print_json({"run_id": stored.run_id, "written": [str(each) for each in written], "cases": count})
         return 0
     for each in written:
-        click.echo(f"Wrote {each}: {count} case{'' if count == 1 else 's'}" if each == path else f"Wrote {each}")
+        cases = f": {count_text(count, 'case')}" if each == path else ""
+        click.echo(f"Wrote {each}{cases}")
     suites = ", ".join(map(one_line, suite.suites))
     click.echo(f"note: options of {suites} (target, workspace, trials, time limits, gates) are not copied;")
     click.echo(f"      relative paths in evaluators are now relative to {path.parent}")
@@ -171,19 +174,20 @@ def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ..
 
 def _delete(folders: "list[Path]", *, yes: bool, as_json: bool) -> int:
     """Delete runs, on a terminal after confirmation; return the exit code."""
+    from agentv.reports.text.amounts import count_text
     from agentv.storage.run.housekeeping import remove_run
 
     for folder in folders:
         click.echo(folder.name, err=as_json)
-    what = f"{len(folders)} run{'' if len(folders) == 1 else 's'}"
+    runs_text = count_text(len(folders), "run")
     if folders and not yes and sys.stdin.isatty():
-        click.confirm(f"delete {what} with all data?", abort=True, err=True)
+        click.confirm(f"delete {runs_text} with all data?", abort=True, err=True)
     for folder in folders:
         remove_run(folder)
     if as_json:
         _print_json({"deleted": [folder.name for folder in folders]})
     else:
-        click.echo(f"deleted {what}")
+        click.echo(f"deleted {runs_text}")
     return 0
 
 

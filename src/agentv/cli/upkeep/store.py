@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 STORE_SCHEMA = "agentv-store-1"
 EXIT_STORE = 3
 
-_as_json: Callable[..., Any] = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-_store: Callable[..., Any] = click.option(
+_json_option: Callable[..., Any] = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_store_option: Callable[..., Any] = click.option(
     "--store", "url", metavar="URL", help="Database URL (default: AGENTV_STORE, else .agentv.yaml)."
 )
 
@@ -29,15 +29,15 @@ def command() -> None:
 
 @command.command("upgrade")
 @click.argument("url", required=False, metavar="[URL]")
-@_as_json
+@_json_option
 def upgrade_command(url: str | None, *, as_json: bool) -> int:
     """Create or upgrade the tables of the database. Does nothing if they are up to date."""
-    place, store = _chosen(url)
+    store_url, store = _find_store(url)
     upgraded = store.upgrade()
-    done = f"upgraded with {', '.join(upgraded.applied)}" if upgraded.applied else "is up to date"
+    outcome = f"upgraded with {', '.join(upgraded.applied)}" if upgraded.applied else "is up to date"
     _print_result(
-        {"store": place.shown, "version": upgraded.version, "applied": list(upgraded.applied)},
-        f"{place}: {done} (version {upgraded.version})",
+        {"store": store_url.shown, "version": upgraded.version, "applied": list(upgraded.applied)},
+        f"{store_url}: {outcome} (version {upgraded.version})",
         as_json=as_json,
     )
     return 0
@@ -45,8 +45,8 @@ def upgrade_command(url: str | None, *, as_json: bool) -> int:
 
 @command.command("push")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@_store
-@_as_json
+@_store_option
+@_json_option
 def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> int:
     """Copy runs and their labels into the database.
 
@@ -62,7 +62,7 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
     folders = [find_run(home, run) for run in runs]
     code = 0
     pushed: list[JsonObject] = []
-    with _opened(url) as (shared, place):
+    with _opened(url) as (shared, store_url):
         for folder in folders:
             try:
                 run = shared.push(folder)
@@ -72,16 +72,17 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
                 continue
             pushed.append({"run_id": run.run_id, "lines": run.lines})
             if not as_json:
-                click.echo(f"{run.run_id}: {f'{run.lines} lines pushed' if run.lines else 'already there'}")
+                outcome = f"{run.lines} lines pushed" if run.lines else "already there"
+                click.echo(f"{run.run_id}: {outcome}")
         if as_json:
-            _print_result({"store": place.shown, "pushed": pushed}, "", as_json=True)
+            _print_result({"store": store_url.shown, "pushed": pushed}, "", as_json=True)
     return code
 
 
 @command.command("pull")
 @click.argument("run", metavar="RUN")
-@_store
-@_as_json
+@_store_option
+@_json_option
 def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
     """Copy a run from the database into this project.
 
@@ -94,61 +95,64 @@ def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
     from agentv.storage.run.find import runs_folder
 
     home = find_home(Path.cwd())
-    with _opened(url) as (shared, place):
+    with _opened(url) as (shared, store_url):
         run_id = shared.find(run)
         pulled = shared.pull(run_id, runs_folder(home))
-    done = f"{pulled.lines} lines pulled into" if pulled.lines else "already here:"
-    described: JsonObject = {
-        "store": place.shown,
+    outcome = f"{pulled.lines} lines pulled into" if pulled.lines else "already here:"
+    fields: JsonObject = {
+        "store": store_url.shown,
         "run_id": run_id,
         "lines": pulled.lines,
         "folder": str(pulled.folder),
     }
-    _print_result(described, f"{run_id}: {done} {pulled.folder}", as_json=as_json)
+    _print_result(fields, f"{run_id}: {outcome} {pulled.folder}", as_json=as_json)
     return 0
 
 
 @command.command("list")
-@_store
-@_as_json
+@_store_option
+@_json_option
 def list_command(url: str | None, *, as_json: bool) -> int:
     """List the runs in the database, latest first."""
     from agentv.reports.run.views import counts_text
     from agentv.reports.text.printable import one_line
 
-    with _opened(url) as (shared, place):
+    with _opened(url) as (shared, store_url):
         runs = shared.list()[::-1]
     lines = [
         f"{one_line(run.run_id)}  {run.state:11}  {counts_text(run.counts)}  {one_line(run.name or '')}".rstrip()
         for run in runs
     ]
-    text = "\n".join(lines) or f"no runs in {place}; add some with `agentv run --store URL` or `agentv store push`"
-    _print_result({"store": place.shown, "runs": [_to_json(run) for run in runs]}, text, as_json=as_json)
+    text = "\n".join(lines) or f"no runs in {store_url}; add some with `agentv run --store URL` or `agentv store push`"
+    _print_result({"store": store_url.shown, "runs": [_to_json(run) for run in runs]}, text, as_json=as_json)
     return 0
 
 
 @command.command("rm")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
-@_store
-@_as_json
+@_store_option
+@_json_option
 def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bool) -> int:
     """Delete runs from the database, but not their local folders.
 
-    RUN is a run id or its prefix, a name, latest or latest~1. If a run is still in
-    progress, it reappears in the database with its next result.
+    RUN is a run id or its prefix, a name, latest or latest~1. If a run is still in progress, it reappears in the
+    database with its next result.
     """
+    from agentv.reports.text.amounts import count_text
     from agentv.reports.text.printable import one_line
 
-    with _opened(url) as (shared, place):
+    with _opened(url) as (shared, store_url):
         ids = list(dict.fromkeys(map(shared.find, runs)))
-        what = f"{len(ids)} run{'' if len(ids) == 1 else 's'}"
+        runs_text = count_text(len(ids), "run")
         for run_id in ids:
             click.echo(one_line(run_id), err=as_json)
         if not yes and sys.stdin.isatty():
-            click.confirm(f"delete {what} from {place} for all users?", abort=True, err=True)
-        gone = shared.remove(ids)
-    _print_result({"store": place.shown, "deleted": list(gone)}, f"deleted {what} from {place}", as_json=as_json)
+            click.confirm(f"delete {runs_text} from {store_url} for all users?", abort=True, err=True)
+        removed = shared.remove(ids)
+    _print_result(
+        {"store": store_url.shown, "deleted": list(removed)}, f"deleted {runs_text} from {store_url}", as_json=as_json
+    )
     return 0
 
 
@@ -163,8 +167,8 @@ def _to_json(run: "SharedRun") -> "JsonObject":
     }
 
 
-def _chosen(url: str | None) -> "tuple[StoreUrl, ManagedRunStore]":
-    """Return the store of the option, environment or config. Raises ConfigError if it is not set or has no commands."""
+def _find_store(url: str | None) -> "tuple[StoreUrl, ManagedRunStore]":
+    """Return the store of the option, environment or config. Raises ConfigError if none is set or it is write-only."""
     import os
     from pathlib import Path
 
@@ -174,25 +178,27 @@ def _chosen(url: str | None) -> "tuple[StoreUrl, ManagedRunStore]":
     from agentv.storage.shared_runs import ManagedRunStore
     from agentv.types.errors import ConfigError
 
-    place = named_store(url, cwd=Path.cwd(), env=os.environ)
-    if place is None:
+    store_url = named_store(url, cwd=Path.cwd(), env=os.environ)
+    if store_url is None:
         raise ConfigError(
             "no store is configured: give its URL (postgresql://user@host/database), set AGENTV_STORE, "
             "or set `store:` in .agentv.yaml"
         )
     specs, _gates = load_project_parts([Path.cwd()])
-    store = open_run_store(place, specs)
+    store = open_run_store(store_url, specs)
     if not isinstance(store, ManagedRunStore):
-        raise ConfigError(f"the store {place} only receives runs while they are executed (agentv run --store)")
-    return place, store
+        raise ConfigError(
+            f"`agentv store` cannot be used with {store_url}: this store only receives runs as they are executed"
+        )
+    return store_url, store
 
 
 @contextmanager
 def _opened(url: str | None) -> "Iterator[tuple[SharedRuns, StoreUrl]]":
     """Open the store until the end of the block."""
-    place, store = _chosen(url)
+    store_url, store = _find_store(url)
     with store.opened() as shared:
-        yield shared, place
+        yield shared, store_url
 
 
 def _print_result(fields: "JsonObject", text: str, *, as_json: bool) -> None:

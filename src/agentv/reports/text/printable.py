@@ -19,9 +19,9 @@ UNSAFE = re.compile(
 """A character that must be escaped before it is printed on a terminal or a page."""
 
 _RUNNER_COMMAND = re.compile(r"##(\w*)\[")
-_INLINE = re.compile(r"##(?=\w*\[)")
-_AT_START = re.compile(r"((?:\A|[\r\n])[^\S\r\n]*)(?=::)")
-_LONGEST_TAIL = 40
+_INLINE_COMMAND = re.compile(r"##(?=\w*\[)")
+_COMMAND_AT_START = re.compile(r"((?:\A|[\r\n])[^\S\r\n]*)(?=::)")
+_MAX_TAIL = 40
 
 
 def printable(text: str) -> str:
@@ -32,7 +32,7 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = _COLOUR.sub("", text).replace("\r\n", "\n")
-    return UNSAFE.sub(_escaped, text)
+    return UNSAFE.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
@@ -54,9 +54,12 @@ def _json_escape(match: re.Match[str]) -> str:
     return "".join(f"\\u{unit:04x}" for unit in memoryview(match[0].encode("utf-16-le", "surrogatepass")).cast("H"))
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - the widths of Python's own escapes
+    # The widths of Python's own escapes.
+    if code < 0x100:  # noqa: PLR2004
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004
 
 
 def log_is_parsed(env: Mapping[str, str]) -> bool:
@@ -68,7 +71,7 @@ def log_is_parsed(env: Mapping[str, str]) -> bool:
 def escape_commands(line: str) -> str:
     """Return a line in which no runner finds a command: `::name::`, `##[name]` or `##vso[name]`."""
     if "##" in line:
-        line = _INLINE.sub("## ", line)
+        line = _INLINE_COMMAND.sub("## ", line)
     return f".{line}" if line.lstrip().startswith("::") else line
 
 
@@ -82,22 +85,23 @@ class CommandGuard:
         """Return the next text of the stream, in which no runner finds a command."""
         if not text:
             return text
-        safe = _safe(self._tail + text)
+        safe = _without_commands(self._tail + text)
         if not safe.startswith(self._tail):
             # An earlier write began a command; a dot before the new text breaks it.
-            safe = _safe(f"{self._tail}.{text}")
+            safe = _without_commands(f"{self._tail}.{text}")
         out = safe[len(self._tail) :]
-        self._tail = _open_line(safe)
+        self._tail = _unfinished_line(safe)
         return out
 
 
-def _safe(text: str) -> str:
-    return _AT_START.sub(r"\1.", _INLINE.sub("## ", text))
+def _without_commands(text: str) -> str:
+    return _COMMAND_AT_START.sub(r"\1.", _INLINE_COMMAND.sub("## ", text))
 
 
-def _open_line(text: str) -> str:
+def _unfinished_line(text: str) -> str:
     """Return the end of the unfinished last line, which the next text may complete to a command."""
     line = re.split(r"[\r\n]", text)[-1]
-    if len(line) <= _LONGEST_TAIL:
+    if len(line) <= _MAX_TAIL:
         return line
-    return " " if line.isspace() else f"x{line[-_LONGEST_TAIL:]}"
+    # `x` stands for the omitted start, so that the tail does not begin a line.
+    return " " if line.isspace() else f"x{line[-_MAX_TAIL:]}"

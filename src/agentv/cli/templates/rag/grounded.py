@@ -10,4 +10,4 @@ def judge(case: Mapping[str, Any]) -> dict[str, object]:
     found = [call["output"]["text"] for call in calls]
     if any(text and text in case["candidate_answer"] for text in found):
         return {"score": 1.0, "hits": ["the answer quotes what was found"]}
-    return {"score": 0.0, "misses": ["the answer does not stand in what was found"]}
+    return {"score": 0.0, "misses": ["the answer quotes nothing that was found"]}

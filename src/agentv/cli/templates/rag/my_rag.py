@@ -25,5 +25,5 @@ def answer(request: ProviderRequest) -> dict[str, object]:
     """Answer from what was found, and report the search as a tool call so that it can be judged."""
     source, text = search(request.question)
     call = {"tool": "search", "input": {"query": request.question}, "output": {"source": source, "text": text}}
-    said = {"role": "assistant", "content": f"{text} (source: {source})"}
-    return {"text": said["content"], "output_messages": [{"role": "assistant", "tool_calls": [call]}, said]}
+    message = {"role": "assistant", "content": f"{text} (source: {source})"}
+    return {"text": message["content"], "output_messages": [{"role": "assistant", "tool_calls": [call]}, message]}

@@ -5,7 +5,7 @@ from my_evaluator import my_evaluator
 
 
 def judged(answer: str, **settings: list[str]) -> CaseResult:
-    """Return the row of one answer."""
+    """Return the result for one answer."""
     evaluators = [EvaluatorConfig("plain", "my_evaluator", settings)] if settings else [my_evaluator]
     return evaluate([EvalCase("refund", "How do refunds work?")], task=lambda _: answer, evaluators=evaluators).results[
         0
@@ -17,9 +17,9 @@ def test_plain_words_are_fine() -> None:
 
 
 def test_each_word_of_jargon_costs_its_share_and_is_named() -> None:
-    row = judged("We utilize your money.")
-    assert round(row.score or 0, 3) == 0.667
-    assert row.misses == ("says 'utilize'",)
+    result = judged("We utilize your money.")
+    assert round(result.score or 0, 3) == 0.667
+    assert result.misses == ("says 'utilize'",)
 
 
 def test_the_words_are_a_setting_once_the_package_is_installed() -> None:
