@@ -98,7 +98,7 @@ def test_a_judge_that_always_prefers_the_first_answer_flips_with_the_order(proje
     (check,) = project.json("judge", "check", "--repeats", "1", "--json")["checks"]
     assert (check["position_flips"]["value"], check["position_flips"]["of"]) == (1.0, 30)
     _, out, _ = project.call("judge", "check", "--repeats", "1")
-    assert re.search(r"verdicts that change with the order +100 % +88.6 to \S+ % +30", out)
+    assert re.search(r"verdicts that change when answers are swapped +100 % +88.6 to \S+ % +30", out)
 
 
 def test_an_answer_whose_case_was_edited_is_left_out(project: JudgedProject) -> None:

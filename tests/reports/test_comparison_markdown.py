@@ -27,16 +27,16 @@ def test_code_closes_where_its_text_ends(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["plain", HOSTILE])
 def test_the_finding_stands_first_and_a_reason_in_code(text: str) -> None:
-    shown = comparison_markdown(moved(), lambda _case: Reasons(text, None), listed=10)
+    shown = comparison_markdown(moved(), lambda _case: Reasons(text, None), max_listed=10)
     assert shown.splitlines()[0] == "**no evidence of a difference (n needed: not known, the means are equal)**"
-    assert f"  - before: {inline_code(text, longest=300)}\n" in shown
+    assert f"  - before: {inline_code(text, max_chars=300)}\n" in shown
 
 
 def test_what_a_terminal_counts_stands_here_too() -> None:
-    shown = comparison_markdown(moved(), no_reasons, listed=10)
+    shown = comparison_markdown(moved(), no_reasons, max_listed=10)
     assert "1 win, 1 loss, 0 ties at a threshold of 0.1. 1 pass more often, 1 less often. 2 cases: too few" in shown
 
 
 def test_what_is_not_listed_is_counted() -> None:
-    shown = comparison_markdown(moved(), lambda _case: Reasons(None, None), listed=0)
+    shown = comparison_markdown(moved(), lambda _case: Reasons(None, None), max_listed=0)
     assert shown.count("- and 1 more") == 2

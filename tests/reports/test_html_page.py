@@ -11,7 +11,7 @@ from tests.reports.rows import FAILED, PASSED, UNANSWERED
 from tests.support.hostile_texts import HOSTILE_TEXTS
 from tests.support.stored import make_answer, make_case, make_result
 
-from agentv.reports.html.page import MOST_ROWS, html_page
+from agentv.reports.html.page import MAX_ROWS, html_page
 from agentv.reports.run.views import RowDetail
 
 EXPECTED_TAGS = {
@@ -96,10 +96,10 @@ def test_the_page_is_small_beside_its_data() -> None:
 
 
 def test_above_its_limit_the_page_shows_failures_and_counts_the_rest() -> None:
-    passed, failed = [replace(PASSED) for _ in range(MOST_ROWS + 500)], [replace(FAILED) for _ in range(7)]
+    passed, failed = [replace(PASSED) for _ in range(MAX_ROWS + 500)], [replace(FAILED) for _ in range(7)]
     page = page_of(*(RowDetail(row) for row in (*passed, *failed)))
     states = [each["data-state"] for _, each in page.elements if "data-state" in each]
-    assert (len(states), states.count("fail")) == (MOST_ROWS, 7)
+    assert (len(states), states.count("fail")) == (MAX_ROWS, 7)
     assert "Not on this page: 507 results: 507 pass." in page.text
 
 
@@ -112,6 +112,6 @@ def test_a_long_text_is_cut_and_says_so() -> None:
 
 
 def test_many_long_texts_do_not_make_an_endless_page() -> None:
-    details = [RowDetail(make_result(candidate_answer="x" * 30_000)) for _ in range(MOST_ROWS)]
+    details = [RowDetail(make_result(candidate_answer="x" * 30_000)) for _ in range(MAX_ROWS)]
     page = html_page(report_of([each.result for each in details]), tools_of(details))
     assert len(page) < 40_000_000

@@ -13,7 +13,7 @@ from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, 
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
 from tests.support.stored import make_result
 
-from agentv.reports.run.markdown import LONGEST, markdown
+from agentv.reports.run.markdown import MAX_CHARS, markdown
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.printable import one_line
@@ -204,7 +204,7 @@ def test_it_fits_a_comment_and_counts_what_does_not(count: int) -> None:
     text = written(report_of(rows, note="n" * 10_000_000, sentence="FAIL: " + "y" * 10_000_000))
     assert len(text) < 65_536
     assert len(text.encode()) < 2**20
-    assert LONGEST < 65_536
+    assert MAX_CHARS < 65_536
     if count == 5_000:
         shown = text.count("\n- ✗ `refund-7`")
         assert f"- and {count - shown:,} more: `agentv show" in text

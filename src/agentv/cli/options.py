@@ -47,7 +47,8 @@ _OUTPUT_OPTIONS = (
         type=click.Choice(["auto", "live", "plain", "json", "none"]),
         default="auto",
         show_default=True,
-        help="How to show progress.",
+        help="Show progress as a live block, plain lines, events in JSON Lines, or not at all; "
+        "auto: live on a terminal, else plain.",
     ),
     click.option("-v", "--verbose", is_flag=True, help="Also print answers, retries and target warnings."),
     click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE as JSON Lines."),
@@ -89,7 +90,9 @@ class OutputOptions(Struct, frozen=True):
         return sys.stderr if STDOUT in self.outputs else stdout
 
 
-def with_output_options(*, json_help: str = "Same as --display json.") -> Callable[[Callable[..., Any]], Any]:
+def with_output_options(
+    *, json_help: str = "Same as --display json: events in JSON Lines."
+) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that adds the display and export options to a command.
 
     `take_output_options` reads their values.

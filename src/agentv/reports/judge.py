@@ -22,12 +22,12 @@ from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import Interval
 
-SHOWN_DISAGREEMENTS = 10
+MAX_DISAGREEMENTS = 10
 """The number of disagreements that a terminal shows."""
 
 
 class JudgeCard(Struct, frozen=True):
-    """The report card of a judge, with the run, evaluator and criterion. `remarks` are about labels without a verdict.
+    """The report card of a judge, with the run, evaluator and criterion. `remarks` are about answers without a verdict.
 
     `disagreements` are the answers on which the judge and the human labels disagree.
     """
@@ -41,12 +41,12 @@ class JudgeCard(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-def card_sheet(judge: JudgeCard, *, most: int | None = None) -> Sheet:
-    """Return the card as a sheet with at most `most` disagreements."""
-    parts = [_agreement(judge.card), _confusion(judge.card), _people(judge.card.people)]
+def card_sheet(judge: JudgeCard, *, max_findings: int | None = None) -> Sheet:
+    """Return the card as a sheet with at most `max_findings` disagreements."""
+    parts = [_agreement_part(judge.card), _confusion_part(judge.card), _annotators_part(judge.card.people)]
     if judge.by_tag:
-        parts.append(_tags(judge.by_tag))
-    parts.append(_disagreements(judge, most))
+        parts.append(_tags_part(judge.by_tag))
+    parts.append(_disagreements_part(judge, max_findings))
     notes = (*advice(judge.card), *judge.remarks)
     if notes:
         parts.append(Part("Missing", notes=notes))
@@ -57,18 +57,19 @@ def card_sheet(judge: JudgeCard, *, most: int | None = None) -> Sheet:
 def _sentence(card: ReportCard) -> str:
     answers = count_text(card.confusion.answers, "answer")
     if card.accuracy.rate is None:
-        return f"No answer has both a verdict of the judge and a human label{_split(card)}."
-    return f"The judge agrees with human labels on {percent_text(card.accuracy.rate.value)} of {answers}{_split(card)}."
+        return f"No answer has both a verdict of the judge and a human label{_split_text(card)}."
+    share = f"{percent_text(card.accuracy.rate.value)} of {answers}"
+    return f"The judge agrees with human labels on {share}{_split_text(card)}."
 
 
-def _split(card: ReportCard) -> str:
+def _split_text(card: ReportCard) -> str:
     if not card.split:
         return ""
     verb, pronoun = ("is", "its") if card.split == 1 else ("are", "their")
     return f"; {card.split:,} more {verb} not counted, because {pronoun} annotators are evenly divided"
 
 
-def _agreement(card: ReportCard) -> Part:
+def _agreement_part(card: ReportCard) -> Part:
     rows = [
         ("agreement", "value", "95 % CI", "answers", "cases"),
         _rate_row("same verdict", card.accuracy),
@@ -113,7 +114,7 @@ def coefficient_interval_text(interval: Interval | None) -> str:
     return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
 
 
-def _confusion(card: ReportCard) -> Part:
+def _confusion_part(card: ReportCard) -> Part:
     counts = card.confusion
     return Part(
         "",
@@ -125,19 +126,20 @@ def _confusion(card: ReportCard) -> Part:
     )
 
 
-def _people(people: PeopleAgreement) -> Part:
+def _annotators_part(people: PeopleAgreement) -> Part:
     if not people.answers or people.alike is None:
-        return Part("", notes=(f"{count_text(people.annotators, 'annotator')}; no answer was labelled by two.",))
+        return Part(
+            "", notes=(f"{count_text(people.annotators, 'annotator')}; no answer was labelled by two of them.",)
+        )
     scale = "" if people.scale_alpha is None else f", of scores {coefficient_text(people.scale_alpha)}"
     note = (
-        f"Agreement between annotators, the ceiling for a judge: {percent_text(people.alike)} of pairs on "
-        f"{count_text(people.answers, 'answer')} with several labels; Krippendorff's alpha "
-        f"{coefficient_text(people.alpha)}{scale}."
+        f"Two annotators agree in {percent_text(people.alike)} of pairs ({count_text(people.answers, 'answer')} with "
+        f"several labels), the ceiling for a judge; Krippendorff's alpha {coefficient_text(people.alpha)}{scale}."
     )
     return Part("", notes=(note,))
 
 
-def _tags(by_tag: Mapping[str, ReportCard]) -> Part:
+def _tags_part(by_tag: Mapping[str, ReportCard]) -> Part:
     head = ("tag", "same verdict", "95 % CI", "sensitivity", "specificity", "kappa")
     return Part("", (head, *(tuple(_tag_row(tag, card)) for tag, card in by_tag.items())))
 
@@ -155,8 +157,8 @@ def _share_of(rate: AgreementRate) -> str:
     return "-" if rate.rate is None else f"{percent_text(rate.rate.value)} of {rate.rate.rows:,}"
 
 
-def _disagreements(judge: JudgeCard, most: int | None) -> Part:
-    shown = judge.disagreements[:most]
+def _disagreements_part(judge: JudgeCard, max_findings: int | None) -> Part:
+    shown = judge.disagreements[:max_findings]
     rest = len(judge.disagreements) - len(shown)
     return Part(
         f"Disagreements: {len(judge.disagreements):,}",
@@ -258,8 +260,8 @@ def _opinion(opinion: Opinion) -> JsonObject:
 
 
 CHECK_SCHEMA = "agentv-judge-check-1"
-_BOTH = 2
-SHOWN_INCONSISTENT = 10
+_TWO_CALLS = 2
+MAX_INCONSISTENT = 10
 """The number of answers with inconsistent verdicts that a terminal shows."""
 
 _ON_LENGTH = (
@@ -280,48 +282,53 @@ class JudgeCheck(Struct, frozen=True):
     @property
     def inconsistent(self) -> list[JudgedAgain]:
         """The answers with different verdicts, the largest deviation first."""
-        several = [each for each in self.answers if len(each.opinions) > 1 and not each.is_consistent]
-        return sorted(several, key=lambda each: -each.deviation)
+        inconsistent = [each for each in self.answers if len(each.opinions) > 1 and not each.is_consistent]
+        return sorted(inconsistent, key=lambda each: -each.deviation)
 
 
-def check_sheet(check: JudgeCheck, *, most: int | None = None) -> Sheet:
-    """Return the check as a sheet with at most `most` answers that have inconsistent verdicts."""
-    found = check.consistency
+def check_sheet(check: JudgeCheck, *, max_findings: int | None = None) -> Sheet:
+    """Return the check as a sheet with at most `max_findings` answers that have inconsistent verdicts."""
+    consistency = check.consistency
     title = f"judge {check.evaluator} · run {check.run_id}"
-    inconsistent = check.inconsistent[:most]
+    inconsistent = check.inconsistent[:max_findings]
     rest = len(check.inconsistent) - len(inconsistent)
     notes = [_ON_LENGTH]
-    if found.failed:
-        notes.insert(0, f"{count_text(found.failed, 'call')} gave no verdict and are not counted.")
+    if consistency.failed:
+        notes.insert(0, f"{count_text(consistency.failed, 'call')} gave no verdict and are not counted.")
     parts = (
-        Part("", _rows(found), notes=tuple(notes)),
+        Part("", _consistency_rows(consistency), notes=tuple(notes)),
         Part(
             f"Inconsistent verdicts: {len(check.inconsistent):,}",
             findings=tuple(map(_inconsistency, inconsistent)),
             left_out=f"and {rest:,} more; list them with --json or -o check.html" if rest else "",
         ),
     )
-    return Sheet(title, _consistency_sentence(found), parts)
+    return Sheet(title, _consistency_sentence(consistency), parts)
 
 
 def _consistency_sentence(found: Consistency) -> str:
     if found.same_verdict.rate is None:
         measured = f"{count_text(found.answers, 'answer')}, with {count_text(found.repeats, 'call')} each"
         return f"Too few verdicts to measure consistency: {measured}."
-    calls = "both calls" if found.repeats == _BOTH else f"all {count_text(found.repeats, 'call')}"
+    calls = "both calls" if found.repeats == _TWO_CALLS else f"all {count_text(found.repeats, 'call')}"
     share = f"{percent_text(found.same_verdict.rate.value)} of {count_text(found.answers, 'answer')}"
     return f"For {share}, {calls} gave the same verdict."
 
 
-def _rows(found: Consistency) -> tuple[tuple[str, ...], ...]:
+def _consistency_rows(found: Consistency) -> tuple[tuple[str, ...], ...]:
     rows = [
         ("", "value", "95 % CI", "answers"),
         _consistency_row("always the same verdict", found.same_verdict),
-        ("spread of an answer's scores (SD)", coefficient_text(found.deviation), "-", _count(found.same_verdict)),
-        ("Krippendorff's alpha of verdicts", coefficient_text(found.alpha), "-", _count(found.same_verdict)),
+        (
+            "spread of an answer's scores (SD)",
+            coefficient_text(found.deviation),
+            "-",
+            _answer_count(found.same_verdict),
+        ),
+        ("Krippendorff's alpha of verdicts", coefficient_text(found.alpha), "-", _answer_count(found.same_verdict)),
     ]
     if found.position is not None:
-        rows.append(_consistency_row("verdicts that change with the order", found.position))
+        rows.append(_consistency_row("verdicts that change when answers are swapped", found.position))
     names = {
         "all": "length and score (Spearman)",
         "passed": "length and score, passes only",
@@ -335,10 +342,10 @@ def _rows(found: Consistency) -> tuple[tuple[str, ...], ...]:
 
 def _consistency_row(name: str, rate: AgreementRate) -> tuple[str, ...]:
     value = None if rate.rate is None else rate.rate.value
-    return (name, percent_text(value), percent_interval_text(rate.interval), _count(rate))
+    return (name, percent_text(value), percent_interval_text(rate.interval), _answer_count(rate))
 
 
-def _count(rate: AgreementRate) -> str:
+def _answer_count(rate: AgreementRate) -> str:
     return "0" if rate.rate is None else f"{rate.rate.rows:,}"
 
 
@@ -392,22 +399,23 @@ def _judged(answer: JudgedAgain) -> JsonObject:
 
 
 AGREEMENT_SCHEMA = "agentv-agreement-1"
-_SEVERAL = 2
+_MIN_ANNOTATORS = 2
 
 
 def agreement_sheet(run_id: str, results: Sequence[AnnotatorAgreement]) -> Sheet:
     """Return the agreement on all criteria as a sheet."""
     names = {name for each in results for name in each.annotators}
     answers = max((each.answers for each in results), default=0)
-    sentence = f"{count_text(len(names), 'annotator')}; at most {count_text(answers, 'answer')} with several labels."
+    labelled = f"{count_text(answers, 'answer')} with labels of several annotators"
+    sentence = f"{count_text(len(names), 'annotator')}; per criterion, at most {labelled}."
     head = ("criterion", "tag", "answers", "alike", "alpha", "95 % CI", "metric", "Fleiss' kappa", "of answers")
-    parts = [Part("Agreement", (head, *map(_row, results)), notes=tuple(_notes(results)))]
-    if pairs := tuple(row for each in results if each.tag is None for row in _pairs(each)):
+    parts = [Part("Agreement", (head, *map(_annotators_row, results)), notes=tuple(_notes(results)))]
+    if pairs := tuple(row for each in results if each.tag is None for row in _pair_rows(each)):
         parts.append(Part("Pairs of annotators", (("criterion", "annotators", "answers", "Cohen's kappa"), *pairs)))
     return Sheet(f"agreement of annotators · run {run_id}", sentence, tuple(parts))
 
 
-def _row(each: AnnotatorAgreement) -> tuple[str, ...]:
+def _annotators_row(each: AnnotatorAgreement) -> tuple[str, ...]:
     return (
         each.criterion,
         each.tag or "all",
@@ -421,16 +429,16 @@ def _row(each: AnnotatorAgreement) -> tuple[str, ...]:
     )
 
 
-def _pairs(each: AnnotatorAgreement) -> Iterator[tuple[str, ...]]:
+def _pair_rows(each: AnnotatorAgreement) -> Iterator[tuple[str, ...]]:
     for pair in each.pairs:
         yield each.criterion, f"{pair.first}, {pair.second}", f"{pair.answers:,}", coefficient_text(pair.kappa)
 
 
 def _notes(results: Sequence[AnnotatorAgreement]) -> Iterator[str]:
     if any(each.cases < FEWEST for each in results):
-        yield f"fewer than {FEWEST} cases with several labels: no interval"
-    if any(len(each.annotators) < _SEVERAL for each in results):
-        yield "a criterion with one annotator has no agreement"
+        yield f"no interval for fewer than {FEWEST} cases with several labels"
+    if any(len(each.annotators) < _MIN_ANNOTATORS for each in results):
+        yield "agreement cannot be measured for a criterion with one annotator"
     if any(each.answers and each.alpha.value is None for each in results):
         yield "if all labels are the same, agreement beyond chance is not defined"
 

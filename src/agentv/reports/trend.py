@@ -79,11 +79,11 @@ class MetricFormat:
 
 RUN_HEAD = ("run", "commit", "value", "95 % CI", "change")
 MAX_LISTED = 5
-"""The number of gaps and edits that are listed; the table of runs has the others."""
+"""The maximum number of listed gaps and of listed edits; the table of runs has all of them."""
 
-_COMMIT = 8
+_COMMIT_LENGTH = 8
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
-_MANY_DAYS = 60
+_DATE_FROM_DAYS = 60
 
 
 class TrendWords(Struct, frozen=True):
@@ -138,18 +138,19 @@ class TrendWords(Struct, frozen=True):
     def change(self, series: TrendSeries, change: SeriesChange) -> str:
         """Return a change of the level: the values before and after, and the run."""
         point, numbers = series.points[change.at], self.numbers
-        back = len(series.points) - 1 - change.at
-        ago = f"{count_text(back, self.noun)} ago" if back else f"the last {self.noun}"
+        points_since = len(series.points) - 1 - change.at
+        ago = f"{count_text(points_since, self.noun)} ago" if points_since else f"the last {self.noun}"
         commit = "" if point.run.commit is None else f", commit {commit_text(point.run)}"
-        moved = f"{numbers.value(change.before)} -> {numbers.value(change.after)}"
-        return f"{moved} at {point.run.run_id}{commit}, {ago} (p {p_value_text(change.p)})"
+        values = f"{numbers.value(change.before)} -> {numbers.value(change.after)}"
+        return f"{values} at {point.run.run_id}{commit}, {ago} (p {p_value_text(change.p)})"
 
     def edits(self, series: TrendSeries) -> str:
         """Return the runs before which the suite was edited; empty if it was not edited."""
         edited = [point.run.run_id for point in series.points if point.is_suite_changed]
+        if not edited:
+            return ""
         more = f" and {len(edited) - MAX_LISTED} earlier" if len(edited) > MAX_LISTED else ""
-        named = ", ".join(edited[-MAX_LISTED:])
-        return f"before {named}{more}; values are not comparable with earlier runs" if edited else ""
+        return f"before {', '.join(edited[-MAX_LISTED:])}{more}; values are not comparable with earlier runs"
 
     def gaps(self, series: TrendSeries) -> list[str]:
         """Return the newest gaps with their reasons."""
@@ -159,13 +160,13 @@ class TrendWords(Struct, frozen=True):
 
     def row(self, point: TrendPoint) -> tuple[str, ...]:
         """Return a point as a table row, in the order of `RUN_HEAD`."""
-        numbers, found = self.numbers, point.measured
+        numbers, measured = self.numbers, point.measured
         about = (point.run.run_id, commit_text(point.run))
-        if found is None:
+        if measured is None:
             return (*about, "-", "-", "-")
-        moved = "-" if point.difference is None else numbers.difference(point.difference)
-        value = f"{numbers.value(found.value)} of {found.judged:,}"
-        return (*about, value, numbers.interval(found.interval) or "-", moved)
+        difference = "-" if point.difference is None else numbers.difference(point.difference)
+        value = f"{numbers.value(measured.value)} of {measured.judged:,}"
+        return (*about, value, numbers.interval(measured.interval) or "-", difference)
 
     def notes(self, series: TrendSeries) -> Iterator[str]:
         """Yield the marks and gaps of points that have any."""
@@ -185,12 +186,12 @@ def age_text(since: datetime, now: datetime) -> str:
     if seconds < _DAY_S:
         return f"{seconds // _HOUR_S:.0f} h ago"
     days = int(seconds // _DAY_S)
-    return f"{count_text(days, 'day')} ago" if days < _MANY_DAYS else f"{since:%Y-%m-%d}"
+    return f"{count_text(days, 'day')} ago" if days < _DATE_FROM_DAYS else f"{since:%Y-%m-%d}"
 
 
 def commit_text(run: TrendRun) -> str:
     """Return the short commit, with `*` for uncommitted changes; `-` without one."""
-    return "-" if run.commit is None else f"{run.commit[:_COMMIT]}{'*' if run.is_dirty else ''}"
+    return "-" if run.commit is None else f"{run.commit[:_COMMIT_LENGTH]}{'*' if run.is_dirty else ''}"
 
 
 def marks_of(point: TrendPoint) -> list[str]:
@@ -205,8 +206,8 @@ def marks_of(point: TrendPoint) -> list[str]:
         marks.append(f"with {run.selection}")
     if point.measured is not None and run.state != "finished":
         marks.append(unfinished_text(run.state))
-    if errors := (point.counts.get("error", 0) if point.measured is not None else 0):
-        marks.append(count_text(errors, "error"))
+    if point.measured is not None and point.counts.get("error"):
+        marks.append(count_text(point.counts["error"], "error"))
     if point.is_suite_changed:
         marks.append("suite edited")
     if point.runs > 1:
@@ -248,9 +249,9 @@ class TrendView(Struct, frozen=True):
         yield f"{_INDENT}{sparkline(values, self.signs)}"
         first = len(series.points) - len(points)
         changed = {change.at - first for change in series.changes}
-        marks = "".join(
-            "^" if number in changed else "|" if point.is_suite_changed else " " for number, point in enumerate(points)
-        ).rstrip()
+        edited = {number for number, point in enumerate(points) if point.is_suite_changed}
+        signs = ["^" if number in changed else "|" if number in edited else " " for number in range(len(points))]
+        marks = "".join(signs).rstrip()
         if marks:
             yield f"{_INDENT}{marks}"
 
@@ -289,7 +290,7 @@ def _series_to_json(series: TrendSeries) -> JsonObject:
 
 
 def _point_to_json(point: TrendPoint) -> JsonObject:
-    run, found = point.run, point.measured
+    run, measured = point.run, point.measured
     return {
         "run_id": run.run_id,
         "name": run.name,
@@ -302,9 +303,9 @@ def _point_to_json(point: TrendPoint) -> JsonObject:
         "selection": run.selection or None,
         "parents": list(run.parents),
         "counts": dict(point.counts),
-        "value": None if found is None else found.value,
-        "judged": None if found is None else found.judged,
-        "interval": None if found is None else interval_to_json(found.interval),
+        "value": None if measured is None else measured.value,
+        "judged": None if measured is None else measured.judged,
+        "interval": None if measured is None else interval_to_json(measured.interval),
         "difference": point.difference,
         "gap": point.gap,
         "suite_edited": point.is_suite_changed,

@@ -508,7 +508,7 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 
     Everything else in FILE stays unchanged, including comments and quotes. If the model fails on a case,
     FILE does not change, unless --keep-going is given. Without --target, the target that `agentv run FILE` evaluates
-    also is_written the rubrics, and so sets the requirements for its own answers.
+    also writes the rubrics, and so sets the requirements for its own answers.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no case matches.
     """

@@ -19,7 +19,7 @@ from agentv.reports.compare.groups import (
     groups_to_json,
 )
 from agentv.reports.compare.html import comparisons_html
-from agentv.reports.compare.json import COMPARE_SCHEMA, comparison_to_json, older_json
+from agentv.reports.compare.json import COMPARE_SCHEMA, agentv_ts_json, comparison_to_json
 from agentv.reports.compare.markdown import comparison_markdown
 from agentv.reports.compare.matrix import matrix_markdown, matrix_text
 from agentv.reports.compare.text import ComparisonView
@@ -61,27 +61,27 @@ class FormatChoice(click.Choice[str]):
 
 
 class ExplainedComparison(NamedTuple):
-    """A comparison with the reasons for its scores, and the verdict of the gates if there are any."""
+    """A comparison with the reader of the reasons for its scores, and the verdict of the gates if there are any."""
 
     comparison: Comparison
-    reasons: FindReasons
+    find_reasons: FindReasons
     verdict: RunVerdict | None
 
 
-def comparisons_text(explained: Sequence[ExplainedComparison], format: str, listed: int) -> str:  # noqa: A002 - the option's name
-    """Return one comparison, or the matrix of several. At most `listed` improved and regressed cases get reasons."""
+def comparisons_text(explained: Sequence[ExplainedComparison], format: str, max_listed: int) -> str:  # noqa: A002 - the option's name
+    """Return one comparison, or the matrix of several. At most `max_listed` improved and regressed cases are listed."""
     match format:
         case "agentv-ts":
-            return _json_text(older_json(explained[0].comparison))
+            return _json_text(agentv_ts_json(explained[0].comparison))
         case "json":
             shown = [comparison_to_json(*each) for each in explained]
             return _json_text(shown[0] if len(shown) == 1 else {"schema": COMPARE_SCHEMA, "comparisons": shown})
         case "markdown":
-            return _markdown(explained, listed)
+            return _markdown(explained, max_listed)
         case "html":
-            return comparisons_html(explained, listed=listed)
+            return comparisons_html(explained, max_listed=max_listed)
         case _:
-            return _text(explained, listed)
+            return _text(explained, max_listed)
 
 
 def grouped_text(grouped: GroupedComparison, format: str) -> str:  # noqa: A002 - the option's name
@@ -98,18 +98,20 @@ def grouped_text(grouped: GroupedComparison, format: str) -> str:  # noqa: A002 
             return groups_text(grouped, ComparisonView(style.width, style.signs, style.paint))
 
 
-def _markdown(explained: Sequence[ExplainedComparison], listed: int) -> str:
+def _markdown(explained: Sequence[ExplainedComparison], max_listed: int) -> str:
     if len(explained) == 1:
-        comparison, reasons, verdict = explained[0]
-        return comparison_markdown(comparison, reasons, listed=listed, verdict=verdict)
+        comparison, find_reasons, verdict = explained[0]
+        return comparison_markdown(comparison, find_reasons, max_listed=max_listed, verdict=verdict)
     return matrix_markdown([each.comparison for each in explained], [each.verdict for each in explained])
 
 
-def _text(explained: Sequence[ExplainedComparison], listed: int) -> str:
+def _text(explained: Sequence[ExplainedComparison], max_listed: int) -> str:
     style = terminal_style()
     if len(explained) == 1:
-        comparison, reasons, verdict = explained[0]
-        return ComparisonView(style.width, style.signs, style.paint, listed).render(comparison, reasons, verdict)
+        comparison, find_reasons, verdict = explained[0]
+        return ComparisonView(style.width, style.signs, style.paint, max_listed).render(
+            comparison, find_reasons, verdict
+        )
     return matrix_text(
         [each.comparison for each in explained],
         [each.verdict for each in explained],
@@ -154,7 +156,7 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
     threshold: float
     seed: int
     format: str
-    listed: int
+    max_listed: int
     gates: tuple[str, ...] | None
     max_errors: int
     targets: tuple[str, str] | None
@@ -203,7 +205,7 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
         ExplainedComparison(each, reason_finder(first, run), _shown_verdict(verdict, gates))
         for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
     ]
-    click.echo(comparisons_text(explained, options.format, options.listed), nl=False)
+    click.echo(comparisons_text(explained, options.format, options.max_listed), nl=False)
     if options.format == "agentv-ts" and comparisons[0].cases:
         return 0 if comparisons[0].mean_of_pairs >= 0 else 1
     return min((each.exit_code for each in verdicts), key=_CODES_BY_WEIGHT.index)
@@ -283,8 +285,8 @@ def _compare_groups(
     groups = []
     for (key, *sides), comparison in zip(paired.pairs, corrected(comparisons), strict=True):
         verdict = _verdict(comparison, gates, options.max_errors)
-        reasons = reason_finder(before, after, (sides[0], sides[1]))
-        groups.append(ComparedGroup(key, comparison, reasons, _shown_verdict(verdict, gates)))
+        find_reasons = reason_finder(before, after, (sides[0], sides[1]))
+        groups.append(ComparedGroup(key, comparison, find_reasons, _shown_verdict(verdict, gates)))
     grouped = GroupedComparison(
         by, before.side, after.side, tuple(groups), only_before=paired.only_before, only_after=paired.only_after
     )
@@ -395,7 +397,7 @@ def _grouping_of(words: tuple[str, ...]) -> str | None:
 )
 @click.option(
     "--list",
-    "listed",
+    "max_listed",
     type=click.IntRange(min=0),
     default=10,
     show_default=True,

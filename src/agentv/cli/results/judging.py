@@ -40,8 +40,8 @@ from agentv.loading.files.places import find_home
 from agentv.reports.judge import (
     CARD_SCHEMA,
     CHECK_SCHEMA,
-    SHOWN_DISAGREEMENTS,
-    SHOWN_INCONSISTENT,
+    MAX_DISAGREEMENTS,
+    MAX_INCONSISTENT,
     JudgeCard,
     JudgeCheck,
     card_sheet,
@@ -148,7 +148,7 @@ def _print_cards(cards: Sequence[JudgeCard], files: Sequence[str | None], option
         ]
         click.echo(printable_json(pretty_json({"schema": CARD_SCHEMA, "cards": output})))
         return
-    print_sheets([card_sheet(card, most=SHOWN_DISAGREEMENTS) for card in cards])
+    print_sheets([card_sheet(card, max_findings=MAX_DISAGREEMENTS) for card in cards])
     for file in (*filter(None, files), *options.outputs):
         click.echo(f"Wrote {one_line(file)}")
 
@@ -503,7 +503,7 @@ def _print_checks(checks: Sequence[JudgeCheck], file: Path, options: CheckOption
     if options.as_json:
         click.echo(printable_json(pretty_json(output)))
         return
-    print_sheets([check_sheet(each, most=SHOWN_INCONSISTENT) for each in checks])
+    print_sheets([check_sheet(each, max_findings=MAX_INCONSISTENT) for each in checks])
     for written in (str(file), *options.outputs):
         click.echo(f"Wrote {one_line(written)}")
 

@@ -178,7 +178,7 @@ def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Cal
     help="Store the results in segments, files below this folder or object store (s3://…), not in the run folder.",
 )
 @click.option(
-    "--chosen_quota-path",
+    "--shared-path",
     metavar="DIR",
     help="Folder that contains the project, on a disk that all machines share (default: each machine gets a copy).",
 )
@@ -265,7 +265,7 @@ def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Cal
     metavar="URL",
     help="Share rate limits and named budgets through this database (default: --store).",
 )
-@with_output_options(json_help="Same as --display json; with --dry-run, the plan as JSON.")
+@with_output_options(json_help="Same as --display json; with --dry-run, the plan as one JSON object.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and a cost estimate instead of running.")
 @click.option(
     "--pilot",

@@ -32,7 +32,7 @@ from agentv.engine.stored.team_store import named_store, recorded_name
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.files.places import find_home
 from agentv.reports.progress.observers import choose_display
-from agentv.reports.run.score import ScoreView, Sources, score_json_text, score_progress_text
+from agentv.reports.run.score import ResumeSource, ScoreView, score_json_text, score_progress_text
 from agentv.reports.text.printable import printable, printable_json
 from agentv.reports.text.signs import choose_paint, signs_for
 from agentv.reports.text.width import clip
@@ -127,7 +127,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
     return report.verdict.exit_code
 
 
-def resume_source(files: Sequence[str]) -> Sources | None:
+def resume_source(files: Sequence[str]) -> ResumeSource | None:
     """Return where `agentv resume` can read the remaining lines; None if an input is a named pipe."""
     if not all(file == STDIN or Path(file).is_file() for file in files):
         return None
@@ -141,7 +141,7 @@ def score_lines(
     *,
     max_errors: int,
     output: str | None = None,
-    resume_from: Sources | None = None,
+    resume_from: ResumeSource | None = None,
 ) -> RunReport:
     """Judge every line, save the report with the run, and show it; with `resume_from`, also show how to resume."""
     state = "failed"
@@ -327,7 +327,7 @@ class Screen:
         output: str | None,
         groups: Sequence[GroupSummary] = (),
         *,
-        resume_from: Sources | None = None,
+        resume_from: ResumeSource | None = None,
     ) -> None:
         """Print the report with the groups of `--by`; with the display `none`, only the verdict."""
         if self._display == "json":
@@ -435,7 +435,8 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     type=click.Choice(["auto", "live", "plain", "json", "none"]),
     default="auto",
     show_default=True,
-    help="How to show progress and the report.",
+    help="Show a redrawn line (live), new lines (plain), one JSON object at the end, or only the verdict (none); "
+    "auto: live on a terminal, else plain.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 @ALLOW_PATH_OPTION

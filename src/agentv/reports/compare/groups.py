@@ -35,7 +35,7 @@ class ComparedGroup(NamedTuple):
 
     key: GroupKey
     comparison: Comparison
-    reasons: FindReasons
+    find_reasons: FindReasons
     verdict: RunVerdict | None
 
 
@@ -56,7 +56,7 @@ class GroupedComparison(Struct, frozen=True):
         return one_line(f"{self.by} {key.name}{prompt}{target}")
 
     def findings(self) -> list[str]:
-        """Return the finding of each group, or one line that says that no group is on both sides."""
+        """Return the finding of each group, or one line if no group is on both sides."""
         if not self.groups:
             return [f"NOTHING SELECTED: no group by {one_line(self.by)} is on both sides."]
         return [f"{self.title(each.key)}: {finding_text(each.comparison)}" for each in self.groups]
@@ -70,7 +70,7 @@ class GroupedComparison(Struct, frozen=True):
     def unmatched(self) -> list[tuple[str, Sequence[str]]]:
         """Return pairs of a heading, such as `groups only before`, and the titles of these groups."""
         found = (("groups only before", self.only_before), ("groups only after", self.only_after))
-        return [(what, [self.title(key) for key in keys]) for what, keys in found if keys]
+        return [(heading, [self.title(key) for key in keys]) for heading, keys in found if keys]
 
 
 def groups_text(grouped: GroupedComparison, view: ComparisonView) -> str:
@@ -84,7 +84,7 @@ def groups_text(grouped: GroupedComparison, view: ComparisonView) -> str:
         head,
         *(_group_lines(grouped, each, view) for each in grouped.groups),
         view.circumstances(find_circumstances(grouped.before, grouped.after)),
-        [line for what, titles in grouped.unmatched() for line in view.wrapped(f"{what}: {', '.join(titles)}")],
+        [line for heading, titles in grouped.unmatched() for line in view.wrapped(f"{heading}: {', '.join(titles)}")],
         [line for text in grouped.verdicts() for line in view.wrapped(text)],
         [line for text in grouped.findings() for line in view.wrapped(text)],
     ]
@@ -94,8 +94,8 @@ def groups_text(grouped: GroupedComparison, view: ComparisonView) -> str:
 def _pairing(group: ComparedGroup) -> str:
     """Return the number of compared cases, and of the cases that are in this group on one side only."""
     comparison, alignment = group.comparison, group.comparison.alignment
-    alone = ((alignment.only_before, "before"), (alignment.only_after, "after"))
-    counts = [f"{len(names):,} only {when}" for names, when in alone if comparison.is_paired and names]
+    one_sided = ((alignment.only_before, "before"), (alignment.only_after, "after"))
+    counts = [f"{len(names):,} only {when}" for names, when in one_sided if comparison.is_paired and names]
     return ", ".join((pairing_text(comparison), *counts))
 
 
@@ -118,8 +118,8 @@ def groups_markdown(grouped: GroupedComparison) -> str:
         *(line for each in grouped.groups for line in _group_markdown(grouped, each)),
         *circumstance_lines(grouped.before, grouped.after),
     ]
-    for what, titles in grouped.unmatched():
-        lines += ["", f"{what}: {', '.join(map(inline_code, titles))}"]
+    for heading, titles in grouped.unmatched():
+        lines += ["", f"{heading}: {', '.join(map(inline_code, titles))}"]
     return "\n".join(lines) + "\n"
 
 
@@ -137,7 +137,7 @@ def groups_to_json(grouped: GroupedComparison) -> JsonObject:
         "before": side_to_json(grouped.before),
         "after": side_to_json(grouped.after),
         "groups": [
-            {**_key(each.key), **comparison_to_json(each.comparison, each.reasons, each.verdict)}
+            {**_key(each.key), **comparison_to_json(each.comparison, each.find_reasons, each.verdict)}
             for each in grouped.groups
         ],
         "groups_only_before": [_key(key) for key in grouped.only_before],
@@ -164,6 +164,6 @@ def groups_html(grouped: GroupedComparison) -> str:
         )
         for each in grouped.groups
     ]
-    unmatched = [element("p", f"{what}: {', '.join(titles)}") for what, titles in grouped.unmatched()]
-    heading = f"{count_text(len(grouped.groups), 'group')} by {one_line(grouped.by)}"
-    return html_page(heading, grouped.before, grouped.after, [*sections, *unmatched])
+    unmatched = [element("p", f"{heading}: {', '.join(titles)}") for heading, titles in grouped.unmatched()]
+    title = f"{count_text(len(grouped.groups), 'group')} by {one_line(grouped.by)}"
+    return html_page(title, grouped.before, grouped.after, [*sections, *unmatched])

@@ -23,7 +23,7 @@ from agentv.scoring.comparison.compare import Change, Comparison, finding_text
 from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
 
-_NAMED = 20
+_MAX_NAMES = 20
 _TONES = {"better": "good", "worse": "bad", "no evidence": "unsure"}
 
 
@@ -32,18 +32,20 @@ def finding_tone(comparison: Comparison) -> str:
     return _TONES[comparison.finding]
 
 
-def comparisons_html(compared: Sequence[tuple[Comparison, FindReasons, RunVerdict | None]], *, listed: int) -> str:
+def comparisons_html(compared: Sequence[tuple[Comparison, FindReasons, RunVerdict | None]], *, max_listed: int) -> str:
     """Return comparisons with the same first run as a page, each with its changed cases."""
     first = compared[0][0]
     if len(compared) == 1:
-        return html_page(finding_text(first), first.before, first.after, list(_parts(*compared[0], listed)))
+        return html_page(
+            finding_text(first), first.before, first.after, list(_comparison_parts(*compared[0], max_listed))
+        )
     sections = [
         element(
             "section",
             element("h2", f"{side_title(comparison.after)}: {finding_text(comparison)}"),
-            *_parts(comparison, reasons, verdict, listed),
+            *_comparison_parts(comparison, find_reasons, verdict, max_listed),
         )
-        for comparison, reasons, verdict in compared
+        for comparison, find_reasons, verdict in compared
     ]
     return html_page(f"{len(compared):,} runs compared", first.before, None, sections)
 
@@ -84,29 +86,31 @@ def verdict_item(verdict: RunVerdict | None) -> Html | None:
     return element("p", verdict_text(verdict), class_="bad" if verdict.exit_code else "good")
 
 
-def _parts(comparison: Comparison, reasons: FindReasons, verdict: RunVerdict | None, listed: int) -> Iterator[Html]:
+def _comparison_parts(
+    comparison: Comparison, find_reasons: FindReasons, verdict: RunVerdict | None, max_listed: int
+) -> Iterator[Html]:
     found = [verdict_item(verdict), measures_table(comparison)]
     yield from (each for each in found if each is not None)
     yield element("p", f"{'. '.join((pairing_text(comparison), *summary_sentences(comparison)))}.")
     changes: tuple[Change, ...] = ("regressed", "improved")
     for change in changes:
-        yield from _changed(comparison, change, reasons, listed)
-    for what, names in case_lists(comparison):
-        shown = ", ".join(case_label(name, comparison) for name in names[:_NAMED])
-        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-        yield element("p", f"{what}: {len(names):,}: {shown}{more}")
+        yield from _changed(comparison, change, find_reasons, max_listed)
+    for heading, names in case_lists(comparison):
+        shown = ", ".join(case_label(name, comparison) for name in names[:_MAX_NAMES])
+        more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+        yield element("p", f"{heading}: {len(names):,}: {shown}{more}")
 
 
-def _changed(comparison: Comparison, change: Change, reasons: FindReasons, listed: int) -> Iterator[Html]:
+def _changed(comparison: Comparison, change: Change, find_reasons: FindReasons, max_listed: int) -> Iterator[Html]:
     cases = comparison.changed(change)
     if not cases:
         return
     rows = []
-    for case in cases[:listed]:
-        why = reasons(case)
-        moved = f"{score_text(case.before)} -> {score_text(case.after)} ({difference_text(case.difference)})"
-        rows.append([case_label(case.pair.after, comparison), moved, why.before or "", why.after or ""])
-    rest = len(cases) - listed
+    for case in cases[:max_listed]:
+        reasons = find_reasons(case)
+        change_text = f"{score_text(case.before)} -> {score_text(case.after)} ({difference_text(case.difference)})"
+        rows.append([case_label(case.pair.after, comparison), change_text, reasons.before or "", reasons.after or ""])
+    rest = len(cases) - max_listed
     yield element(
         "section",
         element("h3", f"{change}: {len(cases):,}"),

@@ -14,7 +14,7 @@ COMPARE_SCHEMA = "agentv-compare-1"
 
 
 def comparison_to_json(
-    comparison: Comparison, reasons: FindReasons, verdict: RunVerdict | None = None
+    comparison: Comparison, find_reasons: FindReasons, verdict: RunVerdict | None = None
 ) -> dict[str, JsonValue]:
     """Return a comparison as JSON; changed cases have the reasons of both runs."""
     alignment = comparison.alignment
@@ -35,8 +35,8 @@ def comparison_to_json(
             {"what": each.name, "before": each.before, "after": each.after}
             for each in find_circumstances(comparison.before, comparison.after)
         ],
-        "regressed": _changed(comparison, "regressed", reasons),
-        "improved": _changed(comparison, "improved", reasons),
+        "regressed": _changed(comparison, "regressed", find_reasons),
+        "improved": _changed(comparison, "improved", find_reasons),
         "cases": [_case(each) for each in comparison.cases],
         "only_before": _names(alignment.only_before),
         "only_after": _names(alignment.only_after),
@@ -69,7 +69,7 @@ def _measures(comparison: Comparison) -> Iterator[MeasureDifference]:
 
 
 def _measure(measured: MeasureDifference) -> JsonObject:
-    found, test = measured.interval, measured.test
+    interval, test = measured.interval, measured.test
     return {
         "measure": measured.measure,
         "cases": measured.cases,
@@ -81,8 +81,8 @@ def _measure(measured: MeasureDifference) -> JsonObject:
         "higher": measured.higher,
         "lower": measured.lower,
         "interval": None
-        if found is None
-        else {"low": found.low, "high": found.high, "level": found.level, "method": found.method},
+        if interval is None
+        else {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method},
         "p": measured.p,
         "test": None if test is None else {"name": test.name, "p": test.p, "exact": test.is_exact},
     }
@@ -101,12 +101,12 @@ def _samples(measured: MeasureDifference) -> JsonObject:
     }
 
 
-def _changed(comparison: Comparison, change: Change, reasons: FindReasons) -> list[JsonValue]:
-    found: list[JsonValue] = []
+def _changed(comparison: Comparison, change: Change, find_reasons: FindReasons) -> list[JsonValue]:
+    changed: list[JsonValue] = []
     for case in comparison.changed(change):
-        why = reasons(case)
-        found.append({**_case(case), "reason_before": why.before, "reason_after": why.after})
-    return found
+        reasons = find_reasons(case)
+        changed.append({**_case(case), "reason_before": reasons.before, "reason_after": reasons.after})
+    return changed
 
 
 def _case(case: CaseDifference) -> JsonObject:
@@ -143,8 +143,8 @@ def _verdict(verdict: RunVerdict) -> JsonObject:
     }
 
 
-def older_json(comparison: Comparison) -> JsonObject:
-    """Return a comparison in the schema of AgentV: pairs with their outcomes, unpaired counts and a summary."""
+def agentv_ts_json(comparison: Comparison) -> JsonObject:
+    """Return a comparison in the schema of AgentV for TypeScript: pairs, numbers of unpaired cases, and a summary."""
     matched: list[JsonValue] = [
         {
             "evalId": case.pair.after.eval_id,

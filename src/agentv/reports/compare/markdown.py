@@ -20,14 +20,14 @@ from agentv.scoring.comparison.compare import Change, Comparison, finding_text
 from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
 
-_NAMED = 20
-_LONGEST = 300
+_MAX_NAMES = 20
+_MAX_TEXT_CHARS = 300
 
 
 def comparison_markdown(
-    comparison: Comparison, reasons: FindReasons, *, listed: int, verdict: RunVerdict | None = None
+    comparison: Comparison, find_reasons: FindReasons, *, max_listed: int, verdict: RunVerdict | None = None
 ) -> str:
-    """Return the comparison as Markdown; at most `listed` improved and regressed cases are listed with reasons."""
+    """Return the comparison as Markdown, with at most `max_listed` improved and regressed cases each."""
     lines = [
         f"**{finding_text(comparison)}**",
         *([] if verdict is None else ["", inline_code(verdict_text(verdict))]),
@@ -36,8 +36,8 @@ def comparison_markdown(
         "",
         *table_lines(comparison),
         f"{'. '.join(summary_sentences(comparison))}.",
-        *_changed(comparison, "regressed", reasons, listed),
-        *_changed(comparison, "improved", reasons, listed),
+        *_changed(comparison, "regressed", find_reasons, max_listed),
+        *_changed(comparison, "improved", find_reasons, max_listed),
         *circumstance_lines(comparison.before, comparison.after),
         *_case_lists(comparison),
     ]
@@ -55,37 +55,40 @@ def table_lines(comparison: Comparison) -> Iterator[str]:
         yield ""
 
 
-def _changed(comparison: Comparison, change: Change, reasons: FindReasons, listed: int) -> Iterator[str]:
+def _changed(comparison: Comparison, change: Change, find_reasons: FindReasons, max_listed: int) -> Iterator[str]:
     cases = comparison.changed(change)
     if not cases:
         return
     yield from ("", f"### {change}: {len(cases):,}", "")
-    for case in cases[:listed]:
+    for case in cases[:max_listed]:
         note = ", content changed" if case.is_changed else ""
-        moved = f"{score_text(case.before)} -> {score_text(case.after)} ({difference_text(case.difference)}{note})"
-        yield f"- {inline_code(case_label(case.pair.after, comparison))} {moved}"
-        why = reasons(case)
-        for side, reason in (("before", why.before), ("after", why.after)):
+        change_text = (
+            f"{score_text(case.before)} -> {score_text(case.after)} ({difference_text(case.difference)}{note})"
+        )
+        yield f"- {inline_code(case_label(case.pair.after, comparison))} {change_text}"
+        reasons = find_reasons(case)
+        for side, reason in (("before", reasons.before), ("after", reasons.after)):
             if reason is not None:
-                yield f"  - {side}: {inline_code(reason, longest=_LONGEST)}"
-    if len(cases) > listed:
-        yield f"- and {len(cases) - listed:,} more"
+                yield f"  - {side}: {inline_code(reason, max_chars=_MAX_TEXT_CHARS)}"
+    if len(cases) > max_listed:
+        yield f"- and {len(cases) - max_listed:,} more"
 
 
 def circumstance_lines(before: Side, after: Side) -> Iterator[str]:
-    """Yield a list of what differs between the setups of two sides, under a heading."""
+    """Yield a list of the differences between the setups of two sides, under a heading."""
     found = find_circumstances(before, after)
     if found:
         yield from ("", "### differences in setup", "")
     for each in found:
-        was, is_now = (
-            "none" if value is None else inline_code(value, longest=_LONGEST) for value in (each.before, each.after)
+        before_text, after_text = (
+            "none" if value is None else inline_code(value, max_chars=_MAX_TEXT_CHARS)
+            for value in (each.before, each.after)
         )
-        yield f"- {inline_code(each.name)}: {was} -> {is_now}"
+        yield f"- {inline_code(each.name)}: {before_text} -> {after_text}"
 
 
 def _case_lists(comparison: Comparison) -> Iterator[str]:
-    for what, names in case_lists(comparison):
-        shown = ", ".join(inline_code(case_label(name, comparison)) for name in names[:_NAMED])
-        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-        yield from ("", f"{what}: {len(names):,}: {shown}{more}")
+    for heading, names in case_lists(comparison):
+        shown = ", ".join(inline_code(case_label(name, comparison)) for name in names[:_MAX_NAMES])
+        more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+        yield from ("", f"{heading}: {len(names):,}: {shown}{more}")

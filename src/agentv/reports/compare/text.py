@@ -1,7 +1,5 @@
 """A comparison of two runs as text: measures, setup differences, changed cases, and the finding last."""
 
-from itertools import takewhile
-
 from msgspec import Struct
 
 from agentv.reports.compare.words import (
@@ -24,13 +22,13 @@ from agentv.scoring.comparison.circumstances import Circumstance, find_circumsta
 from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, Finding, finding_text
 from agentv.types.results import RunVerdict
 
-LISTED = 10
-"""The number of improved and of regressed cases that are listed."""
+MAX_LISTED = 10
+"""The default number of improved and of regressed cases in a list."""
 
-_NAMED = 20
+_MAX_NAMES = 20
 _VALUE_WIDTH = 28
-_ALIKE_SHOWN = 8
-_REASON_LINES = 2
+_COMMON_CHARS_SHOWN = 8
+_MAX_REASON_LINES = 2
 _COLOURS: dict[Finding, str] = {"better": "green", "worse": "red", "no evidence": "bold"}
 
 
@@ -40,9 +38,9 @@ class ComparisonView(Struct, frozen=True):
     width: int | None = 80
     signs: Signs = UNICODE
     paint: Paint = without_colour
-    listed: int = LISTED
+    max_listed: int = MAX_LISTED
 
-    def render(self, comparison: Comparison, reasons: FindReasons, verdict: RunVerdict | None = None) -> str:
+    def render(self, comparison: Comparison, find_reasons: FindReasons, verdict: RunVerdict | None = None) -> str:
         """Return the text; its last line is the finding."""
         cells = [[one_line(cell) for cell in row] for row in measure_cells(comparison)]
         blocks = [
@@ -50,8 +48,8 @@ class ComparisonView(Struct, frozen=True):
             table([HEAD, *cells], self.width, self.paint) if cells else [],
             self._summary_lines(comparison),
             self.circumstances(find_circumstances(comparison.before, comparison.after)),
-            self._changed(comparison, "regressed", reasons),
-            self._changed(comparison, "improved", reasons),
+            self._changed(comparison, "regressed", find_reasons),
+            self._changed(comparison, "improved", find_reasons),
             self._case_lists(comparison),
             [] if verdict is None else self._verdict(verdict),
             [self.paint(finding_text(comparison), _COLOURS[comparison.finding])],
@@ -95,35 +93,35 @@ class ComparisonView(Struct, frozen=True):
         shown = ["none" if value is None else one_line(value) for value in (differs.before, differs.after)]
         if self.width is None:
             return shown
-        alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*shown, strict=False)))
-        if alike > _VALUE_WIDTH // 2 and max(map(display_width, shown)) > _VALUE_WIDTH:
-            shown = [f"{self.signs.ellipsis}{value[alike - _ALIKE_SHOWN :]}" for value in shown]
+        common = _common_start(*shown)
+        if common > _VALUE_WIDTH // 2 and max(map(display_width, shown)) > _VALUE_WIDTH:
+            shown = [f"{self.signs.ellipsis}{value[common - _COMMON_CHARS_SHOWN :]}" for value in shown]
         return [clip(value, _VALUE_WIDTH, mark=self.signs.ellipsis) for value in shown]
 
     def _indented(self, text: str) -> list[str]:
         return [f"  {line}" for line in (wrap(text, self.width - 4) if self.width is not None else [text])]
 
-    def _changed(self, comparison: Comparison, change: Change, reasons: FindReasons) -> list[str]:
+    def _changed(self, comparison: Comparison, change: Change, find_reasons: FindReasons) -> list[str]:
         cases = comparison.changed(change)
         if not cases:
             return []
         lines = [self.paint(f"{change}: {len(cases):,}", "bold")]
-        for case in cases[: self.listed]:
-            lines.extend(self._case(case, comparison, reasons))
-        rest = len(cases) - self.listed
+        for case in cases[: self.max_listed]:
+            lines.extend(self._case(case, comparison, find_reasons))
+        rest = len(cases) - self.max_listed
         return [*lines, f"and {rest:,} more: --list {len(cases)}"] if rest > 0 else lines
 
-    def _case(self, case: CaseDifference, comparison: Comparison, reasons: FindReasons) -> list[str]:
+    def _case(self, case: CaseDifference, comparison: Comparison, find_reasons: FindReasons) -> list[str]:
         is_worse = case.change == "regressed"
         mark = self.paint(self.signs.marks["fail" if is_worse else "pass"], "red" if is_worse else "green")
-        moved = f"{score_text(case.before)} -> {score_text(case.after)}  {difference_text(case.difference)}"
+        change_text = f"{score_text(case.before)} -> {score_text(case.after)}  {difference_text(case.difference)}"
         note = "  content changed" if case.is_changed else ""
-        room = None if self.width is None else self.width - len(moved) - len(note) - 4
+        label_width = None if self.width is None else self.width - len(change_text) - len(note) - 4
         label = case_label(case.pair.after, comparison)
-        shown = label if room is None else clip(label, room, mark=self.signs.ellipsis)
-        why = reasons(case)
-        lines = [f"{mark} {shown}  {moved}{note}"]
-        for side, reason in (("before", why.before), ("after", why.after)):
+        shown = label if label_width is None else clip(label, label_width, mark=self.signs.ellipsis)
+        reasons = find_reasons(case)
+        lines = [f"{mark} {shown}  {change_text}{note}"]
+        for side, reason in (("before", reasons.before), ("after", reasons.after)):
             if reason is not None:
                 lines.extend(self._reason(f"{side}: {one_line(reason)}"))
         return lines
@@ -132,16 +130,22 @@ class ComparisonView(Struct, frozen=True):
         if self.width is None:
             return [f"  {self.signs.gutter} {text}"]
         lines = wrap(text, self.width - 4)
-        shown = lines[:_REASON_LINES]
+        shown = lines[:_MAX_REASON_LINES]
         if len(lines) > len(shown):
-            shown[-1] = clip(f"{shown[-1]} {lines[_REASON_LINES]}", self.width - 4, mark=self.signs.ellipsis)
+            shown[-1] = clip(f"{shown[-1]} {lines[_MAX_REASON_LINES]}", self.width - 4, mark=self.signs.ellipsis)
         return [f"  {self.signs.gutter} {line}" for line in shown]
 
     def _case_lists(self, comparison: Comparison) -> list[str]:
         lines = []
-        for what, names in case_lists(comparison):
-            shown = ", ".join(case_label(name, comparison) for name in names[:_NAMED])
-            more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-            lines.append(f"{what}: {len(names):,}")
+        for heading, names in case_lists(comparison):
+            shown = ", ".join(case_label(name, comparison) for name in names[:_MAX_NAMES])
+            more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+            lines.append(f"{heading}: {len(names):,}")
             lines.extend(self._indented(f"{shown}{more}"))
         return lines
+
+
+def _common_start(one: str, other: str) -> int:
+    """Return the number of characters with which both texts start."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (left, right) in pairs if left != right), min(len(one), len(other)))

@@ -15,8 +15,8 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import RunVerdict
 
 HEAD = ("", "before", "after", "difference", "95 % CI", "p", "cases")
-_LEAST_P = 0.0001
-_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
+_MIN_SHOWN_P = 0.0001
+_MEASURE_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
 
 
 class Reasons(NamedTuple):
@@ -27,6 +27,7 @@ class Reasons(NamedTuple):
 
 
 FindReasons: TypeAlias = Callable[[CaseDifference], Reasons]
+"""Reads the reasons for the scores of a case from the stored results."""
 
 
 def reason_of(result: CaseResult) -> str:
@@ -69,13 +70,15 @@ def pairing_text(comparison: Comparison) -> str:
         return f"{_sizes_text(comparison)}, unpaired"
     pairs, cases = len(comparison.cases), 0 if comparison.score is None else comparison.score.cases
     sides = (comparison.before, comparison.after)
-    with_target, with_prompt = (
-        any(len(each.targets) > 1 for each in sides),
-        any(len(each.prompts) > 1 for each in sides),
-    )
-    what = ("case, prompt and target" if with_target else "case and prompt") if with_prompt else "case and target"
-    more = "" if pairs == cases else f", {count_text(pairs, 'pair')} of {what}"
-    return f"{count_text(cases, 'case')} scored in both{more}"
+    has_targets = any(len(each.targets) > 1 for each in sides)
+    has_prompts = any(len(each.prompts) > 1 for each in sides)
+    in_both = f"{count_text(cases, 'case')} scored in both"
+    if pairs == cases:
+        return in_both
+    members = "case and target"
+    if has_prompts:
+        members = "case, prompt and target" if has_targets else "case and prompt"
+    return f"{in_both}, {count_text(pairs, 'pair')} of {members}"
 
 
 def _sizes_text(comparison: Comparison) -> str:
@@ -83,13 +86,12 @@ def _sizes_text(comparison: Comparison) -> str:
     if score is None or score.independent is None:
         return "no score before or after"
     sides, sizes = score.independent, score.sizes
-    before, after = (
-        f"{size:,} {when}" + ("" if clusters >= size else f" in {count_text(clusters, 'session')}")
-        for size, clusters, when in zip(
-            sizes, (sides.before.clusters, sides.after.clusters), ("before", "after"), strict=True
-        )
-    )
-    return f"{before}, {after}"
+    before = _size_text(sizes[0], sides.before.clusters, "before")
+    return f"{before}, {_size_text(sizes[1], sides.after.clusters, 'after')}"
+
+
+def _size_text(cases: int, sessions: int, when: str) -> str:
+    return f"{cases:,} {when}" + (f" in {count_text(sessions, 'session')}" if sessions < cases else "")
 
 
 def summary_sentences(comparison: Comparison) -> tuple[str, ...]:
@@ -101,8 +103,8 @@ def summary_sentences(comparison: Comparison) -> tuple[str, ...]:
 def outcomes_text(comparison: Comparison) -> str:
     """Return the numbers of wins, losses and ties with their threshold."""
     wins, losses, ties = (comparison.outcomes(outcome) for outcome in ("win", "loss", "tie"))
-    lost = f"{losses:,} loss{'' if losses == 1 else 'es'}"
-    return f"{count_text(wins, 'win')}, {lost}, {count_text(ties, 'tie')} at a threshold of {comparison.threshold:g}"
+    counts = (count_text(wins, "win"), f"{losses:,} loss{'' if losses == 1 else 'es'}", count_text(ties, "tie"))
+    return f"{', '.join(counts)} at a threshold of {comparison.threshold:g}"
 
 
 def passes_text(comparison: Comparison) -> str:
@@ -114,15 +116,17 @@ def passes_text(comparison: Comparison) -> str:
 def detectable_text(comparison: Comparison) -> str:
     """Return the minimum detectable difference of mean scores at 80 % power."""
     cases = 0 if comparison.score is None else comparison.score.cases
-    least = comparison.detectable
-    if least is not None:
-        return f"minimum detectable difference at 80 % power: {least:.2g} ({count_text(cases, 'case')})"
+    detectable = comparison.detectable
+    if detectable is not None:
+        return f"minimum detectable difference at 80 % power: {detectable:.2g} ({count_text(cases, 'case')})"
     if not comparison.is_paired:
         return "too few cases, or all with the same score: the minimum detectable difference is not known"
     if cases < FEWEST_CASES:
         return f"{count_text(cases, 'case')}: too few to detect any difference; at least {FEWEST_CASES} are needed"
     score = comparison.score
-    return "the scores of all cases changed equally" if score is not None and score.difference else "no score changed"
+    if score is None or not score.difference:
+        return "no score changed"
+    return "the scores of all cases changed equally"
 
 
 def verdict_text(verdict: RunVerdict) -> str:
@@ -131,13 +135,13 @@ def verdict_text(verdict: RunVerdict) -> str:
 
 
 def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
-    """Return the names of cases that could not be compared or have changed, grouped by the reason."""
+    """Return lists of cases that could not be compared or have changed, each with its heading."""
     changed = [case.pair.after for case in comparison.cases if case.is_changed]
     alignment = comparison.alignment
     before, after = comparison.before, comparison.after
     return [
-        (what, names)
-        for what, names in (
+        (heading, names)
+        for heading, names in (
             ("only before", alignment.only_before),
             ("only after", alignment.only_after),
             ("without a result before", [each.before for each in comparison.broken if before.unscored(each.before)]),
@@ -150,7 +154,7 @@ def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
 
 def measure_name(measured: MeasureDifference) -> str:
     """Return the display name of a measure."""
-    return evaluator_of(measured.measure) or _NAMES[measured.measure]
+    return evaluator_of(measured.measure) or _MEASURE_NAMES[measured.measure]
 
 
 def measure_cells(comparison: Comparison) -> list[list[str]]:
@@ -160,10 +164,10 @@ def measure_cells(comparison: Comparison) -> list[list[str]]:
 
 
 def _cells(measured: MeasureDifference) -> list[str]:
-    found = measured.interval
+    interval = measured.interval
     bounds = "-"
-    if found is not None:
-        bounds = f"{_signed(measured, found.low).removesuffix(' pp')} to {_signed(measured, found.high)}"
+    if interval is not None:
+        bounds = f"{_signed(measured, interval.low).removesuffix(' pp')} to {_signed(measured, interval.high)}"
     return [
         measure_name(measured),
         _value(measured, measured.before),
@@ -219,4 +223,4 @@ def p_value_text(p: float | None) -> str:
     """Return a p value: `0.023`, `<0.0001`; `-` for None."""
     if p is None:
         return "-"
-    return f"<{_LEAST_P}" if p < _LEAST_P else f"{p:.2g}"
+    return f"<{_MIN_SHOWN_P}" if p < _MIN_SHOWN_P else f"{p:.2g}"

@@ -49,7 +49,7 @@ _CHART_HEIGHT = 96
 
 def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
     """Return the header with the verdict, its gates and facts about the run."""
-    tone = "good" if report.exit_code == 0 else "bad" if report.exit_code == 1 else "unsure"
+    tone = {0: "good", 1: "bad"}.get(report.exit_code, "unsure")
     gates = [
         element(
             "li", f"{UNICODE.marks['pass' if gate.passed else 'fail']} {gate.sentence}", class_=_gate_class(gate.passed)
@@ -245,29 +245,29 @@ def _bar(index: int, count: int, bins: int, highest: int) -> Html:
     )
 
 
-MOST_ROWS = 2_000
-MOST_CHARACTERS = 20_000_000
+MAX_ROWS = 2_000
+MAX_DETAILED_CHARS = 20_000_000
 """The maximum size of all results with details; further results are shown without them."""
-_ROWS_AT_ONCE = 100
-_LONGEST_ANSWER = 4_000
-_LONGEST_REASON = 400
-MOST_CASES = 200
+_CHUNK_SIZE = 100
+_MAX_ANSWER_CHARS = 4_000
+_MAX_REASON_CHARS = 400
+MAX_CASES = 200
 
 
 def make_html(tools: ReportTools) -> Format:
     """Return the format that writes an HTML page at the end of the run."""
 
-    def whole(event: RunEvent) -> str:
+    def text_of(event: RunEvent) -> str:
         return html_page(event.report, tools) if isinstance(event, RunEnded) else ""
 
-    return Format(whole, empty=None)
+    return Format(text_of, empty=None)
 
 
 def html_page(report: RunReport, tools: ReportTools) -> str:
     """Return the page, with at most 2,000 results, those that did not pass first, and a note on the omitted ones."""
     record = tools.record(report)
-    chosen = choose_rows(tools.rows(report), most=MOST_ROWS)
-    rows = element("div", *_rows(report, tools, chosen), id="rows", class_=_columns(report))
+    chosen = choose_rows(tools.rows(report), max_rows=MAX_ROWS)
+    rows = element("div", *_rows(report, tools, chosen), id="rows", class_=_column_class(report))
     body = element(
         "body",
         element(
@@ -283,7 +283,9 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
             _list("Flaky cases", report.flaky),
             _list("Notes", report.notes),
             None if report.matrix is None else side_by_side_section(chosen, report.matrix, report.run_id),
-            element("section", element("h2", "Results"), _left_out(report, chosen), _controls(report, chosen), rows),
+            element(
+                "section", element("h2", "Results"), _left_out_note(report, chosen), _controls(report, chosen), rows
+            ),
         ),
         verbatim("script", asset("report.js")),
     )
@@ -296,21 +298,23 @@ def _title(report: RunReport, record: RunRecord | None) -> str:
     return f"{report.verdict.sentence.partition(':')[0]} · {name} · agentv"
 
 
-def _columns(report: RunReport) -> str:
+def _column_class(report: RunReport) -> str:
     return "several-targets" if len(report.targets) > 1 else "one-target"
 
 
 def _rows(report: RunReport, tools: ReportTools, chosen: ChosenRows) -> Iterator[Html]:
     """Yield the results with their details; once the page is large, only one line each."""
     with_suite = len({row.slot.suite for row in chosen.rows}) > 1
-    line_of = partial(row_element, run_id=report.run_id, with_suite=with_suite, with_target=len(report.targets) > 1)
-    made = 0
-    for start in range(0, len(chosen.rows), _ROWS_AT_ONCE):
-        rows = chosen.rows[start : start + _ROWS_AT_ONCE]
-        is_full = made > MOST_CHARACTERS
+    make_element = partial(
+        row_element, run_id=report.run_id, with_suite=with_suite, with_target=len(report.targets) > 1
+    )
+    size = 0
+    for start in range(0, len(chosen.rows), _CHUNK_SIZE):
+        rows = chosen.rows[start : start + _CHUNK_SIZE]
+        is_full = size > MAX_DETAILED_CHARS
         for number, detail in enumerate(map(RowDetail, rows) if is_full else tools.details(report, rows), start + 1):
-            row = line_of(detail, number=number, is_brief=made > MOST_CHARACTERS)
-            made += len(row.markup)
+            row = make_element(detail, number=number, is_brief=size > MAX_DETAILED_CHARS)
+            size += len(row.markup)
             yield row
 
 
@@ -322,7 +326,7 @@ def _list(title: str, items: Sequence[str]) -> Html | None:
     )
 
 
-def _left_out(report: RunReport, chosen: ChosenRows) -> Html | None:
+def _left_out_note(report: RunReport, chosen: ChosenRows) -> Html | None:
     text = chosen.left_out_text()
     if not text:
         return None
@@ -376,7 +380,7 @@ def side_by_side_section(chosen: ChosenRows, matrix: MatrixSummary, run_id: str)
     """Return a section with an expandable grid of answers for each case, at most 200 of them, in the given order."""
     cases = cases_of(chosen.rows)
     order = PlanOrder(matrix.targets, tuple(prompt for prompt in matrix.prompts if prompt is not None))
-    shown = list(cases.values())[:MOST_CASES]
+    shown = list(cases.values())[:MAX_CASES]
     left_out = len(cases) - len(shown)
     missing = [
         *([f"{count_text(left_out, 'more case')}"] if left_out else []),
@@ -393,12 +397,12 @@ def side_by_side_section(chosen: ChosenRows, matrix: MatrixSummary, run_id: str)
         "section",
         element("h2", "Side by side"),
         note if missing else None,
-        *(_case(CaseAnswers.of([RowDetail(row) for row in rows_of_case], order)) for rows_of_case in shown),
+        *(_case_answers(CaseAnswers.of([RowDetail(row) for row in rows_of_case], order)) for rows_of_case in shown),
         id="side-by-side",
     )
 
 
-def _case(answers: CaseAnswers) -> Html:
+def _case_answers(answers: CaseAnswers) -> Html:
     marks = [
         element(
             "span", UNICODE.marks[row_state(each.result)], class_=f"badge {row_state(each.result)}", title=_name(each)
@@ -435,6 +439,6 @@ def _answer(detail: RowDetail) -> Html:
         element(
             "h3", element("span", f"{row_score(result)} {state}".strip(), class_=f"badge {state}"), f" {_name(detail)}"
         ),
-        element("div", shortened(text, most=_LONGEST_ANSWER), class_="text", dir="auto") if text else None,
-        element("p", shortened(reason, most=_LONGEST_REASON), class_="reason", dir="auto") if reason else None,
+        element("div", shortened(text, max_chars=_MAX_ANSWER_CHARS), class_="text", dir="auto") if text else None,
+        element("p", shortened(reason, max_chars=_MAX_REASON_CHARS), class_="reason", dir="auto") if reason else None,
     )

@@ -68,9 +68,9 @@ def scrolled_table(heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Htm
     )
 
 
-_LONGEST_REASON = 400
-_LONGEST_BRIEF = 120
-_MOST_CHARACTERS = 100_000
+_MAX_REASON_CHARS = 400
+_MAX_BRIEF_CHARS = 120
+_MAX_LIST_CHARS = 100_000
 
 
 def row_element(
@@ -91,7 +91,7 @@ def row_element(
         element("span", PLAIN_LABELS.label(result), suite, class_="case", dir="auto"),
         target,
         element("span", score or state, class_="score"),
-        element("span", shortened(reason, most=_LONGEST_REASON), class_="reason", dir="auto"),
+        element("span", shortened(reason, max_chars=_MAX_REASON_CHARS), class_="reason", dir="auto"),
     )
     return element(
         "details",
@@ -114,37 +114,34 @@ def _omitted_note(detail: RowDetail, run_id: str) -> Html:
 
 def _parts(detail: RowDetail) -> Iterator[Html | None]:
     result, case = detail.result, detail.case
-    said = () if detail.answer is None else detail.answer.messages_by_turn
+    turns = () if detail.answer is None else detail.answer.messages_by_turn
     yield _error(result)
-    if said:
+    if turns:
         yield _steps("Messages before the first turn", () if case is None else case.input_messages)
     else:
-        yield _text("Question", "" if case is None else case.question)
-    expected = (
-        None
-        if case is None
-        else join(
-            (_text("Expected outcome", case.expected_outcome), _text("Reference answer", case.reference_answer or ""))
-        )
-    )
+        yield _text_section("Question", "" if case is None else case.question)
+    expected = None
+    if case is not None:
+        outcome = _text_section("Expected outcome", case.expected_outcome)
+        expected = join((outcome, _text_section("Reference answer", case.reference_answer or "")))
     partial = partial_of(result, detail.answer)
     if partial is not None:
-        yield _text(_capital(PARTIAL_ANSWER), partial.text)
-    answer = None if said else _text("Answer", result.candidate_answer)
+        yield _text_section(_capitalized(PARTIAL_ANSWER), partial.text)
+    answer = None if turns else _text_section("Answer", result.candidate_answer)
     yield element("div", answer, element("div", expected), class_="pair")
-    turns = {turn_name(number): messages for number, messages in enumerate(said, start=1)}
+    messages_by_name = {turn_name(number): messages for number, messages in enumerate(turns, start=1)}
     for each in result.evaluator_results:
-        yield _turn(each, turns.get(each.name, ())) if each.type == TURN else _evaluator(each)
+        yield _turn(each, messages_by_name.get(each.name, ())) if each.type == TURN else _evaluator(each)
     yield _labels(detail)
-    yield None if said else _transcript(detail)
+    yield None if turns else _transcript(detail)
     yield _facts(detail)
 
 
-def _text(title: str, text: str) -> Html | None:
+def _text_section(title: str, text: str) -> Html | None:
     return element("section", element("h3", title), _block(text)) if text else None
 
 
-def _capital(title: str) -> str:
+def _capitalized(title: str) -> str:
     return title[:1].upper() + title[1:]
 
 
@@ -194,18 +191,19 @@ def _evaluator(result: EvaluatorResult) -> Html:
         "section",
         head,
         None if result.error is None else _block(f"error ({result.error.kind}): {result.error.message}"),
-        element("ul", *_as_many_as_fit(items)) if items else None,
+        element("ul", *_limited(items)) if items else None,
         _block(result.reasoning) if result.reasoning else None,
         *map(_evaluator, result.evaluator_results),
         class_="evaluator",
     )
 
 
-def _turn(result: EvaluatorResult, said: Sequence[Message]) -> Html:
-    """Return what was said in a turn of a conversation, with its evaluators."""
-    bare = replace(result, hits=(), misses=(), reasoning=None, error=None, evaluator_results=())
-    head = _evaluator(bare if result.evaluator_results else result)
-    return element("section", head, _steps("", said), *map(_evaluator, result.evaluator_results), class_="turn")
+def _turn(result: EvaluatorResult, messages: Sequence[Message]) -> Html:
+    """Return the messages of one turn of a conversation, with the results of its evaluators."""
+    # If the turn has evaluators, their findings are shown below instead of those of the turn.
+    without_findings = replace(result, hits=(), misses=(), reasoning=None, error=None, evaluator_results=())
+    head = _evaluator(without_findings if result.evaluator_results else result)
+    return element("section", head, _steps("", messages), *map(_evaluator, result.evaluator_results), class_="turn")
 
 
 def _labels(detail: RowDetail) -> Html | None:
@@ -227,7 +225,7 @@ def _transcript(detail: RowDetail) -> Html | None:
     partial = partial_of(detail.result, detail.answer)
     messages, trace = source.output_messages or (), source.trace or ()
     if partial is not None:
-        messages, trace, title = partial.output_messages or (), partial.trace or (), _capital(PARTIAL_TRANSCRIPT)
+        messages, trace, title = partial.output_messages or (), partial.trace or (), _capitalized(PARTIAL_TRANSCRIPT)
     return _steps(title, messages, trace)
 
 
@@ -236,19 +234,19 @@ def _steps(title: str, messages: Sequence[Message], trace: Sequence[TraceEvent] 
     steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
     if not steps:
         return None
-    shown = list(_as_many_as_fit(steps))
+    shown = list(_limited(steps))
     left_out = len(steps) - len(shown)
     more = element("li", f"and {count_text(left_out, 'step')} more") if left_out else None
     heading = element("h3", title) if title else None
     return element("section", heading, element("ol", *shown, more, class_="transcript"))
 
 
-def _as_many_as_fit(parts: Sequence[Html]) -> Iterator[Html]:
+def _limited(parts: Sequence[Html]) -> Iterator[Html]:
     """Yield parts up to the size limit of a result, but at least one."""
-    made = 0
+    size = 0
     for part in parts:
-        made += len(part.markup)
-        if made > _MOST_CHARACTERS and made > len(part.markup):
+        size += len(part.markup)
+        if size > _MAX_LIST_CHARS and size > len(part.markup):
             return
         yield part
 
@@ -266,19 +264,21 @@ def _event(event: TraceEvent) -> Html:
     return _call(f"{event.type} {event.name or ''}".strip(), event.input, event.output)
 
 
-def _call(name: str, given: JsonValue, got: JsonValue) -> Html:
-    parts: list[Child] = [element("summary", element("code", name), " ", element("small", _brief(given)))]
+def _call(name: str, input_: JsonValue, output: JsonValue) -> Html:
+    parts: list[Child] = [element("summary", element("code", name), " ", element("small", _brief(input_)))]
     parts += [
         element("div", element("small", title), _block(_value(value), "code"))
-        for title, value in (("in", given), ("out", got))
+        for title, value in (("in", input_), ("out", output))
         if value is not None
     ]
     return element("li", element("details", *parts, class_="call"))
 
 
 def _brief(value: JsonValue) -> str:
-    shown = "" if value is None else value if isinstance(value, str) else compact_json(value)
-    return shown if len(shown) <= _LONGEST_BRIEF else f"{shown[:_LONGEST_BRIEF]}…"
+    if value is None:
+        return ""
+    shown = value if isinstance(value, str) else compact_json(value)
+    return shown if len(shown) <= _MAX_BRIEF_CHARS else f"{shown[:_MAX_BRIEF_CHARS]}…"
 
 
 def _value(value: JsonValue) -> str:

@@ -24,26 +24,28 @@ from agentv.types.protocols import Clock
 from agentv.types.results import RowState
 
 _NAME_WIDTH = 16
-_SHORTEST_BAR = 4
-_LEFT_OUT_FIRST = ("share", "done", "pass rate")
-_PACE_LEFT_OUT_FIRST = ("rate", "retries", "workers")
-_MOST_TARGETS = 8
+_MIN_BAR_WIDTH = 4
+# On a narrow terminal, these are omitted one after another until the line fits.
+_COLUMNS_TO_OMIT = ("share", "done", "pass rate")
+_PACE_PARTS_TO_OMIT = ("rate", "retries", "workers")
+_MAX_TARGETS = 8
 _STATES: tuple[RowState, ...] = ("pass", "borderline", "fail", "error")
-_CTRL_C = {True: "Ctrl-C cancels running cases", False: "Ctrl-C again exits at once"}
+_CTRL_C_WHILE_STOPPING = {True: "Ctrl-C cancels running cases", False: "Ctrl-C again exits at once"}
+"""The effect of Ctrl-C by whether the stopping run still finishes running cases (`drains`)."""
 
 
 def live_block(progress: Progress, now: datetime, *, width: int, signs: Signs) -> list[str]:
     """Return a frame with a bar per target and a status line; every line is `width` cells wide."""
     run = f"run {progress.started.run_id.rpartition('-')[2]}"
     inner = width - 4
-    shown = list(progress.by_target.items())[:_MOST_TARGETS]
+    shown = list(progress.by_target.items())[:_MAX_TARGETS]
     rows = _target_rows(shown, progress.planned_per_target, inner, signs)
     hidden = len(progress.by_target) - len(shown)
     if hidden > 0:
         rows.append(f"and {count_text(hidden, 'more target')}")
-    rows.append(_pace(progress.pace(now), inner, signs))
+    rows.append(_status_line(progress.pace(now), inner, signs))
     top_left, top_right, side, bottom_left, bottom_right = signs.box
-    ctrl_c = "Ctrl-C stops cleanly" if progress.stopping is None else _CTRL_C[progress.stopping.drains]
+    ctrl_c = "Ctrl-C stops cleanly" if progress.stopping is None else _CTRL_C_WHILE_STOPPING[progress.stopping.drains]
     hint = f"{ctrl_c}; resume: agentv resume {progress.started.run_id.rpartition('-')[2]}"
     return [
         top_left + _edge(plan_text(progress.started, signs), run, width - 2, signs) + top_right,
@@ -59,13 +61,13 @@ def _edge(left: str, right: str, width: int, signs: Signs) -> str:
     return start + signs.rule * (width - display_width(start) - display_width(end)) + end
 
 
-def _pace(parts: dict[str, str], width: int, signs: Signs) -> str:
+def _status_line(parts: dict[str, str], width: int, signs: Signs) -> str:
     """Return the status line; on a narrow terminal, without the least important parts."""
     between = f" {signs.dot} "
     lines = [between.join(parts.values())]
     shorter = {name: text.removeprefix("about ") for name, text in parts.items()}
     lines.append(between.join(shorter.values()))
-    for name in _PACE_LEFT_OUT_FIRST:
+    for name in _PACE_PARTS_TO_OMIT:
         shorter.pop(name, None)
         lines.append(between.join(shorter.values()))
     return next((line for line in lines if display_width(line) <= width), lines[-1])
@@ -75,19 +77,19 @@ def _target_rows(
     targets: Sequence[tuple[str, Counter[str]]], planned: int | None, width: int, signs: Signs
 ) -> list[str]:
     """Return a line per target: name, bar, and counts in columns. The bar fills the remaining width."""
-    most = max(_NAME_WIDTH, width // 4)
-    names = [clip(one_line(signs.escape_unsupported(name)), most, mark=signs.ellipsis) for name, _ in targets]
+    max_name_width = max(_NAME_WIDTH, width // 4)
+    names = [clip(one_line(signs.escape_unsupported(name)), max_name_width, mark=signs.ellipsis) for name, _ in targets]
     table = [_cells(counts, planned, signs) for _, counts in targets]
     widths = {name: max(display_width(cells[name]) for cells in table) for name in (table[0] if table else ())}
     name_width = max(map(display_width, names), default=0)
-    for name in _LEFT_OUT_FIRST:
+    for name in _COLUMNS_TO_OMIT:
         if name_width + sum(widths.values()) + len(widths) <= width:
             break
         widths.pop(name, None)
     bar_width = width - name_width - sum(widths.values()) - len(widths) - 1
     rows = []
     for name, (_, counts), cells in zip(names, targets, table, strict=True):
-        bar = f" {_bar(counts.total() / planned, bar_width, signs)}" if planned and bar_width >= _SHORTEST_BAR else ""
+        bar = f" {_bar(counts.total() / planned, bar_width, signs)}" if planned and bar_width >= _MIN_BAR_WIDTH else ""
         columns = " ".join(pad(cells[column], room) for column, room in widths.items())
         rows.append(f"{pad(name, name_width)}{bar} {columns}")
     return rows
@@ -118,16 +120,16 @@ _STYLES: dict[RowState, str] = {"fail": "red", "error": "yellow", "borderline": 
 class _Block(Live):
     """A rich block whose thread ignores a closed terminal; writing the next event raises the error."""
 
-    _gone = False
+    _is_closed = False
 
     def refresh(self) -> None:
         """Redraw the block."""
-        if self._gone:
+        if self._is_closed:
             return
         try:
             super().refresh()
         except (OSError, ValueError):
-            self._gone = True
+            self._is_closed = True
 
 
 class LiveScreen:

@@ -38,18 +38,18 @@ from agentv.types.protocols import Clock
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
-_SUITES_NAMED = 3
+_MAX_SUITE_NAMES = 3
 
 
 class Progress(Struct):
-    """Counts per target and in total. `cost_usd` sums the known prices; `priced` is True if any is known.
+    """Counts per target and in total. `cost_usd` sums the known costs; `has_cost` is True if any is known.
 
     `busy` workers are running a case; `done` results are finished, of which `kept` were stored before the run was
     resumed.
     """
 
     started: RunStarted
-    at: datetime
+    started_at: datetime
     by_target: dict[str, Counter[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     busy: int = 0
@@ -57,7 +57,7 @@ class Progress(Struct):
     kept: int = 0
     retries: int = 0
     cost_usd: float = 0.0
-    priced: bool = False
+    has_cost: bool = False
     stopping: RunStopping | None = None
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class Progress(Struct):
     def _add_cost(self, dollars: float | None) -> None:
         if dollars is not None:
             self.cost_usd += dollars
-            self.priced = True
+            self.has_cost = True
 
     @property
     def done_now(self) -> int:
@@ -121,9 +121,9 @@ class Progress(Struct):
 
     def elapsed_s(self, now: datetime) -> float:
         """Return the seconds since the run started or was resumed."""
-        return (now - self.at).total_seconds()
+        return (now - self.started_at).total_seconds()
 
-    def left_s(self, now: datetime) -> float | None:
+    def remaining_s(self, now: datetime) -> float | None:
         """Return the estimated seconds for the remaining results; None when there is no estimate yet."""
         done = self.done_now
         if not done or self.started.planned is None:
@@ -132,7 +132,7 @@ class Progress(Struct):
 
     def pace(self, now: datetime) -> dict[str, str]:
         """Return workers, results per second, retries, cost, elapsed and remaining time by name, in display order."""
-        elapsed, left, done = self.elapsed_s(now), self.left_s(now), self.done_now
+        elapsed, remaining, done = self.elapsed_s(now), self.remaining_s(now), self.done_now
         busy = min(self.busy, self.started.workers)
         parts = {"workers": f"{busy:,}/{count_text(self.started.workers, 'worker')}"}
         if done and elapsed > 0:
@@ -142,13 +142,13 @@ class Progress(Struct):
         if self.started.budget_usd is not None:
             spent = money_text(self.started.spent_usd + self.cost_usd)
             parts["cost"] = f"{spent} of {money_text(self.started.budget_usd)}"
-        elif self.priced:
+        elif self.has_cost:
             parts["cost"] = money_text(self.cost_usd)
         parts["elapsed"] = clock_text(elapsed)
         if self.stopping is not None:
             parts["left"] = "stopping"
-        elif left:
-            parts["left"] = f"about {clock_text(math.ceil(left))} left"
+        elif remaining:
+            parts["left"] = f"about {clock_text(math.ceil(remaining))} left"
         return parts
 
 
@@ -168,7 +168,7 @@ def plan_text(started: RunStarted, signs: Signs) -> str:
 
     If cases have different numbers of trials, return `3 cases, 9 results` instead of a product.
     """  # noqa: RUF002
-    several = len(started.suites) > _SUITES_NAMED
+    several = len(started.suites) > _MAX_SUITE_NAMES
     suites = count_text(len(started.suites), "suite") if several else ", ".join(map(one_line, started.suites))
     return f" {signs.dot} ".join(filter(None, (suites, _extent_text(started, signs))))
 
@@ -187,11 +187,11 @@ def _extent_text(started: RunStarted, signs: Signs) -> str:
 
 HEARTBEAT_S = 30.0
 HEARTBEAT_SHARE = 0.1
-_LONGEST_LINE = 300  # longer reasons are cut; the report at the end and `agentv show` print them whole
+_MAX_LINE_WIDTH = 300  # longer reasons are cut; the report at the end and `agentv show` print them whole
 
 _PRINTED = (RunStarted, RunNote, RunStopping, RunEnded)
-_WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
-_SHORTEST_TEXT = 40
+_STATE_WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
+_MIN_TEXT_WIDTH = 40
 
 
 class PlainLines:
@@ -223,9 +223,11 @@ class PlainLines:
         if self._progress is not None:
             self._progress.add(event)
         if isinstance(event, RowFinished):
-            self._row(event.result)
+            self._write_row(event.result)
         elif isinstance(event, _PRINTED):
             with self._lock:
+                if isinstance(event, RunStarted):
+                    self._begin(event)
                 self._line(self._text(event))
 
     def beat(self) -> None:
@@ -242,33 +244,35 @@ class PlainLines:
             self._ticker.join()
         self._stream.flush()
 
-    def _tick(self, every_s: float) -> None:
-        while not self._closed.wait(every_s):
+    def _tick(self, interval_s: float) -> None:
+        while not self._closed.wait(interval_s):
             try:
                 self.beat()
             except (OSError, ValueError):
                 # The stream is closed: writing the next event raises the error in the main thread.
                 return
 
+    def _begin(self, event: RunStarted) -> None:
+        self._progress = Progress(event, self._clock())
+        self._labels = RowLabels.of_run(event)
+        self._last_beat = self._progress.started_at
+
     def _text(self, event: RunStarted | RunNote | RunStopping | RunEnded) -> str:
         match event:
             case RunStarted():
-                self._progress = Progress(event, self._clock())
-                self._labels = RowLabels.of_run(event)
-                self._last_beat = self._progress.at
                 return f"run {event.run_id}: {plan_text(event, self._signs)}"
             case RunNote(message):
                 return f"note: {one_line(message)}"
             case RunStopping():
                 return stopping_text(event)
             case RunEnded():
-                return ""
+                return ""  # an empty line before the report
 
-    def _row(self, result: CaseResult) -> None:
-        word = _WORDS.get(row_state(result))
+    def _write_row(self, result: CaseResult) -> None:
+        word = _STATE_WORDS.get(row_state(result))
         if word is not None:
             with self._lock:
-                self._line(failure_line(word, result, self._labels, signs=self._signs, width=_LONGEST_LINE))
+                self._line(failure_line(word, result, self._labels, signs=self._signs, width=_MAX_LINE_WIDTH))
                 if self._github:
                     self._write(error_command(result, self._labels))
         progress = self._progress
@@ -308,7 +312,7 @@ class VerboseLines:
 
     def __init__(self, stream: Callable[[], TextIO], *, width: int | None = None) -> None:
         self._stream = stream
-        self._width = width or _LONGEST_LINE
+        self._width = width or _MAX_LINE_WIDTH
 
     def notify(self, event: RunEvent) -> None:
         """Process one event."""
@@ -321,7 +325,7 @@ class VerboseLines:
                 self._line(f"retry: {eval_id} {target}: {kind}; retrying in {seconds_text(wait_s)}")
             case LogLine(slot, target, text):
                 name = f"log: {_name(slot)} {target}: "
-                self._line(name + text, most=max(self._width, len(name) + _SHORTEST_TEXT))
+                self._line(name + text, max_width=max(self._width, len(name) + _MIN_TEXT_WIDTH))
             case _:
                 pass
 
@@ -329,12 +333,12 @@ class VerboseLines:
         """Flush the stream."""
         self._stream().flush()
 
-    def _line(self, text: str, *, most: int | None = None) -> None:
+    def _line(self, text: str, *, max_width: int | None = None) -> None:
         stream = self._stream()
         encoding = stream.encoding or "utf-8"
         line = escape_commands(one_line(text)).encode(encoding, "backslashreplace").decode(encoding)
-        if most is not None:
-            line = clip(line, most, mark=signs_for(encoding).ellipsis)
+        if max_width is not None:
+            line = clip(line, max_width, mark=signs_for(encoding).ellipsis)
         stream.write(line + "\n")
         stream.flush()
 

@@ -10,8 +10,8 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 
 WORST_FIRST: tuple[RowState, ...] = ("fail", "error", "borderline", "pass", "skipped")
-LONGEST_TEXT = 20_000
-_SHOWN_AT_THE_END = 2_000
+MAX_TEXT_CHARS = 20_000
+_MAX_END_CHARS = 2_000
 
 
 class ChosenRows(Struct, frozen=True):
@@ -35,22 +35,22 @@ class ChosenRows(Struct, frozen=True):
         return f"{count_text(sum(left.values()), 'result')}: {states}" if left else ""
 
 
-def choose_rows(rows: Iterable[CaseResult], *, most: int) -> ChosenRows:
-    """Return at most `most` results, ordered by `WORST_FIRST`, each state in the given order."""
+def choose_rows(rows: Iterable[CaseResult], *, max_rows: int) -> ChosenRows:
+    """Return at most `max_rows` results in the order of `WORST_FIRST`; those of one state stay in their order."""
     chosen: dict[RowState, list[CaseResult]] = {state: [] for state in WORST_FIRST}
     totals = dict.fromkeys(WORST_FIRST, 0)
     for row in rows:
         state = row_state(row)
         totals[state] += 1
-        if len(chosen[state]) < most:
+        if len(chosen[state]) < max_rows:
             chosen[state].append(row)
-    return ChosenRows(tuple([row for state in WORST_FIRST for row in chosen[state]][:most]), totals)
+    return ChosenRows(tuple([row for state in WORST_FIRST for row in chosen[state]][:max_rows]), totals)
 
 
-def shortened(text: str, *, most: int = LONGEST_TEXT) -> str:
-    """Return a text of at most about `most` characters: the middle of a longer one is omitted."""
-    if len(text) <= most:
+def shortened(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:
+    """Return a text of at most about `max_chars` characters; the middle of a longer text is omitted."""
+    if len(text) <= max_chars:
         return text
-    end = min(_SHOWN_AT_THE_END, most // 4)
-    left_out = len(text) - most
-    return f"{text[: most - end]}\n[… {left_out:,} characters omitted …]\n{text[-end:]}"
+    end = min(_MAX_END_CHARS, max_chars // 4)
+    left_out = len(text) - max_chars
+    return f"{text[: max_chars - end]}\n[… {left_out:,} characters omitted …]\n{text[-end:]}"

@@ -35,50 +35,50 @@ COLUMNS = (
 """The columns of every table, in this order; a column `score: NAME` for each evaluator follows."""
 
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-_LONGEST_CELL = 32_000
+_MAX_CELL_CHARS = 32_000
 """Spreadsheets allow 32,767 characters in a cell."""
 
 
 def make_csv(tools: ReportTools) -> Format:
     """Return the format that writes a table of all results at the end of the run."""
 
-    def whole(event: RunEvent) -> str:
+    def text_of(event: RunEvent) -> str:
         return csv_table(event.report, tools) if isinstance(event, RunEnded) else ""
 
-    return Format(whole, empty=None)
+    return Format(text_of, empty=None)
 
 
 def csv_table(report: RunReport, tools: ReportTools) -> str:
     """Return the table. Text that a spreadsheet would read as a formula is prefixed with an apostrophe."""
     names = list(dict.fromkeys(each.name for each in report.evaluators))
-    made = io.StringIO()
-    writer = csv.writer(made, lineterminator="\n")
-    writer.writerow([_text(name) for name in (*COLUMNS, *(f"score: {name}" for name in names))])
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
+    writer.writerow([_safe_text(name) for name in (*COLUMNS, *(f"score: {name}" for name in names))])
     for row in tools.rows(report):
         writer.writerow([*_cells(row), *_scores(row, names)])
-    return made.getvalue()
+    return output.getvalue()
 
 
 def _cells(row: CaseResult) -> list[str]:
     slot = row.slot
     return [
-        _text(row.run_id),
-        _text(slot.suite),
-        _text(slot.eval_id),
-        _text(slot.target),
+        _safe_text(row.run_id),
+        _safe_text(slot.suite),
+        _safe_text(slot.eval_id),
+        _safe_text(slot.target),
         str(slot.trial),
-        _text(slot.prompt or ""),
+        _safe_text(slot.prompt or ""),
         row_state(row),
         row.status,
         row.verdict or "",
         _number(row.score),
-        "" if row_state(row) == "pass" else _text(row_reason(row)),
-        _text(row.candidate_answer),
-        _text(", ".join(row.tags)),
+        "" if row_state(row) == "pass" else _safe_text(row_reason(row)),
+        _safe_text(row.candidate_answer),
+        _safe_text(", ".join(row.tags)),
         _number(row.cost_usd),
         _number(row.duration_ms),
         row.error.kind if row.error is not None else "",
-        _text(row.file),
+        _safe_text(row.file),
         str(row.line or ""),
     ]
 
@@ -92,7 +92,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else repr(value)
 
 
-def _text(text: str) -> str:
+def _safe_text(text: str) -> str:
     """Return the text of a cell without control characters and not readable as a formula."""
-    shown = printable(text[:_LONGEST_CELL])
+    shown = printable(text[:_MAX_CELL_CHARS])
     return f"'{shown}" if text.lstrip(" ").startswith(_STARTS_A_FORMULA) else shown

@@ -19,28 +19,28 @@ TRIAL = "trial"
 
 def columns_of(rows: Iterable[CaseResult]) -> dict[str, list[Cell]]:
     """Return the columns of results by name: the evaluators' scores follow the score of the case."""
-    listed = list(rows)
-    names = dict.fromkeys(each.name for row in listed for each in row.evaluator_results)
+    results = list(rows)
+    names = dict.fromkeys(each.name for row in results for each in row.evaluator_results)
     columns: dict[str, list[Cell]] = {
-        "suite": [row.slot.suite for row in listed],
-        "case": [row.eval_id for row in listed],
-        "target": [row.target for row in listed],
-        "prompt": [row.prompt for row in listed],
-        TRIAL: [row.trial for row in listed],
-        "status": [row.status for row in listed],
-        "verdict": [row.verdict for row in listed],
-        "score": [row.score for row in listed],
+        "suite": [row.slot.suite for row in results],
+        "case": [row.eval_id for row in results],
+        "target": [row.target for row in results],
+        "prompt": [row.prompt for row in results],
+        TRIAL: [row.trial for row in results],
+        "status": [row.status for row in results],
+        "verdict": [row.verdict for row in results],
+        "score": [row.score for row in results],
     }
     for name in names:
-        columns[f"score.{name}"] = [_score(row, name) for row in listed]
+        columns[f"score.{name}"] = [_score(row, name) for row in results]
     return {
         **columns,
-        "reasoning": [row.reasoning or "; ".join(row.misses) or None for row in listed],
-        "error": [None if row.error is None else row.error.message for row in listed],
-        "answer": [row.candidate_answer for row in listed],
-        "duration_ms": [row.duration_ms for row in listed],
-        "cost_usd": [row.cost_usd for row in listed],
-        "tags": [", ".join(row.tags) for row in listed],
+        "reasoning": [row.reasoning or "; ".join(row.misses) or None for row in results],
+        "error": [None if row.error is None else row.error.message for row in results],
+        "answer": [row.candidate_answer for row in results],
+        "duration_ms": [row.duration_ms for row in results],
+        "cost_usd": [row.cost_usd for row in results],
+        "tags": [", ".join(row.tags) for row in results],
     }
 
 
@@ -56,17 +56,19 @@ def make_frame(columns: Mapping[str, Sequence[Cell]]) -> Any:
     """
     if _is_installed("pandas"):
         pandas = importlib.import_module("pandas")
-        kinds = {name: _kind(name, "object", "int64", "float64") for name in columns}
-        return pandas.DataFrame({name: pandas.Series(cells, dtype=kinds[name]) for name, cells in columns.items()})
+        types = {name: _column_type(name, "object", "int64", "float64") for name in columns}
+        return pandas.DataFrame({name: pandas.Series(cells, dtype=types[name]) for name, cells in columns.items()})
     if _is_installed("polars"):
         polars = importlib.import_module("polars")
-        kinds = {name: _kind(name, polars.String, polars.Int64, polars.Float64) for name in columns}
-        return polars.DataFrame(dict(columns), schema=kinds)
+        types = {name: _column_type(name, polars.String, polars.Int64, polars.Float64) for name in columns}
+        return polars.DataFrame(dict(columns), schema=types)
     if _is_installed("arro3.core"):
         arrow = importlib.import_module("arro3.core")
-        kind = arrow.DataType
-        kinds = {name: _kind(name, kind.string(), kind.int64(), kind.float64()) for name in columns}
-        return arrow.Table.from_pydict({name: arrow.Array(cells, type=kinds[name]) for name, cells in columns.items()})
+        data_type = arrow.DataType
+        types = {
+            name: _column_type(name, data_type.string(), data_type.int64(), data_type.float64()) for name in columns
+        }
+        return arrow.Table.from_pydict({name: arrow.Array(cells, type=types[name]) for name, cells in columns.items()})
     raise MissingExtraError("a data frame without pandas or polars", "parquet")
 
 
@@ -77,5 +79,7 @@ def _is_installed(name: str) -> bool:
         return False
 
 
-def _kind(name: str, text: Any, whole: Any, number: Any) -> Any:
-    return whole if name == TRIAL else text if name in TEXTS else number
+def _column_type(name: str, text: Any, whole: Any, number: Any) -> Any:
+    if name == TRIAL:
+        return whole
+    return text if name in TEXTS else number

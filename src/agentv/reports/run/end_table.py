@@ -1,5 +1,6 @@
 """The report at the end of a run as text: tables, histogram, evaluators, failing cases, files, and the verdict."""
 
+import math
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 
@@ -34,10 +35,10 @@ from agentv.types.results import RunReport
 from agentv.types.summaries import GroupSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 
-_NARROW = 80
-_FLAKY_SHOWN = 10
+_NARROW_BELOW_WIDTH = 80
+_MAX_FLAKY = 10
 _LABEL_WIDTH = 8
-_SHORTEST_NAME = 8
+_MIN_NAME_WIDTH = 8
 
 
 def end_report(
@@ -104,12 +105,12 @@ def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
 
 def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     """Return the table of pass@k and pass^k for the k of `shown_trials`."""
-    most = shown_trials(targets)
-    if not most:
+    k = shown_trials(targets)
+    if not k:
         return []
-    pairs = [(each, trial) for each in targets for trial in each.trials if trial.k == most]
+    pairs = [(each, trial) for each in targets for trial in each.trials if trial.k == k]
     return [
-        ["target", f"pass@{most}", "95 % CI", f"pass^{most}", "95 % CI", "cases"],
+        ["target", f"pass@{k}", "95 % CI", f"pass^{k}", "95 % CI", "cases"],
         *([_name(target), *_trial(trial)] for target, trial in pairs),
     ]
 
@@ -138,11 +139,11 @@ def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     head = ["target", "cost", "judges' cost", "median", "p95", "tokens", "judges' tokens"]
     rows = [head, *(_spending(target) for target in targets)]
     if all(target.judge_usage == Usage() and not target.judge_cost_usd for target in targets):
-        rows = [[*row[:2], *row[3:6]] for row in rows]  # no model judge was used
+        rows = [[*row[:2], *row[3:6]] for row in rows]  # without the judges' columns, as no model judge was used
     if any(target.saved_usd for target in targets):
         saved = ["not billed", *(money_text(target.saved_usd) for target in targets)]
-        at = rows[0].index("median")
-        rows = [[*row[:at], each, *row[at:]] for row, each in zip(rows, saved, strict=True)]
+        column = rows[0].index("median")
+        rows = [[*row[:column], each, *row[column:]] for row, each in zip(rows, saved, strict=True)]
     return rows
 
 
@@ -178,16 +179,16 @@ def _evaluator_rows(report: RunReport) -> list[list[str]]:
     ]
     if report.baseline is None:
         return rows
-    moved = ["difference", *(evaluator_difference(report.baseline, each.name) for each in report.evaluators)]
-    return [[*row[:3], each, *row[3:]] for row, each in zip(rows, moved, strict=True)]
+    differences = ["difference", *(evaluator_difference(report.baseline, each.name) for each in report.evaluators)]
+    return [[*row[:3], each, *row[3:]] for row, each in zip(rows, differences, strict=True)]
 
 
 def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:
     highest = max(report.histogram, default=0)
     if not highest:
         return []
-    heights = [-(-count * len(signs.bars) // highest) for count in report.histogram]
-    is_narrow = width is not None and width < _NARROW
+    heights = [math.ceil(count * len(signs.bars) / highest) for count in report.histogram]
+    is_narrow = width is not None and width < _NARROW_BELOW_WIDTH
     bars = "".join((signs.bars[height - 1] if height else " ") * (1 if is_narrow else 3) for height in heights)
     shown = f"scores  0 {signs.gutter}{bars}{signs.gutter} 1"
     scale = f"largest bin: {highest:,} of {sum(report.histogram):,}"
@@ -213,8 +214,8 @@ def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Pa
     score = row_score(result)
     rest = f"{target}  {score}" if score else target
     taken = display_width(f"{signs.marks[state]} {labels.trial(result)}{rest}")
-    longest = None if width is None else max(width - taken, _SHORTEST_NAME)
-    head = f"{labels.label(result, signs=signs, longest=longest)}{rest}"
+    max_width = None if width is None else max(width - taken, _MIN_NAME_WIDTH)
+    head = f"{labels.label(result, signs=signs, max_width=max_width)}{rest}"
     mark = paint(signs.marks[state], state_colour(state))
     return with_reason(mark, head=head, reason=signs.escape_unsupported(row_reason(result)), width=width, signs=signs)
 
@@ -227,8 +228,8 @@ def _labelled(name: str, text: str, width: int | None, signs: Signs) -> list[str
 
 
 def _flaky(cases: Sequence[str], width: int | None, signs: Signs) -> list[str]:
-    lines = [line for case in cases[:_FLAKY_SHOWN] for line in _labelled("flaky", case, width, signs)]
-    rest = len(cases) - _FLAKY_SHOWN
+    lines = [line for case in cases[:_MAX_FLAKY] for line in _labelled("flaky", case, width, signs)]
+    rest = len(cases) - _MAX_FLAKY
     return [*lines, f"flaky   and {rest:,} more: see -o report.json"] if rest > 0 else lines
 
 
@@ -290,9 +291,12 @@ def _tables(kind: str, groups: Sequence[GroupSummary]) -> list[list[list[str]]]:
 
 def _variant(group: GroupSummary, targets: Collection[str | None], prompts: Collection[str | None]) -> str:
     """Return the name of a group's row: its prompt and target, each only if the table has several of them."""
-    prompt = group.prompt or "no prompt" if len(prompts) > 1 and group.by != "prompt" else None
-    target = group.target if len(targets) > 1 and group.by != "target" else None
-    return one_line(", ".join(each for each in (prompt, target) if each is not None) or group.name)
+    names = []
+    if len(prompts) > 1 and group.by != "prompt":
+        names.append(group.prompt or "no prompt")
+    if len(targets) > 1 and group.by != "target" and group.target is not None:
+        names.append(group.target)
+    return one_line(", ".join(names) or group.name)
 
 
 _GROUP_HEAD = ("pass rate", "95 % CI", "mean", "95 % CI", "errors")

@@ -93,7 +93,7 @@ class StreamExport:
 
 
 def make_export(
-    target: str,
+    destination: str,
     *,
     tools: ReportTools,
     stdout: TextIO,
@@ -101,27 +101,27 @@ def make_export(
     stdout_format: str = "jsonl",
     is_parsed: bool = False,
 ) -> Export | StreamExport:
-    """Return the observer that writes `-o TARGET` in the format of its suffix, or `stdout_format` to `stdout`.
+    """Return the observer that writes `destination`, a value of `-o`: a file in the format of its suffix, or `stdout`.
 
-    `formats` are the available formats. `is_parsed` is True if a CI runner parses the output for commands. Raises
-    ConfigError for an unknown suffix or a file that cannot be written, UnknownNameError for an unknown `stdout_format`.
+    `formats` are the available formats, `stdout_format` is that of `stdout`. `is_parsed` is True if a CI runner parses
+    the output for commands. Raises ConfigError for an unknown suffix or a file that cannot be written, UnknownNameError
+    for an unknown `stdout_format`.
     """
-    if target == STDOUT:
+    if destination == STDOUT:
         spec = formats.get(stdout_format)
-        return StreamExport(
-            stdout, spec.load_factory()(tools).text_of, make_safe=_make_safe(spec.name, is_parsed=is_parsed)
-        )
-    path = Path(target)
-    found = format_named(path.name, formats)
-    if found is None:
-        *ends, last = (f".{name}" for each in formats for name in (each.name, *each.aliases))
-        known = f"{', '.join(ends)} or {last}"
-        raise ConfigError(f"-o {target}: unknown format; the file name must end in {known}, or be -")
-    made: Format = found.load_factory()(tools)
-    return Export(path, made.text_of, empty=made.empty)
+        text_of = spec.load_factory()(tools).text_of
+        return StreamExport(stdout, text_of, make_safe=_escaping_of(spec.name, is_parsed=is_parsed))
+    path = Path(destination)
+    named = format_named(path.name, formats)
+    if named is None:
+        *suffixes, last = (f".{name}" for each in formats for name in (each.name, *each.aliases))
+        known = f"{', '.join(suffixes)} or {last}"
+        raise ConfigError(f"-o {destination}: unknown format; the file name must end in {known}, or be -")
+    format_: Format = named.load_factory()(tools)
+    return Export(path, format_.text_of, empty=format_.empty)
 
 
-def _make_safe(name: str, *, is_parsed: bool) -> Callable[[str], str]:
+def _escaping_of(name: str, *, is_parsed: bool) -> Callable[[str], str]:
     """Return the function that makes the text of a format safe to print; in parsed output, commands are escaped."""
     if name in ("jsonl", "json", "sarif"):
         return printable_json

@@ -45,8 +45,8 @@ def baseline_lines(summary: BaselineSummary, width: int | None, signs: Signs) ->
     head = head if width is None else clip(head, width, mark=signs.ellipsis)
     if summary.difference is None:
         return [head, "          no case was scored in both"]
-    found = summary.interval
-    bounds = "" if found is None else f" ({difference_text(found.low)} to {difference_text(found.high)})"
+    interval = summary.interval
+    bounds = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
     return [
         head,
         f"          mean {difference_text(summary.difference)}{bounds} over {cases_text(summary)}",
@@ -63,8 +63,8 @@ def cases_text(summary: BaselineSummary) -> str:
 
 def evaluator_difference(summary: BaselineSummary, evaluator: str) -> str:
     """Return the change of an evaluator's mean; `-` if the baseline does not have it."""
-    moved = summary.evaluators.get(evaluator)
-    return "-" if moved is None else difference_text(moved)
+    difference = summary.evaluators.get(evaluator)
+    return "-" if difference is None else difference_text(difference)
 
 
 CORRECTED_HEADS = ("judge: target", "pass rate", "95 % CI", "corrected", "95 % CI", "labels")
@@ -116,16 +116,17 @@ def shown_trials(targets: Sequence[TargetSummary]) -> int:
         for target in targets
         if target.trials
     ]
-    most = max(set.intersection(*enough), default=0) if enough else 0
-    return most if most > 1 else 0
+    largest_k = max(set.intersection(*enough), default=0) if enough else 0
+    return largest_k if largest_k > 1 else 0
 
 
 def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
     """Yield the numbers of a target: pass rate, mean, pass@k for k = `trials`, states, cost, latency and tokens."""
-    yield Figure("pass rate", rate_text(target), _of_share(target.pass_rate_interval), share=target.pass_rate)
-    yield Figure("mean score", score_text(target.mean_score), _of_score(target.mean_interval))
+    yield Figure("pass rate", rate_text(target), _share_interval(target.pass_rate_interval), share=target.pass_rate)
+    yield Figure("mean score", score_text(target.mean_score), _score_interval(target.mean_interval))
     for trial in target.trials:
-        yield from _trial_figures(trial) if trial.k == trials else ()
+        if trial.k == trials:
+            yield from _trial_figures(trial)
     for state, name in STATE_NAMES.items():
         if state != "skipped" or target.counts.get(state):
             yield Figure(name, f"{target.counts.get(state, 0):,}")
@@ -137,8 +138,8 @@ def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
     yield Figure("judges' cost", cost_text(target.judge_cost_usd, judge_usage, is_estimated=is_judge_estimated))
     if target.saved_usd:
         yield Figure("not billed", money_text(target.saved_usd))
-    yield Figure("median", seconds_text(target.latency_median_s), _of_time(target.latency_median_interval))
-    yield Figure("p95", seconds_text(target.latency_p95_s), _of_time(target.latency_p95_interval))
+    yield Figure("median", seconds_text(target.latency_median_s), _time_interval(target.latency_median_interval))
+    yield Figure("p95", seconds_text(target.latency_p95_s), _time_interval(target.latency_p95_interval))
     yield Figure("tokens", usage_text(target_usage, is_estimated=is_target_estimated))
     yield Figure("judges' tokens", usage_text(judge_usage, is_estimated=is_judge_estimated))
 
@@ -146,7 +147,7 @@ def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
 def evaluator_figures(evaluator: EvaluatorSummary, baseline: BaselineSummary | None) -> Iterator[Figure]:
     """Yield the numbers of an evaluator: mean, difference from the baseline if there is one, and errors."""
     mean = f"{score_text(evaluator.mean_score)} of {evaluator.judged:,}"
-    yield Figure("mean score", mean, _of_score(evaluator.mean_interval))
+    yield Figure("mean score", mean, _score_interval(evaluator.mean_interval))
     if baseline is not None:
         yield Figure("difference", evaluator_difference(baseline, evaluator.name))
     yield Figure("errors", f"{evaluator.errors:,}")
@@ -155,19 +156,23 @@ def evaluator_figures(evaluator: EvaluatorSummary, baseline: BaselineSummary | N
 def _trial_figures(trial: TrialSummary) -> Iterator[Figure]:
     """Yield pass@k and pass^k over the cases that have k trials."""
     of_cases = f"of {count_text(trial.cases, 'case')}"
-    yield Figure(f"pass@{trial.k}", f"{percent_text(trial.pass_at)} {of_cases}", _of_share(trial.pass_at_interval))
-    yield Figure(f"pass^{trial.k}", f"{percent_text(trial.pass_hat)} {of_cases}", _of_share(trial.pass_hat_interval))
+    yield Figure(
+        f"pass@{trial.k}", f"{percent_text(trial.pass_at)} {of_cases}", _share_interval(trial.pass_at_interval)
+    )
+    yield Figure(
+        f"pass^{trial.k}", f"{percent_text(trial.pass_hat)} {of_cases}", _share_interval(trial.pass_hat_interval)
+    )
 
 
-def _of_share(interval: Interval | None) -> str:
+def _share_interval(interval: Interval | None) -> str:
     return "" if interval is None else percent_interval_text(interval)
 
 
-def _of_score(interval: Interval | None) -> str:
+def _score_interval(interval: Interval | None) -> str:
     return "" if interval is None else score_interval_text(interval)
 
 
-def _of_time(interval: Interval | None) -> str:
+def _time_interval(interval: Interval | None) -> str:
     return "" if interval is None else f"{seconds_text(interval.low)} to {seconds_text(interval.high)}"
 
 
@@ -178,11 +183,11 @@ def baseline_cells(summary: BaselineSummary) -> tuple[str, ...]:
     """Return the comparison with the baseline, in the order of `BASELINE_HEADS`; empty without common cases."""
     if summary.difference is None:
         return ()
-    found = summary.interval
+    interval = summary.interval
     return (
         f"mean score of {cases_text(summary)}",
         difference_text(summary.difference),
-        "-" if found is None else f"{difference_text(found.low)} to {difference_text(found.high)}",
+        "-" if interval is None else f"{difference_text(interval.low)} to {difference_text(interval.high)}",
         f"{summary.improved:,}",
         f"{summary.regressed:,}",
     )

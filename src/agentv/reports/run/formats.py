@@ -64,7 +64,7 @@ def make_yaml(tools: ReportTools) -> Format:
 def make_json(_tools: ReportTools) -> Format:
     """Return the format that writes the report over all results as one JSON object at the end of the run."""
 
-    def whole(event: RunEvent) -> str:
+    def text_of(event: RunEvent) -> str:
         return report_text(event.report) if isinstance(event, RunEnded) else ""
 
-    return Format(whole, empty=None)
+    return Format(text_of, empty=None)

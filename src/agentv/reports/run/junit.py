@@ -12,17 +12,17 @@ from agentv.types.events import RunEnded, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
-_LONGEST_MESSAGE = 500
+_MAX_MESSAGE_CHARS = 500
 _ELEMENTS = {"fail": "failure", "borderline": "failure", "error": "error", "skipped": "skipped"}
 
 
 def make_junit(tools: ReportTools) -> Format:
     """Return the format that writes JUnit XML at the end of the run."""
 
-    def whole(event: RunEvent) -> str:
+    def text_of(event: RunEvent) -> str:
         return junit(event.report, tools) if isinstance(event, RunEnded) else ""
 
-    return Format(whole, empty=None)
+    return Format(text_of, empty=None)
 
 
 class _Suite(Struct):
@@ -114,7 +114,7 @@ def _outcome(row: CaseResult, kind: str) -> str:
     if kind == "skipped":
         return "<skipped/>"
     reason = whole_reason(row)
-    message = reason if len(reason) <= _LONGEST_MESSAGE else f"{reason[:_LONGEST_MESSAGE]}..."
+    message = reason if len(reason) <= _MAX_MESSAGE_CHARS else f"{reason[:_MAX_MESSAGE_CHARS]}..."
     type_ = row.error.kind if row.error is not None else row_state(row)
     return f"<{kind} {_attributes({'message': message, 'type': type_})}>{escape(printable(reason))}</{kind}>"
 

@@ -1,7 +1,7 @@
 """A run as Markdown for a job summary or pull request comment: the verdict first, then the numbers."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from agentv.reports.run.chosen_rows import choose_rows
@@ -30,28 +30,30 @@ from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
-from agentv.types.results import RunReport
+from agentv.types.results import RowState, RunReport
 from agentv.types.summaries import BaselineSummary, CellSummary, GroupSummary, MatrixSummary
 
-LONGEST = 60_000
+MAX_CHARS = 60_000
 """The maximum number of characters; a comment allows 65,536, a job summary 1 MiB."""
 MARKER = "agentv-report"
-_MOST_ROWS = 200
-_MOST_ITEMS = 20
+_MAX_ROWS = 200
+_MAX_ITEMS = 20
 _INTERVAL = "95 % CI"
-_MOST_EVALUATORS = 100
-_MOST_GROUP_ROWS = 100
-_UNFOLDED = 6
-_LONGEST_REASON = 300
+_MAX_EVALUATORS = 100
+_MAX_GROUP_ROWS = 100
+_MAX_UNFOLDED_EVALUATORS = 6
+_MAX_REASON_CHARS = 300
+_STATES_BY_EXIT_CODE: Mapping[int, RowState] = {0: "pass", 1: "fail"}
+"""The state whose mark stands before the heading; other exit codes get the mark of an error."""
 
 
 def make_markdown(tools: ReportTools) -> Format:
     """Return the format that writes the report as Markdown at the end of the run."""
 
-    def whole(event: RunEvent) -> str:
+    def text_of(event: RunEvent) -> str:
         return markdown(event.report, tools) if isinstance(event, RunEnded) else ""
 
-    return Format(whole, empty=None)
+    return Format(text_of, empty=None)
 
 
 def markdown(report: RunReport, tools: ReportTools) -> str:
@@ -69,14 +71,14 @@ def markdown(report: RunReport, tools: ReportTools) -> str:
         _baseline(report.baseline),
     ]
     after = [_evaluator_table(report), *_group_tables(report), *_remarks(report), _tail(report, record)]
-    room = LONGEST - sum(len(block) + 2 for block in (*before, *after))
+    room = MAX_CHARS - sum(len(block) + 2 for block in (*before, *after))
     return "\n\n".join(filter(None, (*before, _failing(report, tools, room), *after))) + "\n"
 
 
 def _head(report: RunReport, record: RunRecord | None) -> Iterator[str]:
     name = record.name if record is not None else None
     yield f"<!-- {MARKER}{f': {slug(name)}' if name and slug(name) else ''} -->"
-    mark = UNICODE.marks["pass" if report.exit_code == 0 else "fail" if report.exit_code == 1 else "error"]
+    mark = UNICODE.marks[_STATES_BY_EXIT_CODE.get(report.exit_code, "error")]
     yield f"### {mark} agentv{f' · {inline_code(name)}' if name else ''}"
     yield f"**{inline_code(report.verdict.sentence)}** Exit code {report.exit_code}."
     if len(report.verdict.gates) > 1:
@@ -92,13 +94,13 @@ def _target_table(report: RunReport) -> str:
     several, trials = len(report.targets) > 1, shown_trials(report.targets)
     rows = [
         (f"{cell_code(each.target)} {figure.name}" if several else figure.name, figure.value, figure.interval)
-        for each in report.targets[:_MOST_ITEMS]
+        for each in report.targets[:_MAX_ITEMS]
         for figure in target_figures(each, trials)
         if figure.name not in STATE_NAMES.values() and figure.value != "-"
     ]
-    counts = counts_text(report.counts).partition(": ")
-    table = _table(("metric", "value", _INTERVAL), [("results", counts[2] or counts[0], ""), *rows])
-    more = _more((len(report.targets) - _MOST_ITEMS, "target"))
+    total, _, states = counts_text(report.counts).partition(": ")
+    table = _table(("metric", "value", _INTERVAL), [("results", states or total, ""), *rows])
+    more = _more((len(report.targets) - _MAX_ITEMS, "target"))
     return "\n\n".join(filter(None, (table, more, estimated_note(report.targets))))
 
 
@@ -110,12 +112,12 @@ def _matrix(matrix: MatrixSummary | None) -> str:
     if not has_prompts(matrix):
         return best
     grid = grid_of(matrix)
-    columns = grid.columns[:_MOST_ITEMS]
+    columns = grid.columns[:_MAX_ITEMS]
     rows = [
-        (cell_code(name), *(_cell(matrix, each) for each in cells[:_MOST_ITEMS]))
-        for name, cells in list(zip(grid.rows, grid.cells, strict=True))[:_MOST_ITEMS]
+        (cell_code(name), *(_cell(matrix, each) for each in cells[:_MAX_ITEMS]))
+        for name, cells in list(zip(grid.rows, grid.cells, strict=True))[:_MAX_ITEMS]
     ]
-    more = _more((len(grid.rows) - _MOST_ITEMS, "prompt"), (len(grid.columns) - _MOST_ITEMS, "target"))
+    more = _more((len(grid.rows) - _MAX_ITEMS, "prompt"), (len(grid.columns) - _MAX_ITEMS, "target"))
     return "\n\n".join(filter(None, (_table((grid.corner, *map(cell_code, columns)), rows), more, best)))
 
 
@@ -142,18 +144,17 @@ def _evaluator_table(report: RunReport) -> str:
     """Return the table of evaluators, collapsed if it is long."""
     if not report.evaluators:
         return ""
-    figures_of = [
-        (each, list(evaluator_figures(each, report.baseline))) for each in report.evaluators[:_MOST_EVALUATORS]
-    ]
-    names = [figure.name for figure in figures_of[0][1][1:]]
+    shown = report.evaluators[:_MAX_EVALUATORS]
+    figures = [list(evaluator_figures(each, report.baseline)) for each in shown]
+    mean_head, *other_heads = (figure.name for figure in figures[0])
     rows = [
         (cell_code(each.name), mean.value, mean.interval, *(figure.value for figure in others))
-        for each, (mean, *others) in figures_of
+        for each, (mean, *others) in zip(shown, figures, strict=True)
     ]
-    table = _table(("evaluator", figures_of[0][1][0].name, _INTERVAL, *names), rows)
-    if more := _more((len(report.evaluators) - _MOST_EVALUATORS, "evaluator")):
+    table = _table(("evaluator", mean_head, _INTERVAL, *other_heads), rows)
+    if more := _more((len(report.evaluators) - _MAX_EVALUATORS, "evaluator")):
         table = f"{table}\n\n{more}"
-    if len(report.evaluators) <= _UNFOLDED:
+    if len(report.evaluators) <= _MAX_UNFOLDED_EVALUATORS:
         return table
     return f"<details><summary>{count_text(len(report.evaluators), 'evaluator')}</summary>\n\n{table}\n\n</details>"
 
@@ -164,7 +165,7 @@ def _group_tables(report: RunReport) -> Iterator[str]:
     for group in report.shown_groups:
         groups.setdefault((group.by, group.name), []).append(group)
     rows_so_far = accumulate(map(len, groups.values()))
-    shown = [members for members, rows in zip(groups.values(), rows_so_far, strict=True) if rows <= _MOST_GROUP_ROWS]
+    shown = [members for members, rows in zip(groups.values(), rows_so_far, strict=True) if rows <= _MAX_GROUP_ROWS]
     for head, *rows in rows_of_groups([each for members in shown for each in members]):
         cells = [[cell_code(row[0]), *row[1:]] for row in rows]
         yield _table([cell_code(head[0]), *head[1:]], cells)
@@ -178,10 +179,10 @@ def _corrected_table(report: RunReport) -> str:
     """Return the judges' pass rates corrected for their measured errors; empty without rates."""
     if not report.corrected:
         return ""
-    rows = [map(cell_code, cells) for cells in map(corrected_cells, report.corrected[:_MOST_EVALUATORS])]
+    rows = [map(cell_code, cells) for cells in map(corrected_cells, report.corrected[:_MAX_EVALUATORS])]
     blocks = (
         _table(CORRECTED_HEADS, list(map(list, rows))),
-        _more((len(report.corrected) - _MOST_EVALUATORS, "rate")),
+        _more((len(report.corrected) - _MAX_EVALUATORS, "rate")),
         _items([inline_code(note) for note in corrected_notes(report.corrected)]),
     )
     return "\n\n".join(filter(None, blocks))
@@ -195,22 +196,22 @@ def _more(*left_out: tuple[int, str]) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table without interval columns that are empty in all rows."""
-    shown = [at for at, name in enumerate(heads) if name != _INTERVAL or any(row[at] for row in rows)]
+    shown = [index for index, name in enumerate(heads) if name != _INTERVAL or any(row[index] for row in rows)]
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line[at] for at in shown)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(line[index] for index in shown)} |" for line in lines)
 
 
 def _remarks(report: RunReport) -> Iterator[str]:
     if report.flaky:
         yield "**Flaky cases**\n\n" + _items([inline_code(each) for each in report.flaky])
     if report.notes:
-        yield "**Notes**\n\n" + _items([inline_code(each, longest=_LONGEST_REASON) for each in report.notes])
+        yield "**Notes**\n\n" + _items([inline_code(each, max_chars=_MAX_REASON_CHARS) for each in report.notes])
 
 
 def _items(texts: Sequence[str]) -> str:
     """Return a list of at most 20 items and the number of further ones."""
-    more = [f"- and {len(texts) - _MOST_ITEMS:,} more"] if len(texts) > _MOST_ITEMS else []
-    return "\n".join([*(f"- {text}" for text in texts[:_MOST_ITEMS]), *more])
+    more = [f"- and {len(texts) - _MAX_ITEMS:,} more"] if len(texts) > _MAX_ITEMS else []
+    return "\n".join([*(f"- {text}" for text in texts[:_MAX_ITEMS]), *more])
 
 
 def _failing(report: RunReport, tools: ReportTools, room: int) -> str:
@@ -218,13 +219,14 @@ def _failing(report: RunReport, tools: ReportTools, room: int) -> str:
     if not report.failing_total:
         return ""
     chosen = choose_rows(
-        (row for row in tools.rows(report) if row_state(row) not in ("pass", "skipped")), most=_MOST_ROWS
+        (row for row in tools.rows(report) if row_state(row) not in ("pass", "skipped")), max_rows=_MAX_ROWS
     )
     labels = RowLabels(with_suite=len({row.slot.suite for row in chosen.rows}) > 1)
     lines = [f"**Did not pass: {report.failing_total:,}**", ""]
     listed = 0
-    more = f"- and {report.failing_total:,} more: {inline_code(f'agentv show {report.run_id} --failed')}"
-    room -= sum(map(len, lines)) + len(more) + 8
+    command = inline_code(f"agentv show {report.run_id} --failed")
+    longest_end = f"- and {report.failing_total:,} more: {command}"
+    room -= sum(map(len, lines)) + len(longest_end) + 8
     for row in chosen.rows:
         line = _row(row, labels)
         room -= len(line) + 1
@@ -233,7 +235,7 @@ def _failing(report: RunReport, tools: ReportTools, room: int) -> str:
         lines.append(line)
         listed += 1
     if report.failing_total > listed:
-        lines.append(more.replace(f"{report.failing_total:,}", f"{report.failing_total - listed:,}", 1))
+        lines.append(f"- and {report.failing_total - listed:,} more: {command}")
     return "\n".join(lines)
 
 
@@ -241,9 +243,9 @@ def _row(row: CaseResult, labels: RowLabels) -> str:
     score = f" {row_score(row)}" if row_score(row) else ""
     place = f" at {inline_code(f'{row.file}:{row.line}')}" if row.file else ""
     head = f"{inline_code(labels.label(row))} on {inline_code(row.slot.target)}{score}{place}"
-    lines = [f"- {UNICODE.marks[row_state(row)]} {head}", inline_code(row_reason(row), longest=_LONGEST_REASON)]
+    lines = [f"- {UNICODE.marks[row_state(row)]} {head}", inline_code(row_reason(row), max_chars=_MAX_REASON_CHARS)]
     if row.partial is not None and row.partial.text:
-        lines.append(f"partial answer: {inline_code(row.partial.text, longest=_LONGEST_REASON)}")
+        lines.append(f"partial answer: {inline_code(row.partial.text, max_chars=_MAX_REASON_CHARS)}")
     return "\\\n  ".join(lines)
 
 

@@ -19,8 +19,8 @@ from agentv.types.summaries import CellSummary, MatrixSummary
 
 NO_PROMPT = "(no prompt)"
 BEST_MARK = "*"
-_LONGEST_NAME = 24
-_BETWEEN = 3
+_MAX_NAME_WIDTH = 24
+_COLUMN_GAP = 3
 
 
 class Grid(Struct, frozen=True):
@@ -66,13 +66,12 @@ def best_text(matrix: MatrixSummary) -> str:
     best = matrix.best
     if best is None:
         return ""
-    first, second = (
-        _place(matrix, *each) for each in ((best.prompt, best.target), (best.next_prompt, best.next_target))
-    )
+    first = _cell_name(matrix, best.prompt, best.target)
+    second = _cell_name(matrix, best.next_prompt, best.next_target)
     if best.difference is None:
         return f"no best: {first} and {second} share no judged case"
-    found = best.interval
-    bounds = "" if found is None else f" ({difference_text(found.low)} to {difference_text(found.high)})"
+    interval = best.interval
+    bounds = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
     facts = f"{difference_text(best.difference)}{bounds}, {_p_text(best.p)}, {count_text(best.cases, 'case')}"
     if best.is_significant:
         return f"{BEST_MARK} best: {first}, above {second} by {facts}"
@@ -84,8 +83,8 @@ def _p_text(p: float) -> str:
     return f"p {shown}" if shown.startswith(("<", ">")) else f"p = {shown}"
 
 
-def _place(matrix: MatrixSummary, prompt: str | None, target: str) -> str:
-    """Return `short on small`; only the prompt or only the target if the run has a single one of the other."""
+def _cell_name(matrix: MatrixSummary, prompt: str | None, target: str) -> str:
+    """Return `short on small`; only the prompt if the run has one target, only the target if it has one prompt."""
     names = []
     if len(matrix.prompts) > 1:
         names.append(NO_PROMPT if prompt is None else one_line(prompt))
@@ -138,23 +137,23 @@ class _Layout:
         common = common_count(matrix)
         self._texts = [[self._cell(each, with_count=common is None) for each in row] for row in grid.cells]
         corner = grid.corner if common is None else f"{grid.corner} ({common:,} each)"
-        names = [clip(name, _LONGEST_NAME, mark="..") for name in (corner, *grid.rows)]
+        names = [clip(name, _MAX_NAME_WIDTH, mark="..") for name in (corner, *grid.rows)]
         self._names = names
         self._name_width = max(map(display_width, names))
-        self.columns = [clip(name, _LONGEST_NAME, mark="..") for name in grid.columns]
+        self.columns = [clip(name, _MAX_NAME_WIDTH, mark="..") for name in grid.columns]
         self._widths = [
-            max(display_width(name), *(display_width(line) for row in self._texts for line in row[at]))
-            for at, name in enumerate(self.columns)
+            max(display_width(name), *(display_width(line) for row in self._texts for line in row[index]))
+            for index, name in enumerate(self.columns)
         ]
 
     @property
     def width(self) -> int:
         """The width of a line with all columns, in terminal cells."""
-        return self._name_width + sum(each + _BETWEEN for each in self._widths)
+        return self._name_width + sum(each + _COLUMN_GAP for each in self._widths)
 
     def columns_in(self, width: int) -> int:
         """Return the number of columns that fit side by side, at least 1."""
-        return max(1, (width - self._name_width) // (max(self._widths) + _BETWEEN))
+        return max(1, (width - self._name_width) // (max(self._widths) + _COLUMN_GAP))
 
     def _cell(self, cell: CellSummary | None, *, with_count: bool) -> list[str]:
         """Return the lines of a cell: rate, mean, and on request the number of judged rows."""
@@ -162,13 +161,16 @@ class _Layout:
             return ["-", "", *([""] if with_count else [])]
         # All cells leave room for the mark, so that their numbers are aligned.
         best = self._matrix.best
-        room = "  " if best is not None and best.is_significant else ""
-        mark = f" {BEST_MARK}" if self._matrix.is_best(cell) else room
+        blank_mark = "  " if best is not None and best.is_significant else ""
+        mark = f" {BEST_MARK}" if self._matrix.is_best(cell) else blank_mark
         pairs = [rate_cell(cell), mean_cell(cell)]
-        value, interval = (max(map(display_width, column)) for column in zip(*pairs, strict=True))
-        lines = [f"{pad(shown, value, right=True)}  {pad(bounds, interval, right=True)}" for shown, bounds in pairs]
+        value_width, interval_width = (max(map(display_width, column)) for column in zip(*pairs, strict=True))
+        lines = [
+            f"{pad(value, value_width, right=True)}  {pad(bounds, interval_width, right=True)}"
+            for value, bounds in pairs
+        ]
         lines += [judged_text(cell)] if with_count else []
-        return [f"{line}{room if number else mark}" for number, line in enumerate(lines)]
+        return [f"{line}{blank_mark if number else mark}" for number, line in enumerate(lines)]
 
     def lines(self, start: int, end: int, paint: Paint) -> list[str]:
         """Return the lines of the columns from `start` to before `end`."""
@@ -183,4 +185,4 @@ class _Layout:
 
     def _line(self, name: str, cells: Sequence[str], widths: Sequence[int]) -> str:
         shown = [pad(cell, room, right=True) for cell, room in zip(cells, widths, strict=True)]
-        return (" " * _BETWEEN).join([pad(name, self._name_width), *shown]).rstrip()
+        return (" " * _COLUMN_GAP).join([pad(name, self._name_width), *shown]).rstrip()

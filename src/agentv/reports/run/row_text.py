@@ -14,9 +14,9 @@ from agentv.types.records.result import CaseResult
 _CASE_WIDTH = 10
 _TRIAL_WIDTH = 22
 _TARGET_WIDTH = 10
-_SHORTEST_NAME = 16
-_LONGEST_REASON = 2000
-_CLEANED_CHARACTERS = 8 * _LONGEST_REASON
+_MIN_NAME_WIDTH = 16
+_MAX_REASON_CHARS = 2000
+_MAX_CLEANED_CHARS = 8 * _MAX_REASON_CHARS
 """The number of characters of a text that are cleaned; to clean all of a very long text would be slow."""
 
 
@@ -32,15 +32,15 @@ class RowLabels(Struct, frozen=True):
         """Return the label form for a run that starts."""
         return cls(with_suite=len(started.suites) > 1, trials=started.trials, with_target=len(started.targets) > 1)
 
-    def label(self, result: CaseResult, *, signs: Signs = UNICODE, longest: int | None = None) -> str:
-        """Return `refund-7`, or as needed `refund-7 (evals/refunds.yaml) · short trial 2 of 3`, with the prompt's id.
+    def label(self, result: CaseResult, *, signs: Signs = UNICODE, max_width: int | None = None) -> str:
+        """Return `refund-7`, or with suite, prompt and trial `refund-7 (evals/refunds.yaml) · short trial 2 of 3`.
 
-        Case and suite are cut to `longest` cells; the trial is always shown.
+        All but the trial is cut to `max_width` cells.
         """
         suite = f" ({result.slot.suite})" if self.with_suite else ""
         prompt = "" if result.prompt is None else f" · {result.prompt}"
-        case = signs.escape_unsupported(one_line(f"{result.slot.eval_id}{suite}{prompt}"[:_CLEANED_CHARACTERS]))
-        return (case if longest is None else clip(case, longest, mark=signs.ellipsis)) + self.trial(result)
+        case = signs.escape_unsupported(one_line(f"{result.slot.eval_id}{suite}{prompt}"[:_MAX_CLEANED_CHARS]))
+        return (case if max_width is None else clip(case, max_width, mark=signs.ellipsis)) + self.trial(result)
 
     def trial(self, result: CaseResult) -> str:
         """Return ` trial 2 of 3`; empty for cases with one trial."""
@@ -64,19 +64,19 @@ def is_judged(result: EvaluatorResult) -> bool:
 
 def row_reason(result: CaseResult) -> str:
     """Return why a result did not pass: the error, else what its evaluators missed; at most 2,000 characters."""
-    reason = _Reason(longest=_CLEANED_CHARACTERS).of_row(result)
-    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
+    reason = _Reason(max_chars=_MAX_CLEANED_CHARS).of_row(result)
+    return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}..."
 
 
 def whole_reason(result: CaseResult) -> str:
     """Return why a result did not pass on one line, at full length."""
-    return _Reason(longest=None).of_row(result)
+    return _Reason(max_chars=None).of_row(result)
 
 
 class _Reason(Struct, frozen=True):
-    """Builds the reason why a result did not pass, from at most `longest` characters of each text; None: from all."""
+    """Builds the reason why a result did not pass. Each text is cut to `max_chars` characters; None does not cut."""
 
-    longest: int | None
+    max_chars: int | None
 
     def of_row(self, result: CaseResult) -> str:
         if result.error is not None:
@@ -97,7 +97,7 @@ class _Reason(Struct, frozen=True):
             return f"{name}: error: {self._line(result.error.message)}"
         if result.status == "skipped" or (result.score >= 1 and result.verdict in (None, "pass")):
             return ""
-        return f"{name}: {self._why(result) or score_text(result.score)}"
+        return f"{name}: {self._missed_text(result) or score_text(result.score)}"
 
     def _broken_requirement(self, result: EvaluatorResult) -> str:
         """Return which requirement was not met: that of the evaluator, or of items of its rubric."""
@@ -105,23 +105,23 @@ class _Reason(Struct, frozen=True):
         name = f"{', '.join(unmet)} of {self._line(result.name)}" if unmet else self._line(result.name)
         if result.error is not None:
             return f"required {name}: error: {self._line(result.error.message)}"
-        threshold = f" where {result.required:g} is required" if not isinstance(result.required, bool) else ""
-        return f"required {name}: {self._why(result) or score_text(result.score) + threshold}"
+        threshold = "" if isinstance(result.required, bool) else f" where {result.required:g} is required"
+        return f"required {name}: {self._missed_text(result) or score_text(result.score) + threshold}"
 
-    def _why(self, result: EvaluatorResult) -> str:
+    def _missed_text(self, result: EvaluatorResult) -> str:
         return "; ".join(map(self._line, result.misses)) or self._line(result.reasoning or "")
 
     def _line(self, text: str) -> str:
-        return one_line(text[: self.longest])
+        return one_line(text[: self.max_chars])
 
 
 def failure_line(
     mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS, *, signs: Signs = UNICODE, width: int | None = None
 ) -> str:
     """Return the line of a result that did not pass; in `width` cells, long names are cut to leave room."""
-    longest = None if width is None else max(width // 4, _SHORTEST_NAME)
+    max_width = None if width is None else max(width // 4, _MIN_NAME_WIDTH)
     case_width = _CASE_WIDTH if labels.trials == 1 else _TRIAL_WIDTH
-    cells = [mark, pad(labels.label(result, signs=signs, longest=longest), case_width)]
+    cells = [mark, pad(labels.label(result, signs=signs, max_width=max_width), case_width)]
     if labels.with_target:
         target = signs.escape_unsupported(one_line(result.slot.target))
         short = target if width is None else clip(target, max(width // 6, _TARGET_WIDTH), mark=signs.ellipsis)

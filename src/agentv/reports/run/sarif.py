@@ -27,10 +27,10 @@ _RULES: Mapping[str, str] = {
 def make_sarif(tools: ReportTools) -> Format:
     """Return the format that writes a SARIF log at the end of the run."""
 
-    def whole(event: RunEvent) -> str:
+    def text_of(event: RunEvent) -> str:
         return sarif(event.report, tools) if isinstance(event, RunEnded) else ""
 
-    return Format(whole, empty=None)
+    return Format(text_of, empty=None)
 
 
 def sarif(report: RunReport, tools: ReportTools) -> str:

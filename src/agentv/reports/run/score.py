@@ -33,10 +33,10 @@ from agentv.types.results import RunReport
 from agentv.types.summaries import GroupSummary, TargetSummary
 from agentv.types.usage import Usage
 
-Sources: TypeAlias = Literal["files", "stream"]
-"""Where lines are read from: only files, or standard input, possibly together with files."""
+ResumeSource: TypeAlias = Literal["files", "stream"]
+"""Where a resumed run reads its lines from: files only, or standard input, possibly together with files."""
 
-_LONGEST_REASON = 2000
+_MAX_REASON_CHARS = 2000
 _NO_LINES = target_summary("", TargetTally())
 
 
@@ -69,42 +69,42 @@ class ScoreView(Struct, frozen=True):
         *,
         files: Sequence[str] = (),
         groups: Sequence[GroupSummary] = (),
-        resume_from: Sources | None = None,
+        resume_from: ResumeSource | None = None,
     ) -> str:
         """Return the report; its last line is the verdict with the exit code.
 
-        `files` are the written outputs, `groups` are shown as tables. `resume_from` is where
-        `agentv resume` reads the remaining lines from.
+        `files` are the written outputs, `groups` are shown as tables. `resume_from` is where `agentv resume` reads the
+        remaining lines.
         """
         errors = report.counts.get("error", 0)
         code = report.verdict.exit_code
-        totals = side_by_side([_quality(report), _counts(report)], self.width) if report.targets else []
+        totals = side_by_side([_quality_rows(report), _count_rows(report)], self.width) if report.targets else []
         blocks = [
             *(table(rows, self.width, self.paint) for rows in totals),
-            table(_criteria(report), self.width, self.paint) if report.groups else [],
+            table(_criterion_rows(report), self.width, self.paint) if report.groups else [],
             [group_tables(groups, width=self.width, signs=self.signs, paint=self.paint).rstrip()] if groups else [],
             self._lines("lowest scores", report.worst),
-            self._lines(f"errors: {errors:,}", report.errors, more=errors - len(report.errors)),
+            self._lines(f"errors: {errors:,}", report.errors, left_out=errors - len(report.errors)),
             [f"Note: {one_line(note)}" for note in report.notes],
             _footer(report, files, resume_from),
             [self.paint(f"{one_line(report.verdict.sentence)} Exit code {code}.", "red" if code else "green")],
         ]
         return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
-    def _lines(self, head: str, rows: Sequence[CaseResult], *, more: int = 0) -> list[str]:
+    def _lines(self, head: str, rows: Sequence[CaseResult], *, left_out: int = 0) -> list[str]:
         if not rows:
             return []
         shown = [self.paint(head, "bold")]
         for row in rows:
             state = row_state(row)
             mark = self.paint(self.signs.marks[state], state_colour(state))
-            head = self.signs.escape_unsupported(_head(row))
+            row_head = self.signs.escape_unsupported(_row_head(row))
             reason = self.signs.escape_unsupported(line_reason(row))
-            shown += with_reason(mark, head=head, reason=reason, width=self.width, signs=self.signs)
-        return [*shown, f"and {more:,} more"] if more > 0 else shown
+            shown += with_reason(mark, head=row_head, reason=reason, width=self.width, signs=self.signs)
+        return [*shown, f"and {left_out:,} more"] if left_out > 0 else shown
 
 
-def _quality(report: RunReport) -> list[list[str]]:
+def _quality_rows(report: RunReport) -> list[list[str]]:
     lines = _all_lines(report)
     return [
         ["lines", "pass rate", "95 % CI", "mean", "95 % CI"],
@@ -118,7 +118,7 @@ def _quality(report: RunReport) -> list[list[str]]:
     ]
 
 
-def _counts(report: RunReport) -> list[list[str]]:
+def _count_rows(report: RunReport) -> list[list[str]]:
     states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
     counts = [(name, report.counts.get(state, 0)) for state, name in states.items()]
     unverified = _all_lines(report).unverified
@@ -131,7 +131,7 @@ def _lines_text(report: RunReport) -> str:
     return f"{_all_lines(report).rows:,} of {report.read or 0:,}"
 
 
-def _criteria(report: RunReport) -> list[list[str]]:
+def _criterion_rows(report: RunReport) -> list[list[str]]:
     return [
         ["criterion", "pass rate", "95 % CI", "mean", "95 % CI", "judged", "errors"],
         *(
@@ -149,7 +149,7 @@ def _criteria(report: RunReport) -> list[list[str]]:
     ]
 
 
-def _head(row: CaseResult) -> str:
+def _row_head(row: CaseResult) -> str:
     session = "" if row.session is None else f"session {row.session}"
     return "  ".join(
         one_line(part) for part in (source_of(row.file, row.line, row.part), row_score(row), session) if part
@@ -162,10 +162,10 @@ def line_reason(row: CaseResult) -> str:
     missed = [each for each in results if each.value is not None and each.value < 1]
     reasons = " | ".join(f"{each.criterion_name}: {each.reasoning or f'{each.value:g}'}" for each in missed)
     reason = one_line((row.error.message if row.error is not None else "") or reasons) or "no reason was given"
-    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}..."
+    return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}..."
 
 
-def _footer(report: RunReport, files: Sequence[str], resume_from: Sources | None) -> list[str]:
+def _footer(report: RunReport, files: Sequence[str], resume_from: ResumeSource | None) -> list[str]:
     rows, usage = _all_lines(report).rows, _usage(report)
     rate = f" ({rows / report.duration_s:,.0f} lines a second)" if rows and report.duration_s > 0 else ""
     lines = [f"Took {took_text(report.duration_s)}{rate}"]
@@ -178,8 +178,8 @@ def _footer(report: RunReport, files: Sequence[str], resume_from: Sources | None
     if report.folder is not None:
         lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
         if resume_from is not None and report.state != "finished":
-            how = "" if resume_from == "files" else "pipe the same stream into "
-            lines.append(f"Resume: {how}agentv resume {report.run_id} {report.needs}".rstrip())
+            pipe_hint = "" if resume_from == "files" else "pipe the same stream into "
+            lines.append(f"Resume: {pipe_hint}agentv resume {report.run_id} {report.needs}".rstrip())
     return [*lines, *(f"Wrote {one_line(file)}" for file in files)]
 
 

@@ -1,5 +1,6 @@
 """The answers to one case next to each other, by prompt and target: each with its score and the reason for it."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
@@ -14,10 +15,10 @@ from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
 
-_NARROWEST = 30
-_BETWEEN = 2
-_LONGEST_ANSWER = 40
-_LONGEST_TEXT = 12
+_MIN_COLUMN_WIDTH = 30
+_COLUMN_GAP = 2
+_MAX_ANSWER_LINES = 40
+_MAX_TEXT_LINES = 12
 
 
 class CaseAnswers(Struct, frozen=True):
@@ -57,7 +58,7 @@ class CaseAnswers(Struct, frozen=True):
         If there is only one target, yield None with the results of all prompts.
         """
         if len(self.targets) == 1:
-            yield None, [each for found in self.cells.values() for each in found]
+            yield None, [each for results in self.cells.values() for each in results]
             return
         for prompt in self.prompts:
             yield prompt, [each for target in self.targets for each in self.cells.get((prompt, target), ())]
@@ -65,10 +66,10 @@ class CaseAnswers(Struct, frozen=True):
 
 def cases_of(rows: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
     """Return the results by suite and case, in the order of their first results."""
-    found: dict[tuple[str, str], list[CaseResult]] = {}
+    results: dict[tuple[str, str], list[CaseResult]] = {}
     for row in rows:
-        found.setdefault((row.slot.suite, row.slot.eval_id), []).append(row)
-    return found
+        results.setdefault((row.slot.suite, row.slot.eval_id), []).append(row)
+    return results
 
 
 def reason_of(result: CaseResult) -> str:
@@ -91,39 +92,34 @@ class SideBySide(Struct, frozen=True):
         place = f"  ({one_line(first.result.file)}:{first.result.line})" if first.result.file else ""
         lines = [self.paint(self._clipped(f"case {one_line(answers.eval_id)}{place}"), "bold")]
         if first.case is not None:
-            lines += self._section("expected outcome", first.case.expected_outcome, self.width, _LONGEST_TEXT)
-            lines += self._section("reference answer", first.case.reference_answer or "", self.width, _LONGEST_TEXT)
+            lines += self._section("expected outcome", first.case.expected_outcome, self.width, _MAX_TEXT_LINES)
+            lines += self._section("reference answer", first.case.reference_answer or "", self.width, _MAX_TEXT_LINES)
         has_one_target = len(answers.targets) == 1
         for prompt, details in answers.rows():
             if not has_one_target and details:
                 title = "question" if prompt is None else f"prompt {one_line(prompt)}"
-                lines += ["", *self._section(title, _question(details[0]), self.width, _LONGEST_TEXT)]
+                lines += ["", *self._section(title, _question(details[0]), self.width, _MAX_TEXT_LINES)]
             lines += ["", *self._columns(details, with_question=has_one_target)]
         return self.signs.escape_unsupported("\n".join(lines) + "\n")
 
     def _columns(self, details: Sequence[RowDetail], *, with_question: bool) -> Iterator[str]:
         """Yield results next to each other, as many as fit; the others follow below."""
-        fitting = max(1, (self.width + _BETWEEN) // (_NARROWEST + _BETWEEN))
-        # Rows of equal length look better: four results where three fit become two rows of two.
-        parts = -(-len(details) // fitting)
-        per_part = -(-len(details) // max(1, parts))
-        room = (self.width + _BETWEEN) // max(1, per_part) - _BETWEEN
-        for start in range(0, len(details), max(1, per_part)):
-            cells = [self._cell(each, room, with_question=with_question) for each in details[start : start + per_part]]
+        fitting = max(1, (self.width + _COLUMN_GAP) // (_MIN_COLUMN_WIDTH + _COLUMN_GAP))
+        # Bands of equal length look better: four results where three fit become two bands of two.
+        bands = math.ceil(len(details) / fitting)
+        per_band = max(1, math.ceil(len(details) / max(1, bands)))
+        width = (self.width + _COLUMN_GAP) // per_band - _COLUMN_GAP
+        for start in range(0, len(details), per_band):
+            cells = [self._cell(each, width, with_question=with_question) for each in details[start : start + per_band]]
             if start:
                 yield ""
-            for parts_of_line in zip_longest(*cells, fillvalue=("", "")):
-                # Colours take no room on the screen, so texts are padded first.
-                yield (
-                    (" " * _BETWEEN)
-                    .join(
-                        self.paint(pad(text, room), colour) if colour else pad(text, room)
-                        for text, colour in parts_of_line
-                    )
-                    .rstrip()
-                )
+            for parts in zip_longest(*cells, fillvalue=("", "")):
+                # Escape sequences of colours have no width, so texts are padded first.
+                padded = [(pad(text, width), colour) for text, colour in parts]
+                columns = (self.paint(text, colour) if colour else text for text, colour in padded)
+                yield (" " * _COLUMN_GAP).join(columns).rstrip()
 
-    def _cell(self, detail: RowDetail, room: int, *, with_question: bool) -> list[tuple[str, str]]:
+    def _cell(self, detail: RowDetail, width: int, *, with_question: bool) -> list[tuple[str, str]]:
         """Return the lines of one result, each with its colour, "" for none."""
         result = detail.result
         state = row_state(result)
@@ -132,24 +128,24 @@ class SideBySide(Struct, frozen=True):
             name = one_line(result.slot.target if result.prompt is None else result.prompt)
         score = row_score(result) or state
         head = f"{name}{PLAIN_LABELS.trial(result)}"
-        shown = clip(head, max(room - display_width(score) - 4, 1), mark=self.signs.ellipsis)
+        shown = clip(head, max(width - display_width(score) - 4, 1), mark=self.signs.ellipsis)
         lines = [f"{self.signs.marks[state]} {shown}  {score}"]
         if with_question:
-            lines += self._section("question", _question(detail), room, _LONGEST_TEXT)
+            lines += self._section("question", _question(detail), width, _MAX_TEXT_LINES)
         answer = result.candidate_answer or ("(empty)" if result.empty_answer else "")
-        lines += self._section("answer", answer, room, _LONGEST_ANSWER)
-        lines += self._section("reason", reason_of(result), room, _LONGEST_TEXT)
+        lines += self._section("answer", answer, width, _MAX_ANSWER_LINES)
+        lines += self._section("reason", reason_of(result), width, _MAX_TEXT_LINES)
         return [(lines[0], state_colour(state)), *((line, "") for line in lines[1:])]
 
-    def _section(self, title: str, text: str, room: int, longest: int) -> list[str]:
-        """Return a title and a text behind a gutter, cut to `longest` lines."""
+    def _section(self, title: str, text: str, width: int, max_lines: int) -> list[str]:
+        """Return a title and a text behind a gutter, cut to `max_lines` lines."""
         if not text:
             return []
-        lines = wrap_lines(self.signs.escape_unsupported(printable(text)).strip("\n"), room - 2)
-        left_out = len(lines) - longest
-        shown = lines[:longest] if left_out > 0 else lines
+        lines = wrap_lines(self.signs.escape_unsupported(printable(text)).strip("\n"), width - 2)
+        left_out = len(lines) - max_lines
+        shown = lines[:max_lines] if left_out > 0 else lines
         more = [f"({left_out:,} more lines)"] if left_out > 0 else []
-        return [clip(title, room, mark=self.signs.ellipsis), *(f"{self.signs.gutter} {line}" for line in shown), *more]
+        return [clip(title, width, mark=self.signs.ellipsis), *(f"{self.signs.gutter} {line}" for line in shown), *more]
 
     def _clipped(self, text: str) -> str:
         return clip(text, self.width, mark=self.signs.ellipsis)

@@ -56,7 +56,8 @@ class RunView(Struct, frozen=True):
 def counts_text(counts: Mapping[str, int]) -> str:
     """Return `12 results: 9 pass, 2 fail, 1 error`."""
     states = ", ".join(f"{counts[state]:,} {state}" for state in _STATES if counts.get(state))
-    return f"{count_text(sum(counts.values()), 'result')}{f': {states}' if states else ''}"
+    total = count_text(sum(counts.values()), "result")
+    return f"{total}: {states}" if states else total
 
 
 def partial_of(result: CaseResult, answer: Answer | None) -> Partial | None:
@@ -117,16 +118,16 @@ class CaseView(Struct, frozen=True):
         yield "reasoning of the model", (self.answer.reasoning if self.answer else None) or ""
 
     def _turns(self) -> Mapping[str, str]:
-        """Return what was said in each turn of a conversation, by the names of their results."""
-        said = self.answer.messages_by_turn if self.answer else ()
-        return {turn_name(number): _transcript_text(messages, ()) for number, messages in enumerate(said, start=1)}
+        """Return the transcript of each turn of a conversation, by the name of the turn's result."""
+        turns = self.answer.messages_by_turn if self.answer else ()
+        return {turn_name(number): _transcript_text(messages, ()) for number, messages in enumerate(turns, start=1)}
 
     def _section(self, title: str, text: str) -> list[str]:
         return [self.paint(title, "bold"), *self._behind_gutter(text, "")] if text else []
 
     def _behind_gutter(self, text: str, indent: str) -> list[str]:
-        room = None if self.width is None else self.width - len(indent) - 2
-        return [f"{indent}{self.signs.gutter} {line}".rstrip() for line in wrap_lines(printable(text), room)]
+        text_width = None if self.width is None else self.width - len(indent) - 2
+        return [f"{indent}{self.signs.gutter} {line}".rstrip() for line in wrap_lines(printable(text), text_width)]
 
     def _error(self, title: str, failure: Failure | None) -> list[str]:
         if failure is None:
@@ -155,8 +156,9 @@ class CaseView(Struct, frozen=True):
         ]
         yield indent + "  ".join(part for part in parts if part)
         if result.type == TURN:
-            said = self._turns().get(result.name)
-            yield from self._behind_gutter(said, indent) if said else ()
+            transcript = self._turns().get(result.name)
+            if transcript:
+                yield from self._behind_gutter(transcript, indent)
             if result.evaluator_results:
                 for member in result.evaluator_results:
                     yield from self._evaluator(member, f"{indent}  ")
@@ -166,8 +168,10 @@ class CaseView(Struct, frozen=True):
         lines = [f"+ {one_line(hit)}" for hit in result.hits] + [f"- {one_line(miss)}" for miss in result.misses]
         if len(result.results) > 1:
             lines.extend(one_line(_criterion_text(criterion)) for criterion in result.results)
-        yield from self._behind_gutter("\n".join(lines), indent) if lines else ()
-        yield from self._behind_gutter(result.reasoning, indent) if result.reasoning else ()
+        if lines:
+            yield from self._behind_gutter("\n".join(lines), indent)
+        if result.reasoning:
+            yield from self._behind_gutter(result.reasoning, indent)
         for member in result.evaluator_results:
             yield from self._evaluator(member, f"{indent}  ")
 
@@ -234,7 +238,9 @@ def _tool_call(call: ToolCall) -> str:
 
 
 def _value(value: JsonValue) -> str:
-    return "" if value is None else value if isinstance(value, str) else compact_json(value)
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else compact_json(value)
 
 
 class RowDetail(Struct, frozen=True):

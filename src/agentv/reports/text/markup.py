@@ -14,7 +14,7 @@ from msgspec import Struct
 from agentv.reports.run.chosen_rows import shortened
 from agentv.reports.text.printable import one_line, printable
 
-_LONGEST_ATTRIBUTE = 1_000
+_MAX_ATTRIBUTE_CHARS = 1_000
 _VOID = frozenset({"meta", "link", "br", "input"})
 
 
@@ -62,35 +62,35 @@ def _attribute(name: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
     shown = name.rstrip("_").replace("_", "-")
-    return f" {shown}" if value is True else f' {shown}="{escape(printable(value[:_LONGEST_ATTRIBUTE]))}"'
+    return f" {shown}" if value is True else f' {shown}="{escape(printable(value[:_MAX_ATTRIBUTE_CHARS]))}"'
 
 
-LONGEST = 2_000
+MAX_TEXT_CHARS = 2_000
 """The default maximum number of characters of a text; the middle of a longer one is omitted."""
 
 _TICKS = re.compile("`+")
 
 
-def inline_code(text: str, *, longest: int = LONGEST) -> str:
+def inline_code(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:
     """Return text on one line as a Markdown code span, which the text cannot end early. In a table use `cell_code`.
 
     The fence is longer than any run of backticks in the text. Links, images, mentions and emphasis in it have no
     effect; outside of code GitHub would find `@name`, `#1` and URLs even in escaped text.
     """
-    shown = _shown(text, longest)
+    shown = _shown_line(text, max_chars)
     fence = "`" * (1 + max(map(len, _TICKS.findall(shown)), default=0))
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def cell_code(text: str, *, longest: int = LONGEST) -> str:
+def cell_code(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:
     r"""Return a code span for a table cell, with `|` escaped as `\|`, because a bar ends a cell even inside code.
 
     In text that contains backslashes, where `\|` would be ambiguous, the bar is written as `\x7c`.
     """
-    shown = _shown(text, longest)
-    return inline_code(shown.replace("|", r"\x7c" if "\\" in shown else r"\|"), longest=2 * longest)
+    shown = _shown_line(text, max_chars)
+    return inline_code(shown.replace("|", r"\x7c" if "\\" in shown else r"\|"), max_chars=2 * max_chars)
 
 
-def _shown(text: str, longest: int) -> str:
-    return one_line(shortened(text, most=longest)) or "-"
+def _shown_line(text: str, max_chars: int) -> str:
+    return one_line(shortened(text, max_chars=max_chars)) or "-"

@@ -41,24 +41,24 @@ class Sheet(Struct, frozen=True):
 
 def sheet_html(sheets: Sequence[Sheet]) -> str:
     """Return all sheets as one self-contained page, which makes no requests."""
-    shown = [_sheet(each) for each in sheets] or [element("p", "There is nothing to show.")]
+    shown = [_sheet_element(each) for each in sheets] or [element("p", "There is nothing to show.")]
     body = element("body", element("main", *shown))
     title = sheets[0].title if sheets else "nothing to show"
     head = page_head(f"{title} · agentv", style=asset("report.css"))
     return f"<!doctype html>\n{element('html', head, body, lang='en').markup}\n"
 
 
-def _sheet(sheet: Sheet) -> Html:
+def _sheet_element(sheet: Sheet) -> Html:
     band = element(
         "header",
         element("p", sheet.title, class_="eyebrow"),
         element("h1", sheet.sentence, dir="auto"),
         class_="verdict neutral",  # a measurement is neither good nor bad
     )
-    return element("article", band, *map(_part, sheet.parts))
+    return element("article", band, *map(_part_element, sheet.parts))
 
 
-def _part(part: Part) -> Html:
+def _part_element(part: Part) -> Html:
     return element("section", element("h2", part.title) if part.title else None, join(_contents(part)))
 
 
@@ -73,7 +73,7 @@ def _contents(part: Part) -> Iterator[Html]:
             yield element("p", note)
 
 
-_LONGEST_REASON = 300
+_MAX_COMMENT_CHARS = 300
 
 
 def sheet_markdown(sheets: Sequence[Sheet]) -> str:
@@ -105,10 +105,10 @@ def _markdown_part(part: Part) -> Iterator[str]:
 
 
 def _comment(name: str, text: str) -> str:
-    return inline_code(f"{name}: {text}", longest=_LONGEST_REASON)
+    return inline_code(f"{name}: {text}", max_chars=_MAX_COMMENT_CHARS)
 
 
-_REASON_LINES = 3
+_MAX_COMMENT_LINES = 3
 
 
 def sheet_text(sheet: Sheet, *, width: int | None = 80, signs: Signs = UNICODE, paint: Paint = without_colour) -> str:
@@ -134,7 +134,7 @@ def _finding(finding: Finding, width: int | None) -> Iterator[str]:
     yield from _wrapped(finding.head, width)
     for name, text in finding.comments:
         lines = _wrapped(f"{name}: {text}", None if width is None else width - 2)
-        yield from (f"  {line}" for line in lines[:_REASON_LINES])
+        yield from (f"  {line}" for line in lines[:_MAX_COMMENT_LINES])
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:

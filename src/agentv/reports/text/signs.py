@@ -15,7 +15,10 @@ _STATE_COLOURS: dict[RowState, str] = {"pass": "green", "fail": "red", "error": 
 
 
 class Signs(Struct, frozen=True):
-    """A set of symbols. `bars` rise from left to right; `box` is a frame's corners and edges, left first."""
+    """A set of symbols. `bars` rise from left to right. `full` and `head` are the body and tip of a progress bar.
+
+    `box` has the top corners, the side and the bottom corners of a frame.
+    """
 
     marks: Mapping[RowState, str]
     bars: str
@@ -30,7 +33,7 @@ class Signs(Struct, frozen=True):
     is_ascii: bool = False
 
     def escape_unsupported(self, text: str) -> str:
-        """Return `text`; if these signs are ASCII, with other characters escaped."""
+        """Return `text`, with all other characters escaped if these signs are ASCII."""
         return text.encode("ascii", "backslashreplace").decode() if self.is_ascii else text
 
 

@@ -32,7 +32,7 @@ def _belongs_to(cluster: str, char: str) -> bool:
     return code in _SKIN_TONES or unicodedata.category(char) in ("Mn", "Me")
 
 
-def _cells(cluster: str) -> int:
+def _cell_width(cluster: str) -> int:
     if cluster.isascii():
         return 1
     if unicodedata.category(cluster[0]) in ("Mn", "Me", "Cf"):
@@ -43,7 +43,7 @@ def _cells(cluster: str) -> int:
 
 def display_width(text: str) -> int:
     """Return the number of terminal cells of `text`: two for wide East Asian characters and emoji, none for accents."""
-    return len(text) if text.isascii() else sum(map(_cells, graphemes(text)))
+    return len(text) if text.isascii() else sum(map(_cell_width, graphemes(text)))
 
 
 def clip(text: str, width: int, *, mark: str = "…") -> str:
@@ -53,7 +53,7 @@ def clip(text: str, width: int, *, mark: str = "…") -> str:
     room = width - display_width(mark)
     start = ""
     for cluster in graphemes(text):
-        room -= _cells(cluster)
+        room -= _cell_width(cluster)
         if room < 0:
             break
         start += cluster
@@ -104,8 +104,8 @@ def _split_word(word: str, width: int) -> list[str]:
     return pieces
 
 
-_SHORTEST_NAME = 8
-_REASON_LINES = 3
+_MIN_NAME_WIDTH = 8
+_MAX_REASON_LINES = 3
 
 
 def table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> list[str]:
@@ -116,10 +116,10 @@ def table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> lis
     if not rows:
         return []
     name_width, *widths = (max(map(display_width, column)) for column in zip(*rows, strict=True))
-    if width is not None and _SHORTEST_NAME + sum(widths) + 2 * len(widths) > width:
+    if width is not None and _MIN_NAME_WIDTH + sum(widths) + 2 * len(widths) > width:
         return _stacked(rows, width, paint)
     if width is not None:
-        name_width = min(name_width, max(width - sum(widths) - 2 * len(widths), _SHORTEST_NAME))
+        name_width = min(name_width, max(width - sum(widths) - 2 * len(widths), _MIN_NAME_WIDTH))
     lines = []
     for name, *cells in rows:
         aligned = [pad(cell, room, right=True) for cell, room in zip(cells, widths, strict=True)]
@@ -132,14 +132,14 @@ def side_by_side(tables: Sequence[Sequence[Sequence[str]]], width: int | None) -
     joined: list[Sequence[Sequence[str]]] = []
     for rows in filter(None, tables):
         both = [[*left, *right[1:]] for left, right in zip(joined[-1], rows, strict=True)] if joined else []
-        if both and width is not None and _width(both) <= width:
+        if both and width is not None and _table_width(both) <= width:
             joined[-1] = both
         else:
             joined.append(rows)
     return joined
 
 
-def _width(rows: Sequence[Sequence[str]]) -> int:
+def _table_width(rows: Sequence[Sequence[str]]) -> int:
     columns = list(zip(*rows, strict=True))
     return sum(max(map(display_width, column)) for column in columns) + 2 * (len(columns) - 1)
 
@@ -166,7 +166,7 @@ def with_reason(mark: str, head: str, reason: str, width: int | None, signs: Sig
     if width is None:
         return [f"{mark} {head}  {reason}"]
     lines = wrap(reason, width - 4)
-    shown = lines[:_REASON_LINES]
+    shown = lines[:_MAX_REASON_LINES]
     if len(lines) > len(shown):
-        shown[-1] = clip(f"{shown[-1]} {lines[_REASON_LINES]}", width - 4, mark=signs.ellipsis)
+        shown[-1] = clip(f"{shown[-1]} {lines[_MAX_REASON_LINES]}", width - 4, mark=signs.ellipsis)
     return [f"{mark} {clip(head, width - 2, mark=signs.ellipsis)}", *(f"  {signs.gutter} {line}" for line in shown)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentv.reports.text.printable import UNSAFE
 from agentv.types.json_value import JsonObject, JsonValue
 
-_PLAIN = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
+_PLAIN_SCALAR = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
 _LONGEST_PLAIN_KEY = 1000
 """YAML readers search at most 1,024 characters for the colon after a key."""
@@ -30,7 +30,7 @@ def _mapping(value: JsonObject, indent: str) -> Iterator[str]:
         if len(name) > _LONGEST_PLAIN_KEY:
             yield f"{indent}? {name}"
             name = ""
-        yield from _after(f"{indent}{name}:", item, indent)
+        yield from _entry(f"{indent}{name}:", item, indent)
 
 
 def _sequence(value: Sequence[JsonValue], indent: str) -> Iterator[str]:
@@ -40,10 +40,10 @@ def _sequence(value: Sequence[JsonValue], indent: str) -> Iterator[str]:
             yield f"{indent}- {first.lstrip()}"
             yield from others
         else:
-            yield from _after(f"{indent}-", item, indent)
+            yield from _entry(f"{indent}-", item, indent)
 
 
-def _after(head: str, value: JsonValue, indent: str) -> Iterator[str]:
+def _entry(head: str, value: JsonValue, indent: str) -> Iterator[str]:
     """Yield `head` (`key:` or `-`) with its value on the same line or indented below."""
     inner = f"{indent}  "
     if isinstance(value, str):
@@ -68,8 +68,9 @@ def _after(head: str, value: JsonValue, indent: str) -> Iterator[str]:
 def _block_header(text: str) -> str:
     """Return the header of a literal block, such as `|2-`; the indent is given if the text starts with white space."""
     indent = "2" if text[0] in " \n\t" else ""
-    chomping = "" if text.endswith("\n") and not text.endswith("\n\n") else "+" if text.endswith("\n") else "-"
-    return f"|{indent}{chomping}"
+    if not text.endswith("\n"):
+        return f"|{indent}-"
+    return f"|{indent}+" if text.endswith("\n\n") else f"|{indent}"
 
 
 def _block_lines(text: str) -> list[str]:
@@ -80,7 +81,7 @@ def _scalar(value: JsonValue) -> str:
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, str) and "\n" not in value and "\t" not in value and not UNSAFE.search(value):
-        if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
+        if _PLAIN_SCALAR.fullmatch(value) and value.lower() not in _RESERVED:
             return value
         if '"' in value or "\\" in value:
             return "'" + value.replace("'", "''") + "'"
