@@ -183,7 +183,7 @@ def _finding(answer: LabelledAnswer) -> Finding:
 
 
 def _verdict(opinion: Opinion) -> str:
-    return f"{opinion.value:.2f} {'pass' if opinion.passed else 'not pass'}"
+    return f"{opinion.value:.2f} {'passed' if opinion.passed else 'not passed'}"
 
 
 def _comment(opinion: Opinion) -> str:
@@ -306,36 +306,41 @@ def check_sheet(check: JudgeCheck, *, max_findings: int | None = None) -> Sheet:
     return Sheet(title, _consistency_sentence(consistency), parts)
 
 
-def _consistency_sentence(found: Consistency) -> str:
-    if found.same_verdict.rate is None:
-        measured = f"{count_text(found.answers, 'answer')}, with {count_text(found.repeats, 'call')} each"
+def _consistency_sentence(consistency: Consistency) -> str:
+    if consistency.same_verdict.rate is None:
+        measured = f"{count_text(consistency.answers, 'answer')}, with {count_text(consistency.repeats, 'call')} each"
         return f"Too few verdicts to measure consistency: {measured}."
-    calls = "both calls" if found.repeats == _TWO_CALLS else f"all {count_text(found.repeats, 'call')}"
-    share = f"{percent_text(found.same_verdict.rate.value)} of {count_text(found.answers, 'answer')}"
+    calls = "both calls" if consistency.repeats == _TWO_CALLS else f"all {count_text(consistency.repeats, 'call')}"
+    share = f"{percent_text(consistency.same_verdict.rate.value)} of {count_text(consistency.answers, 'answer')}"
     return f"For {share}, {calls} gave the same verdict."
 
 
-def _consistency_rows(found: Consistency) -> tuple[tuple[str, ...], ...]:
+def _consistency_rows(consistency: Consistency) -> tuple[tuple[str, ...], ...]:
     rows = [
         ("", "value", "95 % CI", "answers"),
-        _consistency_row("always the same verdict", found.same_verdict),
+        _consistency_row("always the same verdict", consistency.same_verdict),
         (
             "spread of an answer's scores (SD)",
-            coefficient_text(found.deviation),
+            coefficient_text(consistency.deviation),
             "-",
-            _answer_count(found.same_verdict),
+            _answer_count(consistency.same_verdict),
         ),
-        ("Krippendorff's alpha of verdicts", coefficient_text(found.alpha), "-", _answer_count(found.same_verdict)),
+        (
+            "Krippendorff's alpha of verdicts",
+            coefficient_text(consistency.alpha),
+            "-",
+            _answer_count(consistency.same_verdict),
+        ),
     ]
-    if found.position is not None:
-        rows.append(_consistency_row("verdicts that change when answers are swapped", found.position))
+    if consistency.position is not None:
+        rows.append(_consistency_row("verdicts that change when answers are swapped", consistency.position))
     names = {
         "all": "length and score (Spearman)",
         "passed": "length and score, passes only",
         "failed": "length and score, fails only",
     }
     for kind, name in names.items():
-        each = found.lengths[kind]
+        each = consistency.lengths[kind]
         rows.append((name, coefficient_text(each.value), coefficient_interval_text(each.interval), f"{each.answers:,}"))
     return tuple(rows)
 
@@ -357,21 +362,21 @@ def _inconsistency(answer: JudgedAgain) -> Finding:
 
 def check_to_json(check: JudgeCheck) -> JsonObject:
     """Return a check as JSON; unknown values are null."""
-    found = check.consistency
+    consistency = check.consistency
     return {
         "run_id": check.run_id,
         "evaluator": check.evaluator,
-        "answers": found.answers,
-        "repeats": found.repeats,
+        "answers": consistency.answers,
+        "repeats": consistency.repeats,
         "calls": check.calls,
-        "failed": found.failed,
-        "same_verdict": _consistency_rate(found.same_verdict),
-        "score_deviation": found.deviation,
-        "alpha": found.alpha,
-        "position_flips": None if found.position is None else _consistency_rate(found.position),
+        "failed": consistency.failed,
+        "same_verdict": _consistency_rate(consistency.same_verdict),
+        "score_deviation": consistency.deviation,
+        "alpha": consistency.alpha,
+        "position_flips": None if consistency.position is None else _consistency_rate(consistency.position),
         "length_correlation": {
             kind: {"value": each.value, "answers": each.answers, "interval": interval_to_json(each.interval)}
-            for kind, each in found.lengths.items()
+            for kind, each in consistency.lengths.items()
         },
         "judged": [_judged(each) for each in check.answers],
     }
@@ -415,23 +420,23 @@ def agreement_sheet(run_id: str, results: Sequence[AnnotatorAgreement]) -> Sheet
     return Sheet(f"agreement of annotators · run {run_id}", sentence, tuple(parts))
 
 
-def _annotators_row(each: AnnotatorAgreement) -> tuple[str, ...]:
+def _annotators_row(agreement: AnnotatorAgreement) -> tuple[str, ...]:
     return (
-        each.criterion,
-        each.tag or "all",
-        f"{each.answers:,}",
-        percent_text(each.alike),
-        coefficient_text(each.alpha.value),
-        coefficient_interval_text(each.alpha.interval),
-        each.metric,
-        coefficient_text(each.fleiss),
-        f"{each.complete:,}",
+        agreement.criterion,
+        agreement.tag or "all",
+        f"{agreement.answers:,}",
+        percent_text(agreement.alike),
+        coefficient_text(agreement.alpha.value),
+        coefficient_interval_text(agreement.alpha.interval),
+        agreement.metric,
+        coefficient_text(agreement.fleiss),
+        f"{agreement.complete:,}",
     )
 
 
-def _pair_rows(each: AnnotatorAgreement) -> Iterator[tuple[str, ...]]:
-    for pair in each.pairs:
-        yield each.criterion, f"{pair.first}, {pair.second}", f"{pair.answers:,}", coefficient_text(pair.kappa)
+def _pair_rows(agreement: AnnotatorAgreement) -> Iterator[tuple[str, ...]]:
+    for pair in agreement.pairs:
+        yield agreement.criterion, f"{pair.first}, {pair.second}", f"{pair.answers:,}", coefficient_text(pair.kappa)
 
 
 def _notes(results: Sequence[AnnotatorAgreement]) -> Iterator[str]:
@@ -443,20 +448,20 @@ def _notes(results: Sequence[AnnotatorAgreement]) -> Iterator[str]:
         yield "if all labels are the same, agreement beyond chance is not defined"
 
 
-def agreement_to_json(each: AnnotatorAgreement) -> JsonObject:
+def agreement_to_json(agreement: AnnotatorAgreement) -> JsonObject:
     """Return the agreement on one criterion as JSON; unknown values are null."""
     return {
-        "criterion": each.criterion,
-        "tag": each.tag,
-        "metric": each.metric,
-        "annotators": list(each.annotators),
-        "answers": each.answers,
-        "cases": each.cases,
-        "alike": each.alike,
-        "alpha": {"value": each.alpha.value, "interval": interval_to_json(each.alpha.interval)},
-        "fleiss_kappa": {"value": each.fleiss, "answers": each.complete},
+        "criterion": agreement.criterion,
+        "tag": agreement.tag,
+        "metric": agreement.metric,
+        "annotators": list(agreement.annotators),
+        "answers": agreement.answers,
+        "cases": agreement.cases,
+        "alike": agreement.alike,
+        "alpha": {"value": agreement.alpha.value, "interval": interval_to_json(agreement.alpha.interval)},
+        "fleiss_kappa": {"value": agreement.fleiss, "answers": agreement.complete},
         "cohen_kappa": [
             {"annotators": [pair.first, pair.second], "answers": pair.answers, "value": pair.kappa}
-            for pair in each.pairs
+            for pair in agreement.pairs
         ],
     }

@@ -87,9 +87,9 @@ _DATE_FROM_DAYS = 60
 
 
 class TrendWords(Struct, frozen=True):
-    """The sentences of trends of one metric, given as `metric_text`; ages are relative to `now`.
+    """The sentences of trends of one metric. `metric_text` is the metric as the user wrote it.
 
-    `noun` is the meaning of a point: run or commit.
+    Ages are relative to `now`. `noun` says what a point is: a run or a commit.
     """
 
     metric_text: str
@@ -124,7 +124,8 @@ class TrendWords(Struct, frozen=True):
             text += f" (95 % CI: {numbers.interval(point.measured.interval)})"
         if point.difference is not None:
             text += f", {numbers.difference(point.difference)} since the previous {self.noun}"
-            text += " with the same cases" if any(each.run.selection for each in series.points) else ""
+            has_selection = any(each.run.selection for each in series.points)
+            text += " with the same cases" if has_selection else ""
         return text
 
     def about(self, point: TrendPoint) -> str:
@@ -155,7 +156,7 @@ class TrendWords(Struct, frozen=True):
     def gaps(self, series: TrendSeries) -> list[str]:
         """Return the newest gaps with their reasons."""
         gaps = [point for point in series.points if point.gap is not None]
-        more = [f"and {len(gaps) - MAX_LISTED} earlier: --runs"] if len(gaps) > MAX_LISTED else []
+        more = [f"and {len(gaps) - MAX_LISTED} earlier; --runs lists them"] if len(gaps) > MAX_LISTED else []
         return [*more, *(f"{point.run.run_id}: {point.gap}" for point in gaps[-MAX_LISTED:])]
 
     def row(self, point: TrendPoint) -> tuple[str, ...]:

@@ -86,7 +86,10 @@ class GenerateOptions(Struct, frozen=True):
         )
 
     def template(self, known: Sequence[str], needed: Sequence[str]) -> str | None:
-        """Return the user's prompt template, after printing warnings about it; None without one."""
+        """Return the user's prompt template, None without one. Print warnings about its variables.
+
+        It may contain the variables in `known`, and should contain those in `needed`.
+        """
         if self.prompt_path is None:
             return None
         text = read_text(self.prompt_path)

@@ -119,7 +119,8 @@ def command(folder: Path, template: str, name: str | None, install_from: str | N
         click.echo("\nAPI keys go into .env: add the line `.env` to .gitignore, so that they are never committed.")
     if urlsplit(source).scheme in ("file", "git+file") and any(file in written for file in _CI_FILES):
         click.echo(f"\nCI jobs install agentv from {source}, which exists only on this machine: replace it with a URL.")
-    click.echo(f"\nNext: {'' if folder == Path() else f'cd {shlex.quote(str(folder))} && '}agentv run")
+    change_folder = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
+    click.echo(f"\nNext: {change_folder}agentv run")
 
 
 def files_of(template: str) -> dict[str, str]:
@@ -166,10 +167,10 @@ def plugin_module(name: str) -> str:
 def _template_files(template: str) -> dict[str, str]:
     root = _TEMPLATES_FOLDER / template
     paths = [path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    return {_target_name(path.relative_to(root)): path.read_text("utf-8") for path in paths}
+    return {_project_path(path.relative_to(root)): path.read_text("utf-8") for path in paths}
 
 
-def _target_name(path: Path) -> str:
+def _project_path(path: Path) -> str:
     """Return the path of a template file in the project: `dot-env` becomes `.env`."""
     return "/".join(f".{part[4:]}" if part.startswith("dot-") else part for part in path.parts)
 
@@ -184,7 +185,8 @@ def write_all(folder: Path, files: Mapping[str, str]) -> tuple[list[str], list[s
     existing: list[str] = []
     try:
         for name, text in sorted(files.items()):
-            (written if _write_new(folder / name, text, created) else existing).append(name)
+            is_new = _write_new(folder / name, text, created)
+            (written if is_new else existing).append(name)
     except OSError as error:
         _remove_created(created)
         message = f"cannot write {error.filename or folder}: {error.strerror}; nothing was written"

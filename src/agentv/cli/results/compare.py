@@ -222,7 +222,8 @@ def _parse_gates(options: CompareOptions) -> tuple[ScopedGate, ...] | None:
 def _check_gated_evaluators(gates: Sequence[ScopedGate], runs: Sequence[FoundScores]) -> None:
     """Refuse a gate on an evaluator that none of the runs has, unless no evaluator is known at all."""
     known = {name for run in runs for measure in run.side.measures if (name := evaluator_of(measure)) is not None}
-    for gate in (scoped.gate for scoped in gates):
+    for scoped in gates:
+        gate = scoped.gate
         if known and gate.name == "evaluator" and gate.argument not in known:
             raise gate.wrong_argument(str(UnknownNameError("evaluator", gate.argument or "", known=known)))
 

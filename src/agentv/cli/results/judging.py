@@ -176,6 +176,10 @@ def _pairings(labelled: _Labelled, options: CalibrateOptions) -> list[_Pairing]:
 def _all_pairings(
     labelled: _Labelled, labelled_criteria: Sequence[str], options: CalibrateOptions
 ) -> Iterator[_Pairing]:
+    """Yield a pairing for each result of a judge on a labelled criterion, with repeats.
+
+    If the options name both evaluator and criterion, the two are compared even if the evaluator has no such criterion.
+    """
     for row in labelled.rows:
         for result in row.evaluator_results:
             if result.type == _HUMAN or options.evaluator not in (None, result.name):
@@ -363,11 +367,11 @@ def check(reference: str, options: CheckOptions) -> int:
         click.echo("cancelled; no judge was called", err=True)
         return 0
     stop = StopSignal()
-    rows, found = _rejudge(repeat_plan, options, stop)
+    rows, found_keys = _rejudge(repeat_plan, options, stop)
     if not rows:
         reason = stop.reason or "the case or target of every stored answer was edited"
         raise StorageError(f"no judge gave a verdict: {reason}")
-    edited = len(repeat_plan.lengths) - len(found)
+    edited = len(repeat_plan.lengths) - len(found_keys)
     if edited and stop.reason is None:
         click.echo(f"skipped {count_text(edited, 'answer')} whose case or target was edited since", err=True)
     checks = _make_checks(repeat_plan, rows, options)

@@ -44,7 +44,7 @@ def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[
 
 def match_labels(stored: StoredRun, feedback: Sequence[Feedback], file: str, *, annotator: str | None) -> list[Label]:
     """Return the label of each score in `feedback`, which was read from `file`. Notes and errors: see `read_labels`."""
-    case_ids = {score.eval_id for score in feedback}
+    case_ids = {item.eval_id for item in feedback}
     criteria = criteria_by_case(stored, case_ids)
     clock = make_clock()
     found = fit_labels(feedback, map(judgeable, stored.results()), criteria, annotator=annotator, now=clock())
@@ -95,10 +95,10 @@ def show_agreement(reference: str, options: AgreementOptions) -> int:
     """Print the agreement on each criterion with labels; return the exit code."""
     refuse_unknown_suffixes(options.outputs)
     stored = open_run(find_run(find_home(Path.cwd()), reference))
-    found = _labels(stored, options)
-    if options.by == "tag" and not any(unit.tags for each in found for unit in each.units):
+    labels = _selected_labels(stored, options)
+    if options.by == "tag" and not any(unit.tags for each in labels for unit in each.units):
         raise ConfigError(no_tags("labelled case"))
-    results = [result for each in found for result in _agreements(each, by_tag=options.by == "tag")]
+    results = [result for each in labels for result in _agreements(each, by_tag=options.by == "tag")]
     sheet = agreement_sheet(stored.run_id, results)
     write_sheets(options.outputs, [sheet])
     if options.as_json:
@@ -117,7 +117,7 @@ def _agreements(labels: CriterionLabels, *, by_tag: bool) -> list[AnnotatorAgree
     return [annotator_agreement(labels), *(annotator_agreement(labels, tag) for tag in tags)]
 
 
-def _labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabels]:
+def _selected_labels(stored: StoredRun, options: AgreementOptions) -> list[CriterionLabels]:
     """Return the selected labels by criterion. Raises ConfigError if there are none, or some cannot be read."""
     labels: Sequence[Label]
     if options.labels is None:
@@ -160,12 +160,12 @@ def _refuse_unreadable(stored: StoredRun, feedback: Sequence[Feedback], file: st
     """Raise EvalFileError with the line of each score that cannot be read."""
     criteria = criteria_by_case(stored, {each.eval_id for each in feedback})
     problems = []
-    for score in feedback:
-        known = next((each for (_, eval_id), each in criteria.items() if eval_id == score.eval_id), ())
-        criterion = next((each for each in known if each.name == score.criterion), None)
+    for item in feedback:
+        criteria_of_case = next((each for (_, eval_id), each in criteria.items() if eval_id == item.eval_id), ())
+        criterion = next((each for each in criteria_of_case if each.name == item.criterion), None)
         try:
-            label_value(score.score, criterion)
+            label_value(item.score, criterion)
         except ValueError as error:
-            problems.append(Problem(score.location.path, str(error), score.location.line, 1))
+            problems.append(Problem(item.location.path, str(error), item.location.line, 1))
     if problems:
         raise EvalFileError(file, problems)

@@ -235,18 +235,18 @@ def _print_side_by_side(stored: StoredRun, shown: ShownRows, query: RowQuery) ->
     if not selected:
         raise ConfigError(f"run {stored.run_id} has no result that matches these options")
     shown_cases = set(list(selected)[:_MAX_SIDE_BY_SIDE])
-    found = cases_of(
-        row
-        for row in stored.results()
-        if (row.slot.suite, row.eval_id) in shown_cases
-        and (not query.targets or row.slot.target in query.targets)
-        and (not query.prompts or row.prompt in query.prompts)
-    )
+
+    def is_shown(row: CaseResult) -> bool:
+        has_target = not query.targets or row.slot.target in query.targets
+        has_prompt = not query.prompts or row.prompt in query.prompts
+        return (row.slot.suite, row.eval_id) in shown_cases and has_target and has_prompt
+
+    rows_by_case = cases_of(filter(is_shown, stored.results()))
     style = terminal_style()
     view = SideBySide(style.width or _WIDTH_WITHOUT_TERMINAL, style.signs, style.paint)
     order = plan_order(stored)
-    for number, name in enumerate(name for name in selected if name in found):
-        answers = CaseAnswers.of(read_details(stored, found[name]), order)
+    for number, name in enumerate(name for name in selected if name in rows_by_case):
+        answers = CaseAnswers.of(read_details(stored, rows_by_case[name]), order)
         click.echo(("\n" if number else "") + view.render(answers), nl=False)
     left_out = len(selected) - len(shown_cases)
     if left_out:

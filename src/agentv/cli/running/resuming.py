@@ -119,6 +119,7 @@ def _run_generation(
             is_chosen = chosen_rows(generation.only, generation.globs, before=generation.rows or None)
         return score_again(stored, output, continue_options, generation, is_chosen=is_chosen, configuration=evaluators)
     if generation.purpose == "retry":
+        # A retry that a failing judge stopped also repeats those of its results that the judge failed to judge.
         rejudges = start_event is None and was_stopped_by_judge(open_run(folder))
         should_rerun = chosen_rows(generation.only, generation.globs, before=generation.rows, rejudges=rejudges)
         return continue_run(

@@ -75,7 +75,7 @@ class LogFile(JsonLines):
 class CheckedOutput(Struct):
     """An observer with its first error, which is reported after the run.
 
-    `name` stands in messages. `destination` is the value of `-o`; None for other outputs.
+    `name` is used in messages. `destination` is the value of `-o`; None for other outputs.
     """
 
     name: str
@@ -121,14 +121,14 @@ def open_outputs(
     """
     opened: list[CheckedOutput] = []
     try:
-        opened.extend(_open_each(output, stdout, clock, formats))
+        opened.extend(_open_observers(output, stdout, clock, formats))
         yield opened
     finally:
         for checked in reversed(opened):
             checked.close()
 
 
-def _open_each(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
+def _open_observers(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
     stream = output.stream(stdout)
     # Plain progress writes annotations of its own, and escapes commands in all other lines.
     stream = command_stream(stream) if is_github(os.environ) else stream

@@ -227,7 +227,8 @@ def _check_gated_criteria(gates: Sequence[ScopedGate], criteria: frozenset[str] 
     """Refuse a gate on a criterion that is not in the configuration. `criteria` None: the names are not known."""
     if criteria is None:
         return
-    for gate in (scoped.gate for scoped in gates):
+    for scoped in gates:
+        gate = scoped.gate
         if gate.name == "criterion" and gate.argument not in criteria:
             raise gate.wrong_argument(str(UnknownNameError("criterion", gate.argument or "", known=criteria)))
 
@@ -235,7 +236,7 @@ def _check_gated_criteria(gates: Sequence[ScopedGate], criteria: frozenset[str] 
 def _check_files(files: Sequence[str], output: "_Output") -> None:
     """Refuse files that cannot be read, and an output that cannot be written or is also an input."""
     check_sources(files)
-    for path in (Path(file) for file in files if file != STDIN):
+    for path in _paths(files):
         if output.path is not None and output.path.exists() and path.samefile(output.path):
             raise ConfigError(f"-o {output.path}: is also an input file; choose another output file")
     output.check()
@@ -245,7 +246,7 @@ def check_sources(files: Sequence[str]) -> None:
     """Refuse files that cannot be read. Raises ConfigError."""
     if files.count(STDIN) > 1:
         raise ConfigError("standard input (-) can be read only once")
-    for path in (Path(file) for file in files if file != STDIN):
+    for path in _paths(files):
         if not path.exists():
             raise ConfigError(f"{path}: no such file")
         if path.is_dir():
@@ -254,12 +255,16 @@ def check_sources(files: Sequence[str]) -> None:
             raise ConfigError(f"{path}: cannot be read: permission denied")
 
 
+def _paths(files: Sequence[str]) -> list[Path]:
+    return [Path(file) for file in files if file != STDIN]
+
+
 class _Output:
     """The output of scores: a file to which whole lines are appended, standard output, or nothing."""
 
-    def __init__(self, target: str | None, stdout: TextIO) -> None:
-        self.path = None if target in (None, _STDOUT) else Path(str(target))
-        self._stdout = stdout if target == _STDOUT else None
+    def __init__(self, destination: str | None, stdout: TextIO) -> None:
+        self.path = None if destination in (None, _STDOUT) else Path(str(destination))
+        self._stdout = stdout if destination == _STDOUT else None
 
     def check(self) -> None:
         """Raise ConfigError when the file cannot be written."""

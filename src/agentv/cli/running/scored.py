@@ -220,7 +220,11 @@ def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRun
 
 
 def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_resume: bool) -> None:
-    """Restore the state of a run: its results, the trials of its cases, and answers without a result."""
+    """Restore the state of a run: its results, the trials of its cases, and answers without a result.
+
+    Lines of files are recognised by their place. Lines of standard input have none: they are recognised by case and
+    trial, for which `StoredLines` keeps the stored ones.
+    """
     run.store  # noqa: B018 - opened now, so that no other process can write the run
     judged, scored_lines = set[int](), DigestSet()
     streamed = StoredLines() if is_resume and STDIN in _log_files(stored) else None

@@ -82,7 +82,7 @@ def _probe_project(folder: Path) -> Iterator[Finding]:
     if project is None:
         return
     resolved = []
-    for config in project.targets.targets:
+    for config in project.parsed.targets:
         try:
             resolved.append(resolve_target(config, env=project.env, specs=project.specs))
         except AgentvError as error:
@@ -191,7 +191,7 @@ def _killed_runs(folder: Path) -> Iterator[Finding]:
     for run in list_run_folders(find_home(folder)):
         try:
             note = None if read_holder(run) is None else refuse_second_writer(run)
-        except (StorageError, OSError):  # the run goes on, or cannot be written
+        except (StorageError, OSError):  # the run is in progress, or cannot be written
             continue
         if note is not None:
             yield Finding(f"run {run.name}", "warning", note, f"Complete the run: agentv resume {run.name}")
@@ -200,7 +200,7 @@ def _killed_runs(folder: Path) -> Iterator[Finding]:
 class _Project(NamedTuple):
     """A project's targets file with what its targets need: plug-ins and environment variables."""
 
-    targets: "ParsedTargets"
+    parsed: "ParsedTargets"
     specs: "Specs"
     env: Mapping[str, str]
     plugin_modules: tuple[str, ...]
@@ -244,6 +244,7 @@ def _check_targets(folder: Path) -> Iterator[Finding]:
     targets = parsed.targets
     place = f" in {targets[0].path}" if targets else ""
     yield Finding("targets", "ok", f"{len(targets)}{place}")
+    # Every error counts, and a warning if the target could not be read because of it.
     readable = {target.name for target in targets}
     faulty = {
         parsed.owner_of(problem): problem
@@ -294,7 +295,7 @@ def _variables(value: "JsonValue") -> Iterator[str]:
 
 
 def _program(target: "TargetConfig") -> str | None:
-    """Return the program of a target's command; None if a shell resolves it or there is no command."""
+    """Return the program of a target's command; None without a command, or if the program has a placeholder."""
     from agentv.templating.command import parse_command
 
     template = target.settings.get("command_template", target.settings.get("commandTemplate"))
@@ -302,8 +303,9 @@ def _program(target: "TargetConfig") -> str | None:
         return None
     words = parse_command(template).words
     first = words[0] if words else ()
-    pieces = [piece for piece in first if isinstance(piece, str)]
-    return "".join(pieces) if pieces and len(pieces) == len(first) else None
+    texts = [piece for piece in first if isinstance(piece, str)]
+    has_placeholder = len(texts) < len(first)
+    return None if has_placeholder or not texts else "".join(texts)
 
 
 def _is_installed(program: str, folders: Sequence[Path]) -> bool:

@@ -57,7 +57,7 @@ def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
         "summary": spec.summary,
         "cost": spec.cost,
         "deterministic": spec.is_deterministic,
-        "settings": [_describe_setting(row) for row in _settings_of(spec)],
+        "settings": [_describe_setting(field) for field in _settings_of(spec)],
     }
 
 
@@ -72,7 +72,7 @@ def render_list(kind: str, registry: "Registry") -> str:
 
 def render_settings(spec: "Spec") -> str:
     """Return a plug-in's name and summary, and one line for each of its settings."""
-    rows = [_describe_setting(row) for row in _settings_of(spec)]
+    rows = [_describe_setting(field) for field in _settings_of(spec)]
     title = f"{', '.join((spec.name, *spec.aliases))}: {_with_cost(spec)}"
     if not rows:
         return f"{title}\n  no settings besides the common ones"

@@ -37,15 +37,14 @@ def matrix_text(
     """Return the matrix of at least two comparisons that have the same first run."""
     first = comparisons[0].before
     names = _names(comparisons)
+    head = [
+        f"before  {side_title(first)}",
+        f"after   {count_text(len(comparisons), 'run')}, each compared separately",
+    ]
+    rows = ([name, *_cells(each)] for name, each in zip(names, comparisons, strict=True))
     blocks = [
-        [
-            line if width is None else clip(line, width, mark=signs.ellipsis)
-            for line in (
-                f"before  {side_title(first)}",
-                f"after   {count_text(len(comparisons), 'run')}, each compared separately",
-            )
-        ],
-        table([_HEAD, *([name, *_cells(each)] for name, each in zip(names, comparisons, strict=True))], width, paint),
+        [line if width is None else clip(line, width, mark=signs.ellipsis) for line in head],
+        table([_HEAD, *rows], width, paint),
         _wrapped(_verdict_lines(names, verdicts), width),
         _wrapped(_findings(names, comparisons), width),
     ]
@@ -107,8 +106,8 @@ def _cells(comparison: Comparison) -> list[str]:
     score = comparison.score
     if score is None:
         return [*["-"] * (len(_HEAD) - 2), "0"]
-    found = score.interval
-    bounds = "-" if found is None else f"{difference_text(found.low)} to {difference_text(found.high)}"
+    interval = score.interval
+    bounds = "-" if interval is None else f"{difference_text(interval.low)} to {difference_text(interval.high)}"
     return [
         score_text(score.after),
         difference_text(score.difference),

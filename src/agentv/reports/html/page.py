@@ -312,18 +312,17 @@ def _rows(report: RunReport, tools: ReportTools, chosen: ChosenRows) -> Iterator
     for start in range(0, len(chosen.rows), _CHUNK_SIZE):
         rows = chosen.rows[start : start + _CHUNK_SIZE]
         is_full = size > MAX_DETAILED_CHARS
-        for number, detail in enumerate(map(RowDetail, rows) if is_full else tools.details(report, rows), start + 1):
+        details = map(RowDetail, rows) if is_full else tools.details(report, rows)
+        for number, detail in enumerate(details, start + 1):
             row = make_element(detail, number=number, is_brief=size > MAX_DETAILED_CHARS)
             size += len(row.markup)
             yield row
 
 
 def _list(title: str, items: Sequence[str]) -> Html | None:
-    return (
-        element("section", element("h2", title), element("ul", *(element("li", item) for item in items)))
-        if items
-        else None
-    )
+    if not items:
+        return None
+    return element("section", element("h2", title), element("ul", *(element("li", item) for item in items)))
 
 
 def _left_out_note(report: RunReport, chosen: ChosenRows) -> Html | None:

@@ -80,7 +80,8 @@ def _target_rows(
     max_name_width = max(_NAME_WIDTH, width // 4)
     names = [clip(one_line(signs.escape_unsupported(name)), max_name_width, mark=signs.ellipsis) for name, _ in targets]
     table = [_cells(counts, planned, signs) for _, counts in targets]
-    widths = {name: max(display_width(cells[name]) for cells in table) for name in (table[0] if table else ())}
+    column_names = table[0] if table else ()
+    widths = {name: max(display_width(cells[name]) for cells in table) for name in column_names}
     name_width = max(map(display_width, names), default=0)
     for name in _COLUMNS_TO_OMIT:
         if name_width + sum(widths.values()) + len(widths) <= width:
@@ -90,7 +91,7 @@ def _target_rows(
     rows = []
     for name, (_, counts), cells in zip(names, targets, table, strict=True):
         bar = f" {_bar(counts.total() / planned, bar_width, signs)}" if planned and bar_width >= _MIN_BAR_WIDTH else ""
-        columns = " ".join(pad(cells[column], room) for column, room in widths.items())
+        columns = " ".join(pad(cells[column], column_width) for column, column_width in widths.items())
         rows.append(f"{pad(name, name_width)}{bar} {columns}")
     return rows
 

@@ -69,7 +69,7 @@ class Progress(Struct):
         if isinstance(event, RowBegun):
             self.busy += 1
         elif isinstance(event, RowFinished):
-            self.busy -= self.busy > 0
+            self.busy = max(self.busy - 1, 0)
             self._count(event.result)
             if event.result.judge_cost_usd is not None:
                 self._add_cost(max(0.0, event.result.judge_cost_usd - saved_by_judges(event.result)))
@@ -83,7 +83,7 @@ class Progress(Struct):
             self._count(event.result)
             self.kept += 1
         elif isinstance(event, RowLeft):
-            self.busy -= self.busy > 0
+            self.busy = max(self.busy - 1, 0)
         elif isinstance(event, RetryNoted):
             self.retries += 1
         elif isinstance(event, RunStopping):
@@ -168,8 +168,9 @@ def plan_text(started: RunStarted, signs: Signs) -> str:
 
     If cases have different numbers of trials, return `3 cases, 9 results` instead of a product.
     """  # noqa: RUF002
-    several = len(started.suites) > _MAX_SUITE_NAMES
-    suites = count_text(len(started.suites), "suite") if several else ", ".join(map(one_line, started.suites))
+    suites = ", ".join(map(one_line, started.suites))
+    if len(started.suites) > _MAX_SUITE_NAMES:
+        suites = count_text(len(started.suites), "suite")
     return f" {signs.dot} ".join(filter(None, (suites, _extent_text(started, signs))))
 
 

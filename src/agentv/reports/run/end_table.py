@@ -77,10 +77,10 @@ def end_report(
 def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     if not targets:
         return []
-    return [["target", "pass rate", "95 % CI", "mean", "95 % CI"], *map(_quality, targets)]
+    return [["target", "pass rate", "95 % CI", "mean", "95 % CI"], *map(_quality_cells, targets)]
 
 
-def _quality(target: TargetSummary) -> list[str]:
+def _quality_cells(target: TargetSummary) -> list[str]:
     return [
         _name(target),
         rate_text(target),
@@ -96,7 +96,7 @@ def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     states = {"pass": "pass", "borderline": "borderline", "fail": "fail", "error": "errors"}
     if any(target.counts.get("skipped") for target in targets):
         states["skipped"] = "skipped"
-    rows = [["target", *states.values()], *([_name(each), *_counts(each, states)] for each in targets)]
+    rows = [["target", *states.values()], *([_name(each), *_count_cells(each, states)] for each in targets)]
     if not any(target.unverified for target in targets):
         return rows
     unverified = ["unverified", *(f"{target.unverified:,}" for target in targets)]
@@ -111,11 +111,11 @@ def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     pairs = [(each, trial) for each in targets for trial in each.trials if trial.k == k]
     return [
         ["target", f"pass@{k}", "95 % CI", f"pass^{k}", "95 % CI", "cases"],
-        *([_name(target), *_trial(trial)] for target, trial in pairs),
+        *([_name(target), *_trial_cells(trial)] for target, trial in pairs),
     ]
 
 
-def _trial(trial: TrialSummary) -> list[str]:
+def _trial_cells(trial: TrialSummary) -> list[str]:
     return [
         percent_text(trial.pass_at),
         percent_interval_text(trial.pass_at_interval),
@@ -129,7 +129,7 @@ def _name(target: TargetSummary) -> str:
     return one_line(target.target)
 
 
-def _counts(target: TargetSummary, states: dict[str, str]) -> list[str]:
+def _count_cells(target: TargetSummary, states: dict[str, str]) -> list[str]:
     return [f"{target.counts.get(state, 0):,}" for state in states]
 
 
@@ -137,7 +137,7 @@ def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     if not targets:
         return []
     head = ["target", "cost", "judges' cost", "median", "p95", "tokens", "judges' tokens"]
-    rows = [head, *(_spending(target) for target in targets)]
+    rows = [head, *(_spending_cells(target) for target in targets)]
     if all(target.judge_usage == Usage() and not target.judge_cost_usd for target in targets):
         rows = [[*row[:2], *row[3:6]] for row in rows]  # without the judges' columns, as no model judge was used
     if any(target.saved_usd for target in targets):
@@ -147,7 +147,7 @@ def _spending_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     return rows
 
 
-def _spending(target: TargetSummary) -> list[str]:
+def _spending_cells(target: TargetSummary) -> list[str]:
     return [
         _name(target),
         cost_text(target.target_cost_usd, target.target_usage, is_estimated=target.is_target_estimated),
@@ -189,7 +189,8 @@ def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:
         return []
     heights = [math.ceil(count * len(signs.bars) / highest) for count in report.histogram]
     is_narrow = width is not None and width < _NARROW_BELOW_WIDTH
-    bars = "".join((signs.bars[height - 1] if height else " ") * (1 if is_narrow else 3) for height in heights)
+    bar_width = 1 if is_narrow else 3
+    bars = "".join((signs.bars[height - 1] if height else " ") * bar_width for height in heights)
     shown = f"scores  0 {signs.gutter}{bars}{signs.gutter} 1"
     scale = f"largest bin: {highest:,} of {sum(report.histogram):,}"
     return [shown, f"        {scale}"] if is_narrow else [f"{shown}   {scale}"]

@@ -77,7 +77,8 @@ def markdown(report: RunReport, tools: ReportTools) -> str:
 
 def _head(report: RunReport, record: RunRecord | None) -> Iterator[str]:
     name = record.name if record is not None else None
-    yield f"<!-- {MARKER}{f': {slug(name)}' if name and slug(name) else ''} -->"
+    marker_name = slug(name) if name else ""
+    yield f"<!-- {MARKER}: {marker_name} -->" if marker_name else f"<!-- {MARKER} -->"
     mark = UNICODE.marks[_STATES_BY_EXIT_CODE.get(report.exit_code, "error")]
     yield f"### {mark} agentv{f' · {inline_code(name)}' if name else ''}"
     yield f"**{inline_code(report.verdict.sentence)}** Exit code {report.exit_code}."
@@ -91,9 +92,9 @@ def _head(report: RunReport, record: RunRecord | None) -> Iterator[str]:
 
 
 def _target_table(report: RunReport) -> str:
-    several, trials = len(report.targets) > 1, shown_trials(report.targets)
+    has_several, trials = len(report.targets) > 1, shown_trials(report.targets)
     rows = [
-        (f"{cell_code(each.target)} {figure.name}" if several else figure.name, figure.value, figure.interval)
+        (f"{cell_code(each.target)} {figure.name}" if has_several else figure.name, figure.value, figure.interval)
         for each in report.targets[:_MAX_ITEMS]
         for figure in target_figures(each, trials)
         if figure.name not in STATE_NAMES.values() and figure.value != "-"
@@ -125,9 +126,8 @@ def _cell(matrix: MatrixSummary, cell: CellSummary | None) -> str:
     """Return the rate and the mean of a cell with their intervals, bold for the best one."""
     if cell is None:
         return "-"
-    text = "<br>".join(
-        (*(f"{value} ({bounds})" for value, bounds in (rate_cell(cell), mean_cell(cell))), judged_text(cell))
-    )
+    figures = [f"{value} ({bounds})" for value, bounds in (rate_cell(cell), mean_cell(cell))]
+    text = "<br>".join((*figures, judged_text(cell)))
     return f"**{text}**" if matrix.is_best(cell) else text
 
 

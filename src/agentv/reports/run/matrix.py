@@ -111,9 +111,10 @@ def judged_text(cell: CellSummary) -> str:
 
 def common_count(matrix: MatrixSummary) -> int | None:
     """Return the number of judged rows of every cell; None if they differ, or a cell has errors or no rows."""
-    counts = {each.judged if each.judged == each.rows else None for each in matrix.cells}
     is_full = len(matrix.cells) == len(matrix.prompts) * len(matrix.targets)
-    return counts.pop() if is_full and len(counts) == 1 else None
+    counts = {each.judged for each in matrix.cells}
+    has_errors = any(each.judged != each.rows for each in matrix.cells)
+    return counts.pop() if is_full and len(counts) == 1 and not has_errors else None
 
 
 def _table(matrix: MatrixSummary, width: int | None, paint: Paint) -> list[str]:

@@ -227,7 +227,9 @@ def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Ite
         if text or not message.tool_calls:
             yield f"{message.role}: {text}"
         yield from map(_tool_call, message.tool_calls)
-    for event in () if messages else trace:
+    if messages:
+        return
+    for event in trace:
         parts = (event.name, _value(event.input), event.text, _value(event.output))
         yield f"{event.type}: {' '.join(part for part in parts if part)}"
 
