@@ -105,7 +105,7 @@ def test_wrong_contrasts_are_refused_with_what_there_is(project: Project, keep: 
     assert "has no result of prompt 'v3'; its prompts: v1, v2" in refused("r1", "--prompts", "v1", "v3")
     assert "has no result of prompt 'v1'; its prompts: none" in refused("r2", "--prompts", "v1", "v2")
     assert "cannot be combined" in refused("r1", "--prompts", "v1", "v2", "--targets", "small", "large")
-    assert "nothing to group" in refused("r1", "--prompts", "v1", "v2", "--by", "prompt")
+    assert "cannot be combined; group by another KEY" in refused("r1", "--prompts", "v1", "v2", "--by", "prompt")
     assert "no result has 'metadata.tem' to group by" in refused("r1", "--prompts", "v1", "v2", "--by", "tem")
     assert "grouped by criterion" in refused("r1", "--prompts", "v1", "v2", "--by", "criterion")
     assert "exactly two runs" in refused("r1", "r1", "r1", "--by", "tag")

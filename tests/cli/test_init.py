@@ -198,8 +198,8 @@ def test_ci_jobs_install_agentv_from_the_given_url(given: str, installed: str, t
         (".", "--from .: no pyproject.toml in this folder"),
         ("https://me:secret@example.org/a.git", "--from: the URL contains a password or token"),
         ("https://token@example.org/a.git", "--from: the URL contains a password or token"),
-        ("https://example.org/a b", "--from https://example.org/a b: not a URL"),
-        ("https://[example/a", "--from https://[example/a: not a URL"),
+        ("https://example.org/a b", "--from https://example.org/a b: not a valid URL"),
+        ("https://[example/a", "--from https://[example/a: not a valid URL"),
     ],
 )
 def test_a_place_that_cannot_be_installed_from_is_refused(given: str, message: str, tmp_path: Path) -> None:

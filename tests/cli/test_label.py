@@ -159,7 +159,7 @@ def test_a_later_score_of_the_same_person_counts_and_the_earlier_stays(run: Stor
     call("label", "--in", write(said(2), said(3, "ben")))
     code, out, _ = call("label", "--in", write(said(5), said(3, criterion="facts")))
     assert code == 0
-    assert "Imported 2 scores of 1 annotator (1 replace earlier scores): " in out
+    assert "Imported 2 scores of 1 annotator (1 of them replaced an earlier score): " in out
     assert {(label.annotator, label.criterion): label.score for label in run.labels()} == {
         ("anna", "tone"): 5,
         ("ben", "tone"): 3,

@@ -156,7 +156,7 @@ def test_without_a_name_the_latest_run_that_did_not_finish_is_meant(project: Pro
     assert f"agentv show {unfinished}" in said
     assert project.call("resume") == (
         4,
-        "error: every run is finished; `agentv resume latest` runs cases that were edited or added since\n",
+        "error: every run is finished; to run cases that were edited or added since, use `agentv resume latest`\n",
     )
 
 

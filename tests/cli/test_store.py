@@ -286,7 +286,7 @@ def test_a_run_is_shared_in_the_store_of_a_plugin_and_continues_there(call: Call
     code, _, err = call("resume", "latest")
     assert (code, len((project / "ann@shared" / copy.name / "results.jsonl").read_text().splitlines())) == (0, 5)
     code, _, err = call("store", "list", "--store", "copies://shared")
-    assert (code, "only receives runs while they are executed (agentv run --store)" in err) == (4, True)
+    assert (code, "this store only receives runs as they are executed" in err) == (4, True)
 
 
 def test_a_password_is_neither_printed_nor_stored(call: Call, project: Path) -> None:
