@@ -87,10 +87,8 @@ def run_paths(
             chosen_quota = named_quota(quota, store_url)
             secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(chosen_quota.url, os.environ))
             # A dry run imports and starts nothing, unless it has a pilot, which is a run.
-            imports_plugins = dry_run is None or dry_run.pilot is not None
-            inputs = load_inputs(
-                files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=imports_plugins
-            )
+            can_import = dry_run is None or dry_run.pilot is not None
+            inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=can_import)
             home = find_home(cwd)
             skipped = tuple(skipped_lines(find_skipped_files(paths, cwd=cwd, found=files), cwd))
 

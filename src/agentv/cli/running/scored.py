@@ -165,14 +165,12 @@ def _continue(
             if generation is not None:
                 run.store.note(GENERATION_STARTED, generation.to_event())
             scoring.lines = make_lines(scoring)
-            resume_from = resume_source(_log_files(stored)) if is_resume else "files"
-            run_report = score_lines(
-                scoring, options.workers, screen, max_errors=options.max_errors, resume_from=resume_from
-            )
-            run.observe(RunEnded(run_report))
+            source = resume_source(_log_files(stored)) if is_resume else "files"
+            ended = score_lines(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=source)
+            run.observe(RunEnded(ended))
         if outputs:
             report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
-        code = run_report.verdict.exit_code
+        code = ended.verdict.exit_code
         for message in write_error_messages(observers, stdout):
             code = exit_code_after_write_error(code, message)
     return code
