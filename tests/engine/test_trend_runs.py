@@ -7,7 +7,7 @@ import pytest
 from tests.support.stored import make_run
 
 from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs
-from agentv.scoring.comparison.trend import Place
+from agentv.scoring.comparison.trend import SuiteTarget
 from agentv.scoring.counting.run_sums import RunSums
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.storage.run.find import ListedRun
@@ -29,11 +29,11 @@ def listed(name: str, suites: str, *, parents: tuple[str, ...] = (), targets: st
 class Reader:
     """A loader of sums that records which runs were read."""
 
-    def __init__(self, *places: Place) -> None:
+    def __init__(self, *places: SuiteTarget) -> None:
         self.places = places
         self.read: list[str] = []
 
-    def __call__(self, folder: Path) -> Mapping[Place, RunSums]:
+    def __call__(self, folder: Path) -> Mapping[SuiteTarget, RunSums]:
         self.read.append(folder.name)
         return dict.fromkeys(self.places, SUMS)
 
@@ -80,7 +80,7 @@ def test_a_run_that_does_not_say_what_it_was_to_do_is_read() -> None:
 
 
 def test_trend_run_with_unreadable_rows_has_a_problem() -> None:
-    def broken(_: Path) -> Mapping[Place, RunSums]:
+    def broken(_: Path) -> Mapping[SuiteTarget, RunSums]:
         raise OSError("disk is gone")
 
     lost = ListedRun(Path("lost"), "unreadable", None, problem="run.json: not JSON")

@@ -180,8 +180,8 @@ def test_a_criterion_without_a_value_is_listed_only_for_given_answers() -> None:
     row = replace(
         make_row("a"), evaluator_results=(EvaluatorResult(name="m", type="human", score=1.0, results=(own,)),)
     )
-    for are_given, listed in ((False, []), (True, [("mood", 0, None)])):
-        summary = Summary(by=("criterion",), are_given=are_given)
+    for has_given_answers, listed in ((False, []), (True, [("mood", 0, None)])):
+        summary = Summary(by=("criterion",), has_given_answers=has_given_answers)
         summary.add(row)
         assert [(each.name, each.rows, each.mean_score) for each in summary.groups()] == listed
 

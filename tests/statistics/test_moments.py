@@ -63,12 +63,13 @@ def test_equal_scores_have_no_variance(score: float, count: int) -> None:
 def test_the_lean_is_the_sum_of_cubed_distances(cases: list[list[float]]) -> None:
     mean = np.concatenate([np.asarray(case) for case in cases]).mean()
     expected = sum((sum(case) - len(case) * mean) ** 3 for case in cases)
-    assert moments_of(cases).lean == pytest.approx(expected, abs=1e-9 * 5**3 * len(cases))
+    assert moments_of(cases).cubed_scatter == pytest.approx(expected, abs=1e-9 * 5**3 * len(cases))
 
 
 @given(clusters, clusters)
 def test_the_moments_of_both_are_those_of_all(some: list[list[float]], others: list[list[float]]) -> None:
     both = moments_of(some) + moments_of(others)
-    assert (both.mean, both.scatter, both.lean) == pytest.approx(
-        (moments_of(some + others).mean, moments_of(some + others).scatter, moments_of(some + others).lean), abs=1e-9
+    assert (both.mean, both.scatter, both.cubed_scatter) == pytest.approx(
+        (moments_of(some + others).mean, moments_of(some + others).scatter, moments_of(some + others).cubed_scatter),
+        abs=1e-9,
     )

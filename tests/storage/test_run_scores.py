@@ -10,8 +10,8 @@ from tests.support.rows import make_row
 from tests.support.stored import SLOT, at_noon, make_case, make_result, make_run
 from tests.support.strategies import case_results
 
-from agentv.scoring.comparison.grouping import RowChoice
-from agentv.scoring.comparison.sides import Place, Side, scored_row
+from agentv.scoring.comparison.grouping import RowFilter
+from agentv.scoring.comparison.sides import RowPosition, Side, scored_row
 from agentv.storage.records.decode import RESULTS
 from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import encode
@@ -58,9 +58,12 @@ def kept(folder: Path, rows: Sequence[CaseResult]) -> Path:
 def values_of(side: Side) -> dict[object, object]:
     return {
         name: (
-            side.rows(name),
-            side.unscored(name),
-            {measure: (side.mean(measure, name), side.count(measure, name)) for measure in sorted(side.measures)},
+            side.row_count(name),
+            side.error_count(name),
+            {
+                measure: (side.mean(measure, name), side.measured_count(measure, name))
+                for measure in sorted(side.measures)
+            },
         )
         for name in side.cases
     }
@@ -77,8 +80,8 @@ def test_a_row_read_in_part_is_the_row_read_whole(tmp_path: Path) -> None:
 @given(case_results())
 def test_whatever_is_in_the_row(row: CaseResult) -> None:
     line = encode(to_record(row))
-    assert _scored_row(_decode_row(line), Place(1, 0, len(line))) == replace(
-        scored_row(RESULTS.of_line(line)), place=Place(1, 0, len(line))
+    assert _scored_row(_decode_row(line), RowPosition(1, 0, len(line))) == replace(
+        scored_row(RESULTS.of_line(line)), position=RowPosition(1, 0, len(line))
     )
 
 
@@ -86,7 +89,7 @@ def test_the_lowest_row_of_a_case_can_be_read_again(tmp_path: Path) -> None:
     stored = open_run(kept(tmp_path, ROWS))
     side = load_side(stored).whole
     places = [side.worst_row(name) for name in side.cases]
-    found = [next(stored.results_at([place])) for place in places if place is not None]
+    found = [next(stored.results_at([position])) for position in places if position is not None]
     assert [(row.eval_id, row.score) for row in found] == [
         ("refund-7", pytest.approx(1 / 3)),
         ("long", pytest.approx(1 / 3)),
@@ -99,21 +102,21 @@ def test_a_baseline_says_of_each_case_what_its_run_says(tmp_path: Path) -> None:
     side = load_side(open_run(kept(tmp_path, ROWS))).whole
     path = tmp_path / "baseline.jsonl"
     path.write_bytes(b"".join(baseline_lines(side)))
-    again = load_score_file(path, RowChoice()).whole
+    again = load_score_file(path, RowFilter()).whole
     assert set(again.cases) == set(side.cases)
     for name in side.cases:
-        assert again.unscored(name) == side.unscored(name)
+        assert again.error_count(name) == side.error_count(name)
         assert {each: again.mean(each, name) for each in side.measures} == {
             each: None if side.mean("score", name) is None else side.mean(each, name) for each in side.measures
         }
     assert [again.case_key(name) for name in side.cases] == [side.case_key(name) for name in side.cases]
     assert None not in {side.case_key(name) for name in side.cases}
-    assert again.about["run_id"] == "r1"
+    assert again.run_json["run_id"] == "r1"
 
 
 def test_only_the_rows_of_a_target_when_it_is_named(tmp_path: Path) -> None:
     folder = kept(tmp_path, [make_row("a", target="x"), make_row("a", target="y", score=0.0)])
-    assert load_side(open_run(folder), RowChoice(target="y")).whole.targets == ("y",)
+    assert load_side(open_run(folder), RowFilter(target="y")).whole.targets == ("y",)
 
 
 @pytest.mark.parametrize("name", ["results.jsonl", "cases.jsonl"])

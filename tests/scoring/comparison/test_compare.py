@@ -49,7 +49,7 @@ def test_a_row_without_a_result_is_no_zero() -> None:
     found = compared(scores(1.0, 1.0), [*scores(1.0), broken])
     assert found.score is not None
     assert (found.score.cases, found.score.difference) == (1, 0.0)
-    assert [pair.after.eval_id for pair in found.broken] == ["c1"]
+    assert [pair.after.eval_id for pair in found.pairs_with_errors] == ["c1"]
 
 
 def test_repeats_of_a_case_count_once() -> None:
@@ -96,7 +96,7 @@ def test_a_case_whose_content_changed_is_paired_and_flagged() -> None:
         side.add_case("evals/s.yaml", "c0", key)
         side.add_case("evals/s.yaml", "c1", "v1:same")
     found = compare_sides(before, after, rng=random.Random(0))
-    assert [case.is_changed for case in found.cases] == [True, False]
+    assert [case.is_content_changed for case in found.cases] == [True, False]
 
 
 def test_a_comparison_shows_its_finding_and_measures() -> None:

@@ -31,10 +31,10 @@ from agentv.scoring.comparison.compare import (
     are_matched,
     compare_sides,
     compare_unpaired,
-    corrected,
+    correct_comparisons,
 )
 from agentv.scoring.comparison.gated import ComparedPairs
-from agentv.scoring.comparison.grouping import BY, RowChoice, grouping_named, pair_groups
+from agentv.scoring.comparison.grouping import GROUPINGS, RowFilter, grouping_named, pair_groups
 from agentv.scoring.comparison.sides import CaseName, Side, evaluator_of
 from agentv.scoring.counting.groups import nothing_grouped
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
@@ -166,12 +166,12 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
     unpaired: bool
 
     @property
-    def choices(self) -> tuple[RowChoice, RowChoice] | None:
+    def choices(self) -> tuple[RowFilter, RowFilter] | None:
         """The results that --targets or --prompts compare, before and after; None to compare whole runs."""
         if self.targets is not None:
-            return RowChoice(target=self.targets[0]), RowChoice(target=self.targets[1])
+            return RowFilter(target=self.targets[0]), RowFilter(target=self.targets[1])
         if self.prompts is not None:
-            return RowChoice(prompt=self.prompts[0]), RowChoice(prompt=self.prompts[1])
+            return RowFilter(prompt=self.prompts[0]), RowFilter(prompt=self.prompts[1])
         return None
 
     def refuse_conflicts(self) -> None:
@@ -199,7 +199,7 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
         return _compare_groups(first, others[0], options, gates)
     comparisons = [_compare(first, other, options) for other in others]
     if len(others) > 1:
-        comparisons = list(corrected(comparisons))
+        comparisons = list(correct_comparisons(comparisons))
     verdicts = [_verdict(each, gates, options.max_errors) for each in comparisons]
     explained = [
         ExplainedComparison(each, reason_finder(first, run), _shown_verdict(verdict, gates))
@@ -278,13 +278,13 @@ def _compare_groups(
     by = options.by or ""
     paired = pair_groups(before.grouped, after.grouped)
     if not before.grouped.groups and not after.grouped.groups:
-        keys = before.grouped.keys | after.grouped.keys
-        others = ", ".join(kind for kind in BY if kind != by)
+        keys = before.grouped.metadata_keys | after.grouped.metadata_keys
+        others = ", ".join(kind for kind in GROUPINGS if kind != by)
         raise ConfigError(f"{nothing_grouped(by, keys)}; or use one of {others}")
     is_paired = _is_paired(before, after, options)
     comparisons = [_compare_sides(each.before, each.after, options, is_paired=is_paired) for each in paired.pairs]
     groups = []
-    for (key, *sides), comparison in zip(paired.pairs, corrected(comparisons), strict=True):
+    for (key, *sides), comparison in zip(paired.pairs, correct_comparisons(comparisons), strict=True):
         verdict = _verdict(comparison, gates, options.max_errors)
         find_reasons = reason_finder(before, after, (sides[0], sides[1]))
         groups.append(ComparedGroup(key, comparison, find_reasons, _shown_verdict(verdict, gates)))

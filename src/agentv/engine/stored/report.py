@@ -17,9 +17,9 @@ from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import (
     INCOMPLETE,
     SIGNALLED,
-    Counted,
     Ending,
     ScopedGate,
+    VerdictCounts,
     run_verdict,
     summary_for,
 )
@@ -61,7 +61,7 @@ class StoredCounts(Struct):
 
 
 class StoredVerdict(Struct, frozen=True):
-    """All that decides the verdict of a stored run except its rows. `are_given` is True if no target was called."""
+    """All that decides the verdict of a stored run except its rows. With `has_given_answers` no target was called."""
 
     state: RunState
     planned: int | None
@@ -71,11 +71,13 @@ class StoredVerdict(Struct, frozen=True):
     order: PlanOrder = PlanOrder()
     reason: str | None = None
     """Why the run did not finish, if its plan records it."""
-    are_given: bool = False
+    has_given_answers: bool = False
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
-        summary = summary_for(self.gates, has_targets=has_trials, are_given=self.are_given, order=self.order)
+        summary = summary_for(
+            self.gates, has_targets=has_trials, has_given_answers=self.has_given_answers, order=self.order
+        )
         counts = StoredCounts(summary, has_trials)
         for row in rows:
             counts.add(row)
@@ -85,7 +87,7 @@ class StoredVerdict(Struct, frozen=True):
         """Return the verdict on counted rows."""
         summary = counts.summary
         # An unreadable line of a log is an error like any other; one of a dataset makes the run invalid.
-        ending = self._ending(0 if self.are_given else counts.invalid_rows)
+        ending = self._ending(0 if self.has_given_answers else counts.invalid_rows)
         if self.state == "finished" and self.planned and not summary.all.rows:
             ending = replace(ending, state="failed", reason="none of its planned results is stored")
         return run_verdict(self._counted(summary), ending, gates=self.gates, max_errors=self.max_errors)
@@ -96,7 +98,7 @@ class StoredVerdict(Struct, frozen=True):
             reason=self.reason,
             planned=self.planned,
             invalid_rows=invalid_rows,
-            noun="line" if self.are_given else "result",
+            noun="line" if self.has_given_answers else "result",
         )
         recorded = self.recorded
         if recorded is None or recorded.ended is None:
@@ -136,7 +138,7 @@ class StoredVerdict(Struct, frozen=True):
             return None
         return VerdictDifference(found, recorded, numbers, _are_only_missing(counts.by_state, before or {}))
 
-    def _counted(self, summary: Summary) -> Counted:
+    def _counted(self, summary: Summary) -> VerdictCounts:
         """Return a summary, with the regressions as recorded: the baseline is not part of the run."""
         recorded = () if self.recorded is None else self.recorded.verdict.gates
         pairs = zip(self.gates or (), recorded, strict=False)
@@ -279,7 +281,7 @@ def _load_judging(run: StoredRun) -> StoredVerdict:
         recorded=recorded,
         order=plan_order(run),
         reason=None if log is None else log.why_incomplete,
-        are_given=run.has_given_answers,
+        has_given_answers=run.has_given_answers,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.trend import Place, TrendRun
+from agentv.scoring.comparison.trend import SuiteTarget, TrendRun
 from agentv.scoring.counting.run_sums import MetricKey, RunSums
 from agentv.storage.run.find import ListedRun
 from agentv.types.errors import UnknownNameError
@@ -17,7 +17,7 @@ from agentv.types.records.run import RunRecord
 
 _SELECTORS = {"case_globs": "--case", "tags": "--tag", "expression": "-k", "sample": "--sample", "only": "--only"}
 
-LoadSums = Callable[[Path], Mapping[Place, RunSums]]
+LoadSums = Callable[[Path], Mapping[SuiteTarget, RunSums]]
 """Returns the sums of each suite and target of the run in a folder. Raises OSError if its rows cannot be read."""
 
 
@@ -27,7 +27,7 @@ class WantedPlaces(Struct, frozen=True):
     suites: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
 
-    def has(self, place: Place) -> bool:
+    def has(self, place: SuiteTarget) -> bool:
         """Return True if a suite and target are included."""
         suite, target = place
         is_suite = not self.suites or any(_is_named(suite, name) for name in self.suites)
@@ -67,7 +67,7 @@ def load_trend_runs(
 
     `listed` is sorted, oldest first. A run whose run.json cannot be read is left out.
     """
-    seen: Counter[Place] = Counter()
+    seen: Counter[SuiteTarget] = Counter()
     merged: set[str] = set()
     found: list[TrendRun] = []
     for each in reversed(listed):

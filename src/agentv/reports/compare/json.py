@@ -43,10 +43,10 @@ def comparison_to_json(
         "without_result": [
             {
                 **_name(pair.after),
-                "before": comparison.before.unscored(pair.before),
-                "after": comparison.after.unscored(pair.after),
+                "before": comparison.before.error_count(pair.before),
+                "after": comparison.after.error_count(pair.after),
             }
-            for pair in comparison.broken
+            for pair in comparison.pairs_with_errors
         ],
         **({} if verdict is None else {"verdict": _verdict(verdict)}),
     }
@@ -54,7 +54,7 @@ def comparison_to_json(
 
 def side_to_json(side: Side) -> JsonObject:
     """Return what identifies one side: its label, its state, and fields of its run."""
-    fields = {key: side.about.get(key) for key in ("run_id", "name", "created_at", "agentv_version", "git")}
+    fields = {key: side.run_json.get(key) for key in ("run_id", "name", "created_at", "agentv_version", "git")}
     return {
         "label": side.label,
         "state": side.state,
@@ -119,7 +119,7 @@ def _case(case: CaseDifference) -> JsonObject:
         "passed_after": case.passed_after,
         "outcome": case.outcome,
         "change": case.change,
-        "content_changed": case.is_changed,
+        "content_changed": case.is_content_changed,
     }
 
 
@@ -156,7 +156,7 @@ def agentv_ts_json(comparison: Comparison) -> JsonObject:
         for case in comparison.cases
     ]
     alone_before, alone_after = (
-        sum(side.count("score", name) > 0 for name in side.cases) - len(matched)
+        sum(side.measured_count("score", name) > 0 for name in side.cases) - len(matched)
         for side in (comparison.before, comparison.after)
     )
     return {

@@ -61,7 +61,7 @@ def _changed(comparison: Comparison, change: Change, find_reasons: FindReasons, 
         return
     yield from ("", f"### {change}: {len(cases):,}", "")
     for case in cases[:max_listed]:
-        note = ", content changed" if case.is_changed else ""
+        note = ", content changed" if case.is_content_changed else ""
         change_text = (
             f"{score_text(case.before)} -> {score_text(case.after)} ({difference_text(case.difference)}{note})"
         )

@@ -73,10 +73,10 @@ def _wrapped(texts: Sequence[str], width: int | None) -> list[str]:
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:
     """Return a short label for each later run: its name if unique, else the suffix of its id; for a file, its path."""
-    run_names = [each.after.about.get("name") for each in comparisons]
+    run_names = [each.after.run_json.get("name") for each in comparisons]
 
     def name(side: Side) -> str:
-        id_match, own_name = _RUN_ID.fullmatch(side.label), side.about.get("name")
+        id_match, own_name = _RUN_ID.fullmatch(side.label), side.run_json.get("name")
         if id_match is None:
             return side.label
         return own_name if isinstance(own_name, str) and run_names.count(own_name) == 1 else id_match[1]

@@ -115,7 +115,7 @@ class ComparisonView(Struct, frozen=True):
         is_worse = case.change == "regressed"
         mark = self.paint(self.signs.marks["fail" if is_worse else "pass"], "red" if is_worse else "green")
         change_text = f"{score_text(case.before)} -> {score_text(case.after)}  {difference_text(case.difference)}"
-        note = "  content changed" if case.is_changed else ""
+        note = "  content changed" if case.is_content_changed else ""
         label_width = None if self.width is None else self.width - len(change_text) - len(note) - 4
         label = case_label(case.pair.after, comparison)
         shown = label if label_width is None else clip(label, label_width, mark=self.signs.ellipsis)

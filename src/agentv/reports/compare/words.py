@@ -48,7 +48,7 @@ def case_label(name: CaseName, comparison: Comparison) -> str:
 
 def side_title(side: Side) -> str:
     """Return the label and name of a run, and its state if it is not finished."""
-    name = side.about.get("name")
+    name = side.run_json.get("name")
     title = f"{side.label}  {name}" if isinstance(name, str) and name != side.label else side.label
     unfinished = unfinished_text(side.state)
     return one_line(f"{title}, {unfinished}" if unfinished else title)
@@ -136,7 +136,7 @@ def verdict_text(verdict: RunVerdict) -> str:
 
 def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
     """Return lists of cases that could not be compared or have changed, each with its heading."""
-    changed = [case.pair.after for case in comparison.cases if case.is_changed]
+    changed = [case.pair.after for case in comparison.cases if case.is_content_changed]
     alignment = comparison.alignment
     before, after = comparison.before, comparison.after
     return [
@@ -144,8 +144,14 @@ def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
         for heading, names in (
             ("only before", alignment.only_before),
             ("only after", alignment.only_after),
-            ("without a result before", [each.before for each in comparison.broken if before.unscored(each.before)]),
-            ("without a result after", [each.after for each in comparison.broken if after.unscored(each.after)]),
+            (
+                "without a result before",
+                [each.before for each in comparison.pairs_with_errors if before.error_count(each.before)],
+            ),
+            (
+                "without a result after",
+                [each.after for each in comparison.pairs_with_errors if after.error_count(each.after)],
+            ),
             ("content changed since", changed),
         )
         if names

@@ -9,12 +9,13 @@ from agentv.scoring.comparison.sides import Side, evaluator_of
 from agentv.scoring.keys.identity import canonical_json
 from agentv.types.json_value import JsonObject, JsonValue
 
-_DIGEST = 12
-_OWN_OPTIONS = ("name", "targets", "baseline", "gates")
+_DIGEST_LENGTH = 12
+_IGNORED_OPTIONS = ("name", "targets", "baseline", "gates")
+"""Options that do not influence the results, or are compared as targets."""
 
 
 class Circumstance(Struct, frozen=True):
-    """One setting that differs, with its two values; None in a run without it. `name` describes the setting."""
+    """A setting that differs between two runs, with its two values; None in a run without the setting."""
 
     name: str
     before: str | None
@@ -22,45 +23,48 @@ class Circumstance(Struct, frozen=True):
 
 
 def find_circumstances(before: Side, after: Side) -> tuple[Circumstance, ...]:
-    """Return what differs between the setups of two runs: from their run.json, and from the evaluators that judged."""
-    found = [*_of_plan(before.about, after.about), *_evaluators(before, after)]
+    """Return the settings that differ between two runs: those in run.json, and the evaluators that judged."""
+    found = [*_plan_differences(before.run_json, after.run_json), *_evaluators(before, after)]
     return tuple(each for each in found if each.before != each.after)
 
 
-def _of_plan(before: JsonObject, after: JsonObject) -> Iterator[Circumstance]:
+def _plan_differences(before: JsonObject, after: JsonObject) -> Iterator[Circumstance]:
     if not before or not after:
         return
-    was, is_now = _entry(before, "plan"), _entry(after, "plan")
-    yield from _named("suite", _suites(was), _suites(is_now))
-    yield from _targets(_by_name(was), _by_name(is_now))
-    yield from _named("script", _scripts(was), _scripts(is_now))
-    yield from _named("option", _options(was), _options(is_now))
+    old, new = _entry(before, "plan"), _entry(after, "plan")
+    yield from _named("suite", _suites(old), _suites(new))
+    yield from _targets(_by_name(old), _by_name(new))
+    yield from _named("script", _scripts(old), _scripts(new))
+    yield from _named("option", _options(old), _options(new))
     for key in ("seed", "price_table_date", "python"):
-        yield Circumstance(key.replace("_", " "), _shown(was.get(key)), _shown(is_now.get(key)))
-    yield Circumstance("agentv", _shown(before.get("agentv_version")), _shown(after.get("agentv_version")))
+        yield Circumstance(key.replace("_", " "), _text(old.get(key)), _text(new.get(key)))
+    yield Circumstance("agentv", _text(before.get("agentv_version")), _text(after.get("agentv_version")))
     yield Circumstance("git commit", _commit(before), _commit(after))
 
 
 def _named(kind: str, before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> Iterator[Circumstance]:
     for name in dict.fromkeys((*before, *after)):
-        yield Circumstance(f"{kind} {name}", _shown(before.get(name)), _shown(after.get(name)))
+        yield Circumstance(f"{kind} {name}", _text(before.get(name)), _text(after.get(name)))
 
 
 def _targets(before: Mapping[str, JsonObject], after: Mapping[str, JsonObject]) -> Iterator[Circumstance]:
     """Yield the settings that differ, target by target; single targets with different names are paired."""
     is_renamed = len(before) == len(after) == 1 and list(before) != list(after)
     if is_renamed:
-        ((was, old),) = before.items()
-        ((is_now, new),) = after.items()
-        yield Circumstance("target", was, is_now)
-        before, after = {is_now: old}, {is_now: new}
+        ((old_name, old_target),) = before.items()
+        ((new_name, new_target),) = after.items()
+        yield Circumstance("target", old_name, new_name)
+        before, after = {new_name: old_target}, {new_name: new_target}
     for name in dict.fromkeys((*before, *after)):
         yield Circumstance(f"target {name}", _present(name in before), _present(name in after))
         if name in before and name in after:
-            old, new = before[name], after[name]
-            settings = [{"provider": each.get("provider"), **_entry(each, "settings")} for each in (old, new)]
+            owner = "the target" if is_renamed else f"target {name}"
+            old_target, new_target = before[name], after[name]
+            settings = [
+                {"provider": each.get("provider"), **_entry(each, "settings")} for each in (old_target, new_target)
+            ]
             for each in _named("", *settings):
-                yield replace(each, name=f"{each.name.strip()} of {'the target' if is_renamed else f'target {name}'}")
+                yield replace(each, name=f"{each.name.strip()} of {owner}")
 
 
 def _by_name(plan: JsonObject) -> dict[str, JsonObject]:
@@ -73,7 +77,7 @@ def _suites(plan: JsonObject) -> dict[str, JsonValue]:
     suites = plan.get("suites")
     listed = suites if isinstance(suites, list | tuple) else ()
     return {
-        str(each.get("path")): f"sha256 {str(each.get('sha256'))[:_DIGEST]}"
+        str(each.get("path")): f"sha256 {str(each.get('sha256'))[:_DIGEST_LENGTH]}"
         for each in listed
         if isinstance(each, Mapping)
     }
@@ -81,7 +85,7 @@ def _suites(plan: JsonObject) -> dict[str, JsonValue]:
 
 def _scripts(plan: JsonObject) -> dict[str, JsonValue]:
     return {
-        path: f"sha256 {str(digest)[:_DIGEST]}"
+        path: f"sha256 {str(digest)[:_DIGEST_LENGTH]}"
         for scripts in _entry(plan, "scripts").values()
         if isinstance(scripts, Mapping)
         for path, digest in scripts.items()
@@ -89,25 +93,25 @@ def _scripts(plan: JsonObject) -> dict[str, JsonValue]:
 
 
 def _options(plan: JsonObject) -> dict[str, JsonValue]:
-    return {name: value for name, value in _entry(plan, "options").items() if name not in _OWN_OPTIONS}
+    return {name: value for name, value in _entry(plan, "options").items() if name not in _IGNORED_OPTIONS}
 
 
-def _commit(about: JsonObject) -> str | None:
-    git = _entry(about, "git")
+def _commit(run_json: JsonObject) -> str | None:
+    git = _entry(run_json, "git")
     commit = git.get("commit")
-    return None if commit is None else f"{str(commit)[:_DIGEST]}{' with changes' if git.get('dirty') else ''}"
+    return None if commit is None else f"{str(commit)[:_DIGEST_LENGTH]}{' with changes' if git.get('dirty') else ''}"
 
 
 def _evaluators(before: Side, after: Side) -> Iterator[Circumstance]:
-    was, is_now = set(before.measures), set(after.measures)
+    old, new = set(before.measures), set(after.measures)
     for measure in (*before.measures, *after.measures):
         name = evaluator_of(measure)
         if name is not None:
-            yield Circumstance(f"evaluator {name}", _present(measure in was), _present(measure in is_now))
+            yield Circumstance(f"evaluator {name}", _present(measure in old), _present(measure in new))
 
 
-def _present(is_there: bool) -> str | None:  # noqa: FBT001 - the only argument
-    return "present" if is_there else None
+def _present(is_present: bool) -> str | None:  # noqa: FBT001 - the only argument
+    return "present" if is_present else None
 
 
 def _entry(record: JsonObject, key: str) -> JsonObject:
@@ -115,5 +119,5 @@ def _entry(record: JsonObject, key: str) -> JsonObject:
     return value if isinstance(value, Mapping) else {}
 
 
-def _shown(value: JsonValue) -> str | None:
+def _text(value: JsonValue) -> str | None:
     return value if value is None or isinstance(value, str) else canonical_json(value)

@@ -27,7 +27,8 @@ from agentv.types.views import one_line, table_html
 THRESHOLD = 0.1
 """The smallest change of a case's score, in either direction, that counts as a win or a loss."""
 
-_SLACK = 1e-9
+_ROUNDING = 1e-9
+"""Rounding errors in differences of mean scores are smaller than this."""
 
 Outcome: TypeAlias = Literal["win", "loss", "tie"]
 Change: TypeAlias = Literal["improved", "regressed", "same"]
@@ -43,7 +44,7 @@ class CaseDifference(Struct, frozen=True):
     passed_before: float
     passed_after: float
     outcome: Outcome
-    is_changed: bool
+    is_content_changed: bool
 
     @property
     def difference(self) -> float:
@@ -52,21 +53,26 @@ class CaseDifference(Struct, frozen=True):
 
     @property
     def change(self) -> Change:
-        """`regressed` for a loss or a case that passed only before, `improved` for the reverse, otherwise `same`."""
-        if self.outcome == "loss" or self._passed(self.passed_before, self.passed_after):
+        """`regressed` if lost or passed only before, `improved` if won or passed only after, otherwise `same`."""
+        if self.outcome == "loss" or self._only_first_passed(self.passed_before, self.passed_after):
             return "regressed"
-        return "improved" if self.outcome == "win" or self._passed(self.passed_after, self.passed_before) else "same"
+        return (
+            "improved"
+            if self.outcome == "win" or self._only_first_passed(self.passed_after, self.passed_before)
+            else "same"
+        )
 
     @staticmethod
-    def _passed(once: float, then: float) -> bool:
+    def _only_first_passed(first: float, second: float) -> bool:
         """Return True if more than half of the repeats passed the first time, and no more than half the second."""
-        return once > 0.5 >= then  # noqa: PLR2004 - half
+        return first > 0.5 >= second  # noqa: PLR2004 - half
 
 
 class Comparison(Struct, frozen=True):
-    """The differences of two runs over their common cases. `broken` pairs have a row that could not be judged.
+    """The differences of two runs over their common cases.
 
-    If `is_paired` is False, the runs are independent samples: there are no pairs, and all cases count.
+    `pairs_with_errors` are the pairs with an error in any row. If `is_paired` is False, the runs are independent
+    samples: there are no pairs, and all cases count.
     """
 
     before: Side
@@ -74,7 +80,7 @@ class Comparison(Struct, frozen=True):
     alignment: Alignment
     threshold: float
     cases: tuple[CaseDifference, ...]
-    broken: tuple[Pair, ...]
+    pairs_with_errors: tuple[Pair, ...]
     score: MeasureDifference | None
     passed: MeasureDifference | None
     evaluators: tuple[MeasureDifference, ...]
@@ -100,7 +106,7 @@ class Comparison(Struct, frozen=True):
 
     @property
     def mean_of_pairs(self) -> float:
-        """The mean difference over all pairs, with each target of a case counted separately; 0.0 without pairs."""
+        """The mean difference over all pairs, where a case counts once for each target; 0.0 without pairs."""
         return math.fsum(case.difference for case in self.cases) / max(1, len(self.cases))
 
     def __str__(self) -> str:
@@ -112,10 +118,10 @@ class Comparison(Struct, frozen=True):
         return table_html(self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows())
 
     def _heading(self) -> str:
-        found = {"no evidence": "no significant difference"}.get(self.finding, self.finding)
+        finding = "no significant difference" if self.finding == "no evidence" else self.finding
         kind = "" if self.is_paired else ", unpaired"
         cases = 0 if self.score is None else self.score.cases
-        return one_line(f"{self.after.label} compared with {self.before.label}: {found} ({cases} cases{kind})")
+        return one_line(f"{self.after.label} compared with {self.before.label}: {finding} ({cases} cases{kind})")
 
     def _rows(self) -> list[tuple[str, ...]]:
         measures = (self.score, self.passed, *self.evaluators, *self.spending)
@@ -133,7 +139,7 @@ class Comparison(Struct, frozen=True):
         ]
 
     def outcomes(self, outcome: Outcome) -> int:
-        """Return how many cases were won, lost or tied."""
+        """Return the number of cases with this outcome."""
         return sum(case.outcome == outcome for case in self.cases)
 
     def regressions(self, suite: str | None = None) -> float | None:
@@ -148,14 +154,14 @@ class Comparison(Struct, frozen=True):
 
 
 MIN_MATCH = 0.1
-"""The minimum share of case ids that both sides must have in common for pairing."""
+"""The minimum share of the smaller side's case ids that the other side must have for pairing."""
 
 
 def are_matched(before: Side, after: Side) -> bool:
-    """Return True if at least 10 % of the case ids of the smaller side are on the other one, or if a side is empty."""
-    was, is_now = ({name.eval_id for name in side.cases} for side in (before, after))
-    smaller = min(len(was), len(is_now))
-    return len(was & is_now) >= MIN_MATCH * smaller
+    """Return True if the sides have enough case ids in common for pairing (MIN_MATCH), or if a side is empty."""
+    old, new = ({name.eval_id for name in side.cases} for side in (before, after))
+    smaller = min(len(old), len(new))
+    return len(old & new) >= MIN_MATCH * smaller
 
 
 def compare_unpaired(before: Side, after: Side, *, threshold: float = THRESHOLD) -> Comparison:
@@ -169,10 +175,10 @@ def compare_unpaired(before: Side, after: Side, *, threshold: float = THRESHOLD)
         alignment=Alignment((), (), ()),
         threshold=threshold,
         cases=(),
-        broken=(),
+        pairs_with_errors=(),
         score=unpaired_difference(SCORE, before, after),
         passed=unpaired_difference(PASSED, before, after),
-        evaluators=_corrected([each for each in measured if each is not None]),
+        evaluators=_with_holm([each for each in measured if each is not None]),
         spending=tuple(each for each in spending if each is not None),
         is_paired=False,
     )
@@ -183,76 +189,75 @@ def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: f
     alignment = align(before, after)
     cases = tuple(_case_differences(before, after, alignment.pairs, threshold))
     judged = [case.pair for case in cases]
+    spending = [measure_difference(name, before, after, alignment.pairs) for name in SPENDING]
     return Comparison(
         before=before,
         after=after,
         alignment=alignment,
         threshold=threshold,
         cases=cases,
-        broken=tuple(each for each in alignment.pairs if before.unscored(each.before) or after.unscored(each.after)),
+        pairs_with_errors=tuple(
+            each for each in alignment.pairs if before.error_count(each.before) or after.error_count(each.after)
+        ),
         score=measure_difference(SCORE, before, after, judged, rng=rng),
         passed=measure_difference(PASSED, before, after, judged, rng=rng),
         evaluators=_evaluators(before, after, alignment.pairs, rng),
-        spending=tuple(
-            found
-            for measure in SPENDING
-            if (found := measure_difference(measure, before, after, alignment.pairs)) is not None
-        ),
+        spending=tuple(each for each in spending if each is not None),
     )
 
 
 def _case_differences(before: Side, after: Side, pairs: Sequence[Pair], threshold: float) -> Iterator[CaseDifference]:
     """Yield the differences of the pairs that were judged on both sides."""
     for pair in pairs:
-        was, is_now = before.mean(SCORE, pair.before), after.mean(SCORE, pair.after)
-        if was is None or is_now is None:
+        old, new = before.mean(SCORE, pair.before), after.mean(SCORE, pair.after)
+        if old is None or new is None:
             continue
         yield CaseDifference(
             pair=pair,
-            before=was,
-            after=is_now,
+            before=old,
+            after=new,
             passed_before=before.mean(PASSED, pair.before) or 0.0,
             passed_after=after.mean(PASSED, pair.after) or 0.0,
-            outcome=_outcome(is_now - was, threshold),
-            is_changed=_is_changed(before, after, pair),
+            outcome=_outcome(new - old, threshold),
+            is_content_changed=_is_content_changed(before, after, pair),
         )
 
 
 def _outcome(difference: float, threshold: float) -> Outcome:
-    if abs(difference) < threshold - _SLACK or not difference:
+    if abs(difference) < threshold - _ROUNDING or not difference:
         return "tie"
     return "win" if difference > 0 else "loss"
 
 
-def _is_changed(before: Side, after: Side, pair: Pair) -> bool:
+def _is_content_changed(before: Side, after: Side, pair: Pair) -> bool:
     """Return True if prompt, expectations or evaluators of a case are known to differ between the runs."""
-    was, is_now = before.case_key(pair.before), after.case_key(pair.after)
     if pair.before.prompt != pair.after.prompt:
         return False  # two prompts are compared: they differ on purpose
-    return was is not None and is_now is not None and was != is_now
+    old, new = before.case_key(pair.before), after.case_key(pair.after)
+    return old is not None and new is not None and old != new
 
 
 def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Random) -> tuple[MeasureDifference, ...]:
     """Measure each evaluator that judged in both runs; their p are corrected for multiple tests."""
     names = [name for name in before.measures if evaluator_of(name) is not None and name in after.measures]
     measured = [measure_difference(name, before, after, pairs, rng=rng) for name in names]
-    return _corrected([each for each in measured if each is not None])
+    return _with_holm([each for each in measured if each is not None])
 
 
-def _corrected(measured: Sequence[MeasureDifference]) -> tuple[MeasureDifference, ...]:
-    """Return measures with their p corrected for multiple tests by Holm's method; others are unchanged."""
-    chances = iter(holm([each.test.p for each in measured if each.test is not None]))
-    return tuple(each if each.test is None else replace(each, p=next(chances)) for each in measured)
+def _with_holm(measured: Sequence[MeasureDifference]) -> tuple[MeasureDifference, ...]:
+    """Return measures with their p corrected for multiple tests by Holm's method; untested measures are unchanged."""
+    corrected_p = iter(holm([each.test.p for each in measured if each.test is not None]))
+    return tuple(each if each.test is None else replace(each, p=next(corrected_p)) for each in measured)
 
 
-def corrected(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+def correct_comparisons(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """Return comparisons with their p corrected for multiple tests by Holm's method.
 
-    Mean scores and pass rates are corrected for the number of comparisons, evaluators for all of theirs together.
+    The mean scores of all comparisons are one family of tests, as are the pass rates, and all evaluators together.
     """
-    scores = iter(_corrected([each.score for each in comparisons if each.score is not None]))
-    passed = iter(_corrected([each.passed for each in comparisons if each.passed is not None]))
-    evaluators = iter(_corrected([found for each in comparisons for found in each.evaluators]))
+    scores = iter(_with_holm([each.score for each in comparisons if each.score is not None]))
+    passed = iter(_with_holm([each.passed for each in comparisons if each.passed is not None]))
+    evaluators = iter(_with_holm([found for each in comparisons for found in each.evaluators]))
     return tuple(
         replace(
             each,
@@ -265,7 +270,7 @@ def corrected(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 
 def finding_text(comparison: Comparison) -> str:
-    """Return better, worse, or "no evidence of a difference" with the number of cases that would be needed.
+    """Return "better", "worse", or "no evidence of a difference" with the number of cases that would be needed.
 
     The finding of independent samples ends with "unpaired".
     """
@@ -284,13 +289,14 @@ def _needed(comparison: Comparison) -> str:
         return "not known, the means are equal"
     if comparison.needed is None:
         return "more than 10,000,000"
-    # The number is for a single comparison; several comparisons at once need more cases.
-    is_there = comparison.needed <= comparison.score.cases
-    return f"more than {comparison.score.cases:,}" if is_there else f"{comparison.needed:,}"
+    if comparison.needed <= comparison.score.cases:
+        # `needed` is for a single comparison; several comparisons at once need more cases.
+        return f"more than {comparison.score.cases:,}"
+    return f"{comparison.needed:,}"
 
 
 def summarize_baseline(comparison: Comparison) -> BaselineSummary:
-    """Return the comparison with the baseline, the earlier side, as a run's report shows it."""
+    """Return a comparison with the baseline (its earlier side) in the form that a run's report shows."""
     score, alignment = comparison.score, comparison.alignment
     paired = {pair.before[:2] for pair in alignment.pairs}
     return BaselineSummary(

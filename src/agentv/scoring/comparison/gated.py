@@ -10,7 +10,7 @@ from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import PASSED, SCORE, evaluator_measure, evaluator_of
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.gates.gates import Measurements
-from agentv.scoring.gates.run_verdict import Counted
+from agentv.scoring.gates.run_verdict import VerdictCounts
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.types.summaries import Interval
 
@@ -18,14 +18,14 @@ _HALF = 0.5
 
 
 class Regressions(Protocol):
-    """The number of cases that got worse than in an earlier run."""
+    """Gives the number of cases that regressed since an earlier run."""
 
     def regressions(self, suite: str | None = None) -> float | None:
-        """Return the number, over one suite if it is named; None if no case is in both runs."""
+        """Return the number, of one suite if it is named; None if no case is in both runs."""
 
 
 class RecordedRegressions(Struct, frozen=True):
-    """The numbers of cases that got worse, by suite (None: all suites), as recorded when the run was compared."""
+    """The numbers of regressed cases by suite (None: all suites), as recorded when the run was compared."""
 
     recorded: Mapping[str | None, float | None]
 
@@ -34,8 +34,8 @@ class RecordedRegressions(Struct, frozen=True):
         return self.recorded.get(suite)
 
 
-class MeasuredAgainst(Struct, frozen=True):
-    """The measurements of a run plus `regressions` against the baseline, of one suite when it is named."""
+class MeasurementsWithBaseline(Struct, frozen=True):
+    """The measurements of a run, and of one suite if it is named, plus the metric `regressions`."""
 
     measured: Measurements
     comparison: Regressions
@@ -65,9 +65,9 @@ class MeasuredAgainst(Struct, frozen=True):
 
 
 class ComparedRun(Struct, frozen=True):
-    """A run's own counts, plus the metrics of its difference to a baseline."""
+    """A run's counts, plus the metric `regressions` against a baseline."""
 
-    counted: Counted
+    counted: VerdictCounts
     comparison: Regressions
 
     @property
@@ -87,11 +87,11 @@ class ComparedRun(Struct, frozen=True):
 
     def of_suite(self, suite: str) -> Measurements:
         """Return the same counts over one suite's rows."""
-        return MeasuredAgainst(self.counted.of_suite(suite), self.comparison, suite)
+        return MeasurementsWithBaseline(self.counted.of_suite(suite), self.comparison, suite)
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
-        return MeasuredAgainst(self.counted, self.comparison).measure(name, argument, field)
+        return MeasurementsWithBaseline(self.counted, self.comparison).measure(name, argument, field)
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
         """Return the 95 % interval of a gate's metric."""
@@ -115,7 +115,7 @@ class ComparedPairs:
 
     unverified = 0
     judge_failures = (0, 0)
-    """Both are always 0 here; the reports of the two runs give these numbers."""
+    """Both are always 0: the reports of the two runs give these numbers."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -123,7 +123,7 @@ class ComparedPairs:
         for case in comparison.cases:
             self.all.add("pass" if case.passed_after > _HALF else "fail", case.after)
         judged = {case.pair for case in comparison.cases}
-        for pair in comparison.broken:
+        for pair in comparison.pairs_with_errors:
             if pair not in judged:
                 self.all.add("error", None)
         if not comparison.is_paired:
@@ -131,14 +131,15 @@ class ComparedPairs:
 
     def _add_samples(self) -> None:
         """Count the judged cases of the later side if both sides have scores, and the cases with an error of both."""
-        found = self._comparison
-        for name in found.after.cases if found.score is not None else ():
-            score, passed = found.after.mean(SCORE, name), found.after.mean(PASSED, name)
+        before, after = self._comparison.before, self._comparison.after
+        is_scored = self._comparison.score is not None
+        for name in after.cases if is_scored else ():
+            score, passed = after.mean(SCORE, name), after.mean(PASSED, name)
             if score is not None:
                 self.all.add("pass" if (passed or 0.0) > _HALF else "fail", score)
-        for side in (found.before, found.after):
+        for side in (before, after):
             for name in side.cases:
-                if side.unscored(name):
+                if side.error_count(name):
                     self.all.add("error", None)
 
     def of_suite(self, suite: str) -> Measurements:
@@ -167,9 +168,9 @@ class ComparedPairs:
         found = self._comparison
         match name:
             case "mean":
-                return None if found.score is None else mean_interval(found.score.later)
+                return None if found.score is None else mean_interval(found.score.moments_after)
             case "pass_rate":
-                return None if found.passed is None else rate_interval(found.passed.later)
+                return None if found.passed is None else rate_interval(found.passed.moments_after)
             case "mean_difference" | "pass_rate_difference":
                 measured = found.score if name == "mean_difference" else found.passed
                 return None if measured is None else measured.interval
@@ -177,14 +178,14 @@ class ComparedPairs:
                 each = self._evaluator(argument)
                 if each is None:
                     return None
-                return each.interval if field == "difference" else mean_interval(each.later)
+                return each.interval if field == "difference" else mean_interval(each.moments_after)
 
     def names(self, kind: str) -> Collection[str]:  # noqa: ARG002 - evaluators alone have names here
         """Return the evaluators that both runs have."""
         return [name for each in self._comparison.evaluators if (name := evaluator_of(each.measure)) is not None]
 
     def left_out(self, kind: str, name: str) -> int:  # noqa: ARG002 - part of the protocol
-        """Return 0: only cases judged in both runs enter a comparison, and it lists the others."""
+        """Return 0: only cases judged in both runs are compared, and the report lists the others."""
         return 0
 
     def is_estimated(self, name: str) -> bool:  # noqa: ARG002 - part of the protocol

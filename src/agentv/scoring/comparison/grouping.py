@@ -1,4 +1,4 @@
-"""Groups of a side's rows by tag, prompt, target, evaluator, metadata or week. Targets and prompts are kept apart."""
+"""Groups of a side's rows by tag, evaluator, metadata and others; targets and prompts are separate groups."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -17,39 +17,39 @@ from agentv.types.records.answer import ResultKey
 MAX_GROUPS = 1000
 """The maximum number of groups of one side."""
 
-BY = ("tag", "prompt", "target", "evaluator", "suite", "dataset", "week")
+GROUPINGS = ("tag", "prompt", "target", "evaluator", "suite", "dataset", "week")
 """The names that `--by` accepts, besides any key of the cases' metadata."""
 
 
 class GroupKey(NamedTuple):
-    """A group: the name it is grouped by, and the target and prompt of its rows; "" and None where they are single."""
+    """The name of a group, and the target and prompt of its rows; "" and None if a side has a single one."""
 
     name: str
     target: str = ""
     prompt: str | None = None
 
 
-class RowChoice(Struct, frozen=True):
-    """The rows of a side: those of one target, of one prompt, or all."""
+class RowFilter(Struct, frozen=True):
+    """Selects the rows of a side: those of one target, of one prompt, or all."""
 
     target: str | None = None
     prompt: str | None = None
 
-    def has(self, slot: ResultKey) -> bool:
-        """Return True if a row is chosen."""
+    def matches(self, slot: ResultKey) -> bool:
+        """Return True if a row is selected."""
         return self.target in (None, slot.target) and self.prompt in (None, slot.prompt)
 
-    def label(self, of: str) -> str:
-        """Return the label of a side with these rows of a run."""
-        return " ".join(each for each in (of, self.prompt, self.target) if each is not None)
+    def label(self, run_label: str) -> str:
+        """Return the label of a side that has only these rows of a run."""
+        return " ".join(each for each in (run_label, self.prompt, self.target) if each is not None)
 
 
 def grouping_named(word: str) -> str:
-    """Return what `--by WORD` groups by: one of BY, else a key of the metadata. Raises ConfigError for `criterion`."""
-    if word in BY or word.startswith(METADATA):
+    """Return what `--by WORD` groups by: one of GROUPINGS, else a metadata key. Raises ConfigError for `criterion`."""
+    if word in GROUPINGS or word.startswith(METADATA):
         return word
     if word == "criterion":
-        raise ConfigError(f"a comparison cannot be grouped by criterion; use {', '.join(BY)} or a metadata key")
+        raise ConfigError(f"a comparison cannot be grouped by criterion; use {', '.join(GROUPINGS)} or a metadata key")
     return METADATA + word
 
 
@@ -63,20 +63,20 @@ class GroupedRow(Struct, frozen=True):
 
 
 class GroupedSide(Struct, frozen=True):
-    """A side, and its groups of kind `by`, in order of first appearance. `by` None: there are none."""
+    """A side, and its groups by `by`, in order of first appearance; without `by` there are no groups."""
 
     whole: Side
     by: str | None = None
     groups: dict[GroupKey, Side] = field(default_factory=dict)
-    keys: set[str] = field(default_factory=set)
-    """The keys found in the metadata while rows were grouped by a key."""
+    metadata_keys: set[str] = field(default_factory=set)
+    """The keys of the metadata of all grouped rows."""
 
     def add(self, grouped: GroupedRow) -> None:
         """Add a row to the whole side and to its groups. Raises ConfigError for more than 1,000 groups."""
         self.whole.add(grouped.row)
         if self.by is None or grouped.row.state == "skipped":
             return
-        self.keys.update(grouped.metadata)
+        self.metadata_keys.update(grouped.metadata)
         for key, row in _rows_by_group(grouped, self.by):
             group = self.groups.get(key)
             if group is None:
@@ -92,8 +92,8 @@ def _rows_by_group(grouped: GroupedRow, by: str) -> Iterator[tuple[GroupKey, Sco
     if by != "evaluator":
         parts = list(dict.fromkeys(parts))  # a tag given twice
     for name, state, score in parts:
-        own = row if by != "evaluator" else replace(row, state=state, measures=judged_measures(state, score))
-        yield GroupKey(name, slot.target, slot.prompt), own
+        counted_row = row if by != "evaluator" else replace(row, state=state, measures=judged_measures(state, score))
+        yield GroupKey(name, slot.target, slot.prompt), counted_row
 
 
 class GroupPair(NamedTuple):
@@ -114,15 +114,15 @@ class PairedGroups(NamedTuple):
 
 def pair_groups(before: GroupedSide, after: GroupedSide) -> PairedGroups:
     """Pair the groups of two sides. A single target or prompt on each side is paired whatever its name is."""
-    was, is_now = _named(before, after, before.groups), _named(before, after, after.groups)
+    old, new = _by_pairing_key(before, after, before.groups), _by_pairing_key(before, after, after.groups)
     return PairedGroups(
-        tuple(GroupPair(key, side, is_now[key]) for key, side in was.items() if key in is_now),
-        tuple(key for key in was if key not in is_now),
-        tuple(key for key in is_now if key not in was),
+        tuple(GroupPair(key, side, new[key]) for key, side in old.items() if key in new),
+        tuple(key for key in old if key not in new),
+        tuple(key for key in new if key not in old),
     )
 
 
-def _named(before: GroupedSide, after: GroupedSide, groups: Mapping[GroupKey, Side]) -> dict[GroupKey, Side]:
+def _by_pairing_key(before: GroupedSide, after: GroupedSide, groups: Mapping[GroupKey, Side]) -> dict[GroupKey, Side]:
     wholes = (before.whole, after.whole)
     has_targets = before.by != "target" and any(len(side.targets) > 1 for side in wholes)
     has_prompts = before.by != "prompt" and any(len(side.prompts) > 1 for side in wholes)

@@ -29,10 +29,10 @@ class MeasureDifference(Struct, frozen=True):
 
     A case counts once, however many trials and targets it was run with; in an independent sample each result counts.
     Cases, or results, of a session are a cluster. `difference` is the mean after minus the mean before. `sizes` are the
-    numbers of cases before and after, equal ones if they are paired. `higher` and `lower` are the numbers of pairs
-    with a higher or lower value after. `later` are the sums over the later run's clusters, for an interval of `after`.
-    `test` is None if no test was requested; `p` is its result, corrected when several measures were tested.
-    Either `differences` or `independent` is set.
+    numbers of cases before and after; they are equal if the cases are paired. `higher` and `lower` are the numbers of
+    pairs with a higher or lower value after. `moments_after` are the moments of the later run's clusters, for an
+    interval of `after`. `test` is None if no test was requested; `p` is its result, corrected when several measures
+    were tested. Either `differences` or `independent` is set.
     """
 
     measure: str
@@ -41,7 +41,7 @@ class MeasureDifference(Struct, frozen=True):
     difference: float
     sizes: tuple[int, int]
     interval: Interval | None
-    later: ClusterMoments
+    moments_after: ClusterMoments
     differences: PairedDifferences | None = None
     independent: IndependentSides | None = None
     higher: int = 0
@@ -79,11 +79,11 @@ def measure_difference(
     """Return the difference in a measure, None if no case has it on both sides. With `rng` it is tested."""
     found = _Pairs()
     for pair in pairs:
-        was, is_now = before.mean(measure, pair.before), after.mean(measure, pair.after)
-        if was is not None and is_now is not None:
+        old, new = before.mean(measure, pair.before), after.mean(measure, pair.after)
+        if old is not None and new is not None:
             session = before.session(pair.before) or after.session(pair.after)
-            found.add(pair.before[:2], (was, is_now), session, rows=after.count(measure, pair.after))
-    if not found.places:
+            found.add(pair.before[:2], (old, new), session, rows=after.measured_count(measure, pair.after))
+    if not found.index_by_case:
         return None
     means_before, means_after = found.means(0), found.means(1)
     differences = array("d", map(sub, means_after, means_before))
@@ -91,9 +91,9 @@ def measure_difference(
     summed = (
         PairedDifferences.of(differences)
         if len(clusters) == len(differences)
-        else PairedDifferences.of_clusters([[differences[place] for place in each] for each in clusters])
+        else PairedDifferences.of_clusters([[differences[index] for index in each] for each in clusters])
     )
-    test = None if rng is None else _tested(measure, differences, clusters, rng)
+    test = None if rng is None else _significance_test(measure, differences, clusters, rng)
     return MeasureDifference(
         measure,
         before=_mean(means_before),
@@ -104,7 +104,7 @@ def measure_difference(
         higher=sum(each > ROUNDING for each in differences),
         lower=sum(each < -ROUNDING for each in differences),
         interval=summed.interval() if measure in SPENDING else summed.interval_of_shares(),
-        later=_moments(means_after, clusters, found.rows),
+        moments_after=_moments(means_after, clusters, found.rows),
         test=test,
         p=None if test is None else test.p,
     )
@@ -113,67 +113,68 @@ def measure_difference(
 class _Pairs(Struct):
     """The values of one measure in both runs, in columns, so that a million cases fit into memory.
 
-    `places` numbers the cases. `first` holds the values of the first pair of each case in both runs, `further` those of
-    more targets and prompts. `sessions` holds those of the cases that have one.
+    `index_by_case` numbers the cases. `first` holds the values of the first pair of each case in both runs,
+    `later_pairs` those of its other targets and prompts. `sessions` are the sessions of the cases that have one. `rows`
+    is the number of rows in the later run.
     """
 
-    places: dict[tuple[str, ...], int] = field(default_factory=dict)
+    index_by_case: dict[tuple[str, ...], int] = field(default_factory=dict)
     first: tuple["array[float]", "array[float]"] = field(default_factory=lambda: (array("d"), array("d")))
-    further: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    later_pairs: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
     sessions: dict[int, str] = field(default_factory=dict)
     rows: int = 0
 
     def add(self, case: tuple[str, ...], values: tuple[float, float], session: str | None, *, rows: int) -> None:
         """Add a pair of a case, with the number of its rows in the later run."""
-        new = len(self.places)
-        place = self.places.setdefault(case, new)
-        if place == new:
+        new = len(self.index_by_case)
+        index = self.index_by_case.setdefault(case, new)
+        if index == new:
             for column, value in zip(self.first, values, strict=True):
                 column.append(value)
         else:
-            self.further.setdefault(place, []).append(values)
+            self.later_pairs.setdefault(index, []).append(values)
         if session is not None:
-            self.sessions[place] = session
+            self.sessions[index] = session
         self.rows += rows
 
     def means(self, side: int) -> "array[float]":
         """Return the mean of each case in the earlier run (0) or the later one (1)."""
         means = array("d", self.first[side])
-        for place, more in self.further.items():
-            means[place] = _mean([means[place], *(each[side] for each in more)])
+        for index, more in self.later_pairs.items():
+            means[index] = _mean([means[index], *(each[side] for each in more)])
         return means
 
     def clusters(self) -> list[Sequence[int]]:
-        """Return the places of the cases of each session; a case without one is a cluster of its own."""
+        """Return the indexes of the cases of each session; a case without a session is a cluster of its own."""
         if not self.sessions:
-            return [(place,) for place in self.places.values()]
+            return [(index,) for index in self.index_by_case.values()]
         clusters: dict[object, list[int]] = {}
-        for case, place in self.places.items():
-            clusters.setdefault(self.sessions.get(place, case), []).append(place)
+        for case, index in self.index_by_case.items():
+            clusters.setdefault(self.sessions.get(index, case), []).append(index)
         return list(clusters.values())
 
 
 def unpaired_difference(measure: str, before: Side, after: Side, *, is_tested: bool = True) -> MeasureDifference | None:
     """Return the difference in a measure of two independent samples, None if one of them does not have it."""
-    # The sums of amounts are taken in units of a mean: they may be as small as fractions of a cent.
+    # Costs may be fractions of a cent: they are scaled, since scatter below a fixed tolerance counts as rounding.
     unit = max(_largest_mean(measure, before), _largest_mean(measure, after)) if measure in SPENDING else 1.0
-    was, is_now = _sample(measure, before, unit or 1.0), _sample(measure, after, unit or 1.0)
-    if was is None or is_now is None:
+    old, new = _sample(measure, before, unit or 1.0), _sample(measure, after, unit or 1.0)
+    if old is None or new is None:
         return None
-    sides = IndependentSides(was.moments, is_now.moments)
+    sides = IndependentSides(old.moments, new.moments)
     is_share = measure not in SPENDING
-    found = sides.interval_of_shares() if is_share else sides.interval()
-    if found is not None and not is_share:
-        found = replace(found, low=found.low * unit, high=found.high * unit)
+    interval = sides.interval_of_shares() if is_share else sides.interval()
+    if interval is not None and not is_share:
+        interval = replace(interval, low=interval.low * unit, high=interval.high * unit)
     test = PairedTest("cluster-t", sides.p(), is_exact=False) if is_tested else None
     return MeasureDifference(
         measure,
-        before=was.moments.mean * unit,
-        after=is_now.moments.mean * unit,
+        before=old.moments.mean * unit,
+        after=new.moments.mean * unit,
         difference=sides.difference * unit,
-        sizes=(was.cases, is_now.cases),
-        interval=found,
-        later=is_now.moments,
+        sizes=(old.cases, new.cases),
+        interval=interval,
+        moments_after=new.moments,
         independent=sides,
         test=test,
         p=None if test is None else test.p,
@@ -188,11 +189,14 @@ class _Sample(NamedTuple):
 
 
 def _sample(measure: str, side: Side, unit: float) -> _Sample | None:
-    """Return a sample. A session is a cluster; a case without a session is one, with all its targets and prompts."""
+    """Return the sample of a side, None if no case has the measure; values are divided by `unit`.
+
+    Each session is a cluster, and so is each case without a session, with all its targets and prompts.
+    """
     clusters: dict[object, tuple[int, float]] = {}
     cases = set()
     for name in side.cases:
-        rows, mean = side.count(measure, name), side.mean(measure, name)
+        rows, mean = side.measured_count(measure, name), side.mean(measure, name)
         if mean is not None:
             cases.add(name[:2])
             cluster = side.session(name) or name[:2]
@@ -205,15 +209,15 @@ def _largest_mean(measure: str, side: Side) -> float:
     return max((abs(side.mean(measure, name) or 0.0) for name in side.cases), default=0.0)
 
 
-def _tested(
+def _significance_test(
     measure: str, differences: Sequence[float], clusters: Sequence[Sequence[int]], rng: random.Random
 ) -> PairedTest:
-    """Use McNemar's test if each case either passes or fails, otherwise a permutation test.
+    """Test by McNemar's test if each case either passes or fails, otherwise by a permutation test.
 
-    The cases of a session change their sign together: only their sum is tested.
+    A permutation changes the sign of all cases of a session together, so it is given their sum.
     """
     if len(clusters) < len(differences):
-        return permutation_test([math.fsum(differences[place] for place in each) for each in clusters], rng)
+        return permutation_test([math.fsum(differences[index] for index in each) for each in clusters], rng)
     if measure == PASSED and all(each in (-1, 0, 1) for each in differences):
         p = mcnemar_test(differences.count(1), differences.count(-1))
         return PairedTest("mcnemar", p, is_exact=True)
@@ -221,10 +225,10 @@ def _tested(
 
 
 def _moments(means: Sequence[float], clusters: Iterable[Sequence[int]], rows: int) -> ClusterMoments:
-    """Return the sums over clusters of cases of equal weight, regardless of their numbers of rows."""
+    """Return the moments of clusters of cases; each case has the same weight, whatever its number of rows."""
     size = round(rows / len(means))
     return ClusterMoments.of_clusters(
-        (size * len(each), size * math.fsum(means[place] for place in each)) for each in clusters
+        (size * len(each), size * math.fsum(means[index] for index in each)) for each in clusters
     )
 
 

@@ -1,4 +1,4 @@
-"""One side of a comparison: its rows by case in columns, so that 100,000 fit into memory; and pairing of both sides."""
+"""A side of a comparison, and the pairing of two sides. Rows are stored by case in columns, to save memory."""
 
 import math
 from array import array
@@ -19,14 +19,13 @@ SCORE, PASSED = "score", "pass"
 COST, LATENCY, TOKENS = "cost_usd", "latency_s", "tokens"
 SPENDING = (COST, LATENCY, TOKENS)
 _EVALUATOR = "evaluator:"
-_BELOW_ALL = -1.0
-"""The placeholder score of a row without one: it ranks as the worst, so that its reason is shown first."""
-
+_NO_SCORE = -1.0
+"""Ranks a row without a score as the worst of its case, so that its reason is shown."""
 
 _NO_KEYS: Mapping[str, str] = {}
 
 
-class Place(NamedTuple):
+class RowPosition(NamedTuple):
     """The position of a row in its run's results.jsonl: line number from 1, first byte, size in bytes."""
 
     line: int
@@ -38,14 +37,14 @@ class ScoredRow(Struct, frozen=True):
     """One row of a run, with the values that are compared.
 
     `measures` holds its known values by name: a score of 0..1 and whether it passed (1.0 or 0.0) if it was judged, one
-    score for each evaluator that judged, cost in dollars, latency in seconds, tokens. `session` is the conversation
-    that its case belongs to, if it is known: cases of one session are not independent.
+    score for each evaluator that judged, cost in dollars, latency in seconds, tokens. `session` is the conversation of
+    its case, None if it has none: cases of one session are not independent.
     """
 
     slot: ResultKey
     state: RowState
     measures: Mapping[str, float] = field(default_factory=dict)
-    place: Place | None = None
+    position: RowPosition | None = None
     session: str | None = None
 
 
@@ -60,15 +59,15 @@ def evaluator_of(measure: str) -> str | None:
 
 
 def judged_measures(state: RowState, score: float | None) -> dict[str, float]:
-    """Return score and pass of a judged row; empty for any other, which must not count as 0."""
+    """Return the measures SCORE and PASSED of a judged row; empty for other rows, which must not count as 0."""
     if state not in JUDGED_STATES or score is None:
         return {}
     return {SCORE: score, PASSED: float(state == "pass")}
 
 
-def tokens_used(*sides: Usage | None) -> float | None:
-    """Return the tokens of target and judges together; None when neither reported any."""
-    known = [each.total or each.input + each.output for each in sides if each is not None]
+def tokens_used(*usages: Usage | None) -> float | None:
+    """Return the total tokens of several usages, as of target and judges; None if all are unknown."""
+    known = [each.total or each.input + each.output for each in usages if each is not None]
     return float(sum(known)) if known else None
 
 
@@ -79,18 +78,18 @@ def scored_row(result: CaseResult) -> ScoredRow:
     for each in result.evaluator_results:
         if each.status not in ("error", "skipped"):
             measures[evaluator_measure(each.name)] = each.score
-    costs = {
+    spending = {
         COST: result.cost_usd,
         LATENCY: None if result.duration_ms is None else result.duration_ms / 1000,
         TOKENS: tokens_used(result.target_usage, result.judge_usage),
     }
     if state not in ("error", "skipped"):
-        measures |= {name: value for name, value in costs.items() if value is not None}
+        measures |= {name: value for name, value in spending.items() if value is not None}
     return ScoredRow(result.slot, state, measures, session=result.session)
 
 
 class CaseName(NamedTuple):
-    """The unit of pairing: a case of a suite, answered by a target, with one of the suite's prompts if it has any."""
+    """The unit of pairing: a case of a suite with a target, and with a prompt if the suite has prompts."""
 
     suite: str
     eval_id: str
@@ -104,27 +103,27 @@ class _Column(Struct):
     sums: "array[float]" = field(default_factory=lambda: array("d"))
     counts: "array[int]" = field(default_factory=lambda: array("I"))
 
-    def add(self, at: int, value: float) -> None:
-        missing = at + 1 - len(self.sums)
+    def add(self, index: int, value: float) -> None:
+        missing = index + 1 - len(self.sums)
         if missing > 0:
             self.sums.frombytes(bytes(self.sums.itemsize * missing))
             self.counts.frombytes(bytes(self.counts.itemsize * missing))
-        self.sums[at] += value
-        self.counts[at] += 1
+        self.sums[index] += value
+        self.counts[index] += 1
 
 
 class Side:
     """The rows of one run, grouped by case and target: a measure of a case is the mean over its repeats.
 
-    `label` is the run's display name; `about` is its run.json, from which setups are compared; `state` is how the run
-    ended: an unfinished one may lack cases.
+    `label` is the run's display name, `run_json` the content of its run.json. `state` is how the run ended: an
+    unfinished run may lack cases.
     """
 
-    def __init__(self, label: str, about: JsonObject | None = None, *, state: str = "finished") -> None:
+    def __init__(self, label: str, run_json: JsonObject | None = None, *, state: str = "finished") -> None:
         self.label = label
-        self.about: JsonObject = about or {}
+        self.run_json: JsonObject = run_json or {}
         self.state = state
-        self._places: dict[CaseName, int] = {}
+        self._index_by_case: dict[CaseName, int] = {}
         self._targets: dict[str, None] = {}
         self._suites: dict[str, None] = {}
         self._prompts: dict[str | None, None] = {}
@@ -132,54 +131,54 @@ class Side:
         self._rows = array("I")
         self._errors = array("I")
         self._worst_scores = array("d")
-        self._worst_places = tuple(array("Q") for _ in Place._fields)
+        self._worst_positions = tuple(array("Q") for _ in RowPosition._fields)
         self._keys: dict[tuple[str, str | None], dict[str, str]] = {}
         self._sessions: dict[CaseName, str] = {}
 
     def empty_copy(self) -> "Side":
-        """Return a side of the same run without rows, for a group of them."""
-        copy = Side(self.label, self.about, state=self.state)
+        """Return a side of the same run without rows, to be filled with a group of rows."""
+        copy = Side(self.label, self.run_json, state=self.state)
         copy._keys = self._keys
         return copy
 
     def add(self, row: ScoredRow) -> None:
-        """Add one row. Rows that were deselected by a rule (`skipped`) are left out."""
+        """Add one row; a skipped row is ignored."""
         if row.state == "skipped":
             return
         case = CaseName(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt)
-        at = self._place(case)
+        index = self._index_of(case)
         if row.session is not None:
             self._sessions[case] = row.session
-        self._rows[at] += 1
-        self._errors[at] += row.state == "error"
+        self._rows[index] += 1
+        self._errors[index] += row.state == "error"
         for name, value in row.measures.items():
-            self._columns.setdefault(name, _Column()).add(at, value)
-        score = row.measures.get(SCORE, _BELOW_ALL)
-        if row.place is not None and score < self._worst_scores[at]:
-            self._worst_scores[at] = score
-            for numbers, number in zip(self._worst_places, row.place, strict=True):
-                numbers[at] = number
+            self._columns.setdefault(name, _Column()).add(index, value)
+        score = row.measures.get(SCORE, _NO_SCORE)
+        if row.position is not None and score < self._worst_scores[index]:
+            self._worst_scores[index] = score
+            for numbers, number in zip(self._worst_positions, row.position, strict=True):
+                numbers[index] = number
 
     def add_case(self, suite: str, eval_id: str, case_key: str, *, prompt: str | None = None) -> None:
         """Record the key of a case's content: messages, expectations, evaluators."""
         self._keys.setdefault((suite, prompt), {})[eval_id] = case_key
 
-    def _place(self, name: CaseName) -> int:
-        at = self._places.get(name)
-        if at is None:
-            at = self._places[name] = len(self._rows)
+    def _index_of(self, name: CaseName) -> int:
+        index = self._index_by_case.get(name)
+        if index is None:
+            index = self._index_by_case[name] = len(self._rows)
             self._targets[name.target] = self._suites[name.suite] = self._prompts[name.prompt] = None
             self._rows.append(0)
             self._errors.append(0)
             self._worst_scores.append(math.inf)
-            for numbers in self._worst_places:
+            for numbers in self._worst_positions:
                 numbers.append(0)
-        return at
+        return index
 
     @property
     def cases(self) -> Sequence[CaseName]:
         """All cases, in the order of their first rows."""
-        return tuple(self._places)
+        return tuple(self._index_by_case)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -198,7 +197,7 @@ class Side:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of all measures that rows have."""
+        """The names of the measures that any row has."""
         return tuple(self._columns)
 
     def case_key(self, name: CaseName) -> str | None:
@@ -209,34 +208,34 @@ class Side:
         """Return the session of a case, None if it has none."""
         return self._sessions.get(name)
 
-    def rows(self, name: CaseName) -> int:
+    def row_count(self, name: CaseName) -> int:
         """Return the number of rows of a case; 0 when there is no such case."""
-        at = self._places.get(name)
-        return 0 if at is None else self._rows[at]
+        index = self._index_by_case.get(name)
+        return 0 if index is None else self._rows[index]
 
-    def unscored(self, name: CaseName) -> int:
+    def error_count(self, name: CaseName) -> int:
         """Return the number of a case's rows with an error."""
-        at = self._places.get(name)
-        return 0 if at is None else self._errors[at]
+        index = self._index_by_case.get(name)
+        return 0 if index is None else self._errors[index]
 
     def mean(self, measure: str, name: CaseName) -> float | None:
         """Return the mean of a measure over the repeats of a case, None if no repeat has it."""
-        at, column = self._places.get(name), self._columns.get(measure)
-        if at is None or column is None or at >= len(column.counts) or not column.counts[at]:
+        index, column = self._index_by_case.get(name), self._columns.get(measure)
+        if index is None or column is None or index >= len(column.counts) or not column.counts[index]:
             return None
-        return column.sums[at] / column.counts[at]
+        return column.sums[index] / column.counts[index]
 
-    def count(self, measure: str, name: CaseName) -> int:
+    def measured_count(self, measure: str, name: CaseName) -> int:
         """Return the number of repeats of a case that have a measure."""
-        at, column = self._places.get(name), self._columns.get(measure)
-        return 0 if at is None or column is None or at >= len(column.counts) else column.counts[at]
+        index, column = self._index_by_case.get(name), self._columns.get(measure)
+        return 0 if index is None or column is None or index >= len(column.counts) else column.counts[index]
 
-    def worst_row(self, name: CaseName) -> Place | None:
+    def worst_row(self, name: CaseName) -> RowPosition | None:
         """Return the position of the lowest-scored row of a case, None if it is not known."""
-        at = self._places.get(name)
-        if at is None or math.isinf(self._worst_scores[at]):
+        index = self._index_by_case.get(name)
+        if index is None or math.isinf(self._worst_scores[index]):
             return None
-        return Place(*(numbers[at] for numbers in self._worst_places))
+        return RowPosition(*(numbers[index] for numbers in self._worst_positions))
 
 
 class Pair(Struct, frozen=True):
@@ -257,14 +256,13 @@ class Alignment(Struct, frozen=True):
 def align(before: Side, after: Side) -> Alignment:
     """Pair cases by suite, id, target and prompt.
 
-    If each run has a single target, the two are paired even when their names differ; the same holds for a single
-    prompt, and for a single suite, so that a file may be renamed.
+    If each run has a single target, its name may differ; the same holds for a single prompt and a single suite.
     """
-    name = _counterpart(before, after)
-    unpaired = {name(each): each for each in after.cases}
+    pairing_key = _pairing_key(before, after)
+    unpaired = {pairing_key(each): each for each in after.cases}
     pairs, only_before = [], []
     for each in before.cases:
-        counterpart = unpaired.pop(name(each), None)
+        counterpart = unpaired.pop(pairing_key(each), None)
         if counterpart is None:
             only_before.append(each)
         else:
@@ -272,13 +270,13 @@ def align(before: Side, after: Side) -> Alignment:
     return Alignment(tuple(pairs), tuple(only_before), tuple(unpaired.values()))
 
 
-def _counterpart(before: Side, after: Side) -> Callable[[CaseName], CaseName]:
-    """Return a function from a case to its pairing key: a suite, target or prompt that is single is left out."""
+def _pairing_key(before: Side, after: Side) -> Callable[[CaseName], CaseName]:
+    """Return a function that gives a case's pairing key, without suite, target or prompt if each run has only one."""
     one_target = len(before.targets) == len(after.targets) == 1
     one_prompt = len(before.prompts) == len(after.prompts) == 1
     one_suite = len(before.suites) == len(after.suites) == 1
 
-    def name(case: CaseName) -> CaseName:
+    def pairing_key(case: CaseName) -> CaseName:
         return CaseName(
             "" if one_suite else case.suite,
             case.eval_id,
@@ -286,4 +284,4 @@ def _counterpart(before: Side, after: Side) -> Callable[[CaseName], CaseName]:
             None if one_prompt else case.prompt,
         )
 
-    return name
+    return pairing_key

@@ -15,13 +15,13 @@ from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.errors import ConfigError, nearest
 
 _NEGLIGIBLE = 1e-18
+"""Terms of a sum below this share of the largest one are left out."""
 
 
 def fisher_test(first: int, first_marked: int, second: int, second_marked: int) -> float:
-    """Return the exact two-sided p of `first_marked` of `first` rows and `second_marked` of `second`.
+    """Return the exact two-sided p of Fisher's test: `first_marked` of `first` rows and `second_marked` of `second`.
 
-    Twice the smaller tail of the hypergeometric distribution, at most 1: the probability, given how many rows are
-    marked, of a split at least as uneven by chance. Fisher 1935, JRSS 98.
+    Twice the smaller tail of the hypergeometric distribution, at most 1. Fisher 1935, JRSS 98.
     """
     marked, rows = first_marked + second_marked, first + second
     if not 0 < marked < rows:
@@ -33,9 +33,9 @@ def fisher_test(first: int, first_marked: int, second: int, second_marked: int) 
 
 
 def _lower_tail(count: int, group: int, others: int, marked: int) -> float:
-    """Return the chance that at most `count` of the `marked` rows are in the group."""
+    """Return the probability that at most `count` of the `marked` rows are among the `group` rows."""
     least = max(0, marked - others)
-    term = _chance(count, group, others, marked)
+    term = _hypergeometric_probability(count, group, others, marked)
     terms = [term]
     for each in range(count, least, -1):
         term *= each * (others - marked + each) / ((marked - each + 1) * (group - each + 1))
@@ -45,7 +45,7 @@ def _lower_tail(count: int, group: int, others: int, marked: int) -> float:
     return math.fsum(terms)
 
 
-def _chance(count: int, group: int, others: int, marked: int) -> float:
+def _hypergeometric_probability(count: int, group: int, others: int, marked: int) -> float:
     return math.exp(_log_ways(group, count) + _log_ways(others, marked - count) - _log_ways(group + others, marked))
 
 
@@ -54,13 +54,19 @@ def _log_ways(rows: int, marked: int) -> float:
 
 
 LEVEL = 0.05
-FEWEST_RUNS = 5
+"""The probability of reporting any change in a series without one."""
+
+MIN_RUNS = 5
 """With fewer than five runs the variation between runs cannot be estimated well enough."""
 
-_FEWEST_CASES = 2
+_MIN_CASES = 2
 _STEPS = 40
-_REACH = 8.0
-_LEAST_CHANCE = 1e-300
+"""The number of intervals of the numerical integral in `_crossing`; even, for Simpson's rule."""
+
+_MAX_DEVIATION = 8.0
+"""The integral ends at this many standard deviations."""
+
+_LEAST_P = 1e-300
 _ROUNDING = 1e-12
 _DIGITS = 6
 
@@ -68,7 +74,7 @@ _DIGITS = 6
 class Observation(Struct, frozen=True):
     """One run's number in a series; `weight` is its effective number of independent cases.
 
-    `variance` is that of one case, for numbers of 0..1; None if it is not known.
+    `variance` is the variance of a single case, for numbers of 0..1; None if it is not known.
     """
 
     value: float
@@ -77,18 +83,18 @@ class Observation(Struct, frozen=True):
 
     @classmethod
     def of_moments(cls, moments: ClusterMoments) -> "Observation":
-        """Return a rate or a mean of 0..1 as an observation; the repeats of a case form one cluster."""
+        """Return an observation of a rate or a mean score (0..1)."""
         weight, mean = moments.effective_clusters, min(max(moments.mean, 0.0), 1.0)
-        # Passes and fails have the largest variance that values of 0..1 can have.
-        variance = mean * (1 - mean) if moments.clusters < _FEWEST_CASES else moments.variance * weight
+        # The variance of a single case is unknown: take the largest that values of 0..1 can have.
+        variance = mean * (1 - mean) if moments.clusters < _MIN_CASES else moments.variance * weight
         return cls(mean, weight, variance)
 
 
 class ChangePoint(Struct, frozen=True):
     """A change of level at observation number `at` (from 0), the first of the new level.
 
-    `before` and `after` are the means up to the neighbouring changes; `p` is the probability of a change as clear as
-    this one anywhere in a series without a change.
+    `before` and `after` are the means of the levels on both sides; `p` is the probability of so clear a change anywhere
+    in a series of constant level.
     """
 
     at: int
@@ -101,44 +107,47 @@ def find_changes(series: Sequence[Observation], *, level: float = LEVEL) -> tupl
     """Return the changes in a series, in order, by binary segmentation (Scott & Knott 1974); none below five runs.
 
     The clearest split of the series is a change if its p is at most `level`; then both parts are searched in the same
-    way. In a series without a change, the probability of finding any is at most `level`.
+    way. In a series of constant level, the probability of finding any change is at most `level`.
     """
-    found = dict(_split(series, 0, level))
-    if not found:
+    p_by_split = dict(_significant_splits(series, 0, level))
+    if not p_by_split:
         return ()
-    places = sorted(found)
-    means = [_mean(series[start:end]) for start, end in pairwise([0, *places, len(series)])]
+    splits = sorted(p_by_split)
+    means = [_mean(series[start:end]) for start, end in pairwise([0, *splits, len(series)])]
     return tuple(
-        ChangePoint(at, before, after, found[at]) for at, (before, after) in zip(places, pairwise(means), strict=True)
+        ChangePoint(at, before, after, p_by_split[at])
+        for at, (before, after) in zip(splits, pairwise(means), strict=True)
     )
 
 
-def _split(series: Sequence[Observation], start: int, level: float) -> Iterator[tuple[int, float]]:
-    if len(series) < FEWEST_RUNS:
+def _significant_splits(series: Sequence[Observation], start: int, level: float) -> Iterator[tuple[int, float]]:
+    """Yield index and p of each significant split; `start` is the index of `series[0]` in the whole series."""
+    if len(series) < MIN_RUNS:
         return
     at, p = clearest_split(series)
     if p <= level:
         yield start + at, p
-        yield from _split(series[:at], start, level)
-        yield from _split(series[at:], start + at, level)
+        yield from _significant_splits(series[:at], start, level)
+        yield from _significant_splits(series[at:], start + at, level)
 
 
 def clearest_split(series: Sequence[Observation]) -> tuple[int, float]:
-    """Return the split with the most likely change, and the probability of one as clear anywhere in a constant series.
+    """Return the index of the clearest split, and the probability of so clear a split anywhere in a constant series.
 
     The probability comes from the least significant of several tests: against the variation of cases within runs, if
     known, and against the variation between runs, weighted by cases and unweighted. Needs three observations or more.
     or more.
     """
-    ends = list(accumulate(each.weight for each in series))
-    lifts = [_lift(series, at) for at in range(1, len(series))]
-    at = max(range(len(lifts)), key=lifts.__getitem__) + 1
-    if lifts[at - 1] <= _ROUNDING:
+    cumulative_weights = list(accumulate(each.weight for each in series))
+    split_statistics = [_split_statistic(series, at) for at in range(1, len(series))]
+    at = max(range(len(split_statistics)), key=split_statistics.__getitem__) + 1
+    if split_statistics[at - 1] <= _ROUNDING:
         return at, 1.0
-    alike = [replace(each, weight=1.0) for each in series]
-    chance = max(_chance_between_runs(series, at), _chance_between_runs(alike, at), _chance_within_runs(series, at))
-    deviate = -normal_quantile(max(chance, _LEAST_CHANCE) / 2) if chance < 1 else 0.0
-    return at, _chance_anywhere(deviate, [end / ends[-1] for end in ends[:-1]])
+    unweighted = [replace(each, weight=1.0) for each in series]
+    p = max(_p_between_runs(series, at), _p_between_runs(unweighted, at), _p_within_runs(series, at))
+    deviate = -normal_quantile(max(p, _LEAST_P) / 2) if p < 1 else 0.0
+    *splits, whole = cumulative_weights
+    return at, _p_anywhere(deviate, [split / whole for split in splits])
 
 
 def _mean(series: Sequence[Observation]) -> float:
@@ -149,17 +158,17 @@ def _weight(series: Sequence[Observation]) -> float:
     return math.fsum(each.weight for each in series)
 
 
-def _lift(series: Sequence[Observation], at: int) -> float:
+def _split_statistic(series: Sequence[Observation], at: int) -> float:
     """Return the squared difference of the means before and after a split, divided by its variance per unit weight."""
     before, after = series[:at], series[at:]
     return (_mean(before) - _mean(after)) ** 2 / (1 / _weight(before) + 1 / _weight(after))
 
 
-def _chance_between_runs(series: Sequence[Observation], at: int) -> float:
+def _p_between_runs(series: Sequence[Observation], at: int) -> float:
     """Return the p of one split by Student's t, with the variance between successive runs (von Neumann 1941).
 
-    Successive differences keep other changes out of the variance; the one at the split itself is left out. Degrees
-    of freedom by Satterthwaite's rule, because steps that share a run are not independent.
+    Differences of successive runs keep other changes out of the variance; the step at the split is left out. Degrees of
+    freedom by Satterthwaite's rule, because steps that share a run are not independent.
     """
     steps = [
         (first.value - second.value) ** 2 / (1 / first.weight + 1 / second.weight)
@@ -169,78 +178,77 @@ def _chance_between_runs(series: Sequence[Observation], at: int) -> float:
     sizes = [size for size in (at, len(series) - at) if size > 1]
     degrees = (2 * len(steps)) ** 2 / sum(6 * size - 8 for size in sizes)
     scatter = degrees * math.fsum(steps) / len(steps)
-    return beta_cdf(scatter / (scatter + _lift(series, at)), degrees / 2, 1 / 2)
+    return beta_cdf(scatter / (scatter + _split_statistic(series, at)), degrees / 2, 1 / 2)
 
 
-def _chance_within_runs(series: Sequence[Observation], at: int) -> float:
+def _p_within_runs(series: Sequence[Observation], at: int) -> float:
     """Return the p of one split by Fisher's exact test, with passes and fails in the effective number of cases.
 
-    That number is mean (1 - mean) / variance for each run. A normal approximation would report changes where one case
-    in a hundred fails. 0.0 where the variance is not known.
+    The effective number is mean (1 - mean) / variance. A normal approximation would report changes where one case in a
+    hundred fails. 0.0 where the variance is not known.
     """
     if any(each.variance is None for each in series):
         return 0.0
     mean = _mean(series)
     scatter = math.fsum(each.weight * ((each.variance or 0.0) + (each.value - mean) ** 2) for each in series)
     count = max(mean * (1 - mean) * _weight(series) / scatter, 1.0)
-    first, second = (
-        (count * _weight(part), count * _weight(part) * _mean(part)) for part in (series[:at], series[at:])
-    )
-    if first[1] / first[0] > second[1] / second[0]:
-        first, second = second, first
-    # Fractional counts are rounded towards each other.
-    fewer, more, rows, others = _up(first[1]), _down(second[1]), _down(first[0]), _up(second[0])
-    return fisher_test(rows, fewer, others, more) if fewer * others < more * rows else 1.0
+    low, high = sorted((series[:at], series[at:]), key=_mean)
+    low_cases, high_cases = count * _weight(low), count * _weight(high)
+    # Fractional counts are rounded so that the two rates come closer to each other.
+    low_rows, low_passed = _floor(low_cases), _ceil(low_cases * _mean(low))
+    high_rows, high_passed = _ceil(high_cases), _floor(high_cases * _mean(high))
+    is_lower = low_passed * high_rows < high_passed * low_rows
+    return fisher_test(low_rows, low_passed, high_rows, high_passed) if is_lower else 1.0
 
 
-def _down(value: float) -> int:
+def _floor(value: float) -> int:
     return math.floor(round(value, _DIGITS))
 
 
-def _up(value: float) -> int:
+def _ceil(value: float) -> int:
     return math.ceil(round(value, _DIGITS))
 
 
-def _chance_anywhere(deviate: float, places: Sequence[float]) -> float:
-    """Return an upper bound of the probability of a deviate as large at any split of a series without a change.
+def _p_anywhere(deviate: float, splits: Sequence[float]) -> float:
+    """Return an upper bound of the probability of a deviate as large at any split of a constant series.
 
-    `places` are the splits as shares (0..1) of the series. The standardized differences are normal and Markov: a
-    Brownian bridge, seen at `places`. The product of the step probabilities is the bound: Glaz & Johnson 1984, JASA 79.
+    `splits` are given as shares (0..1) of the series. The standardized differences are normal and Markov: a Brownian
+    bridge, seen at the splits. The product of the step probabilities is the bound: Glaz & Johnson 1984, JASA 79.
     """
     beyond = math.erfc(deviate / math.sqrt(2))
     if beyond >= 1:
         return 1.0
     log_within = math.log1p(-beyond)
-    for first, second in pairwise(places):
-        alike = math.sqrt(first * (1 - second) / (second * (1 - first)))
-        log_within += math.log1p(-min(_crossing(deviate, alike) / (1 - beyond), 1 - _ROUNDING))
+    for first, second in pairwise(splits):
+        correlation = math.sqrt(first * (1 - second) / (second * (1 - first)))
+        log_within += math.log1p(-min(_crossing(deviate, correlation) / (1 - beyond), 1 - _ROUNDING))
     return -math.expm1(log_within)
 
 
-def _crossing(deviate: float, alike: float) -> float:
-    """Return the probability that of two standard normals with correlation `alike` only the second is beyond."""
-    spread = math.sqrt(max(1 - alike * alike, _ROUNDING))
-    low = max((deviate - _REACH * spread) / alike, -deviate)
+def _crossing(deviate: float, correlation: float) -> float:
+    """Return the probability that of two correlated standard normals only the second is beyond ±`deviate`."""
+    spread = math.sqrt(max(1 - correlation * correlation, _ROUNDING))
+    low = max((deviate - _MAX_DEVIATION * spread) / correlation, -deviate)
     step = (deviate - low) / _STEPS
     terms = []
     for number in range(_STEPS + 1):
         x = low + step * number
-        share = math.erfc((deviate - alike * x) / (spread * math.sqrt(2))) / 2
+        share = math.erfc((deviate - correlation * x) / (spread * math.sqrt(2))) / 2
         weight = 1 if number in (0, _STEPS) else 4 if number % 2 else 2
         terms.append(weight * math.exp(-x * x / 2) * share)
     return 2 * math.fsum(terms) * step / 3 / math.sqrt(2 * math.pi)
 
 
-Place = tuple[str, str]
+SuiteTarget = tuple[str, str]
 """A suite and a target."""
 
 
 class TrendRun(Struct, frozen=True):
-    """A stored run as trends need it. `suites` has the SHA-256 of each planned suite, `targets` the planned names.
+    """A stored run in a trend. `suites` has the SHA-256 of each planned suite, `targets` the planned names.
 
-    `sums` are the sums of its suites and targets; `problem` says why they cannot be read. `shard` is set for a part of
-    a run, `parents` are the parts that a merged run was made of. `selection` holds the options that selected some of
-    the cases or evaluators: its numbers are comparable only with those of the same selection.
+    `sums` has the sums of each suite and target; `problem` says why they cannot be read. `shard` is set for a part of a
+    run, `parents` are the parts that a merged run was made of. `selection` holds the options that selected some of the
+    cases or evaluators: only runs of the same selection are comparable.
     """
 
     run_id: str
@@ -255,7 +263,7 @@ class TrendRun(Struct, frozen=True):
     parents: tuple[str, ...] = ()
     suites: Mapping[str, str | None] = field(default_factory=dict)
     targets: tuple[str, ...] = ()
-    sums: Mapping[Place, RunSums] = field(default_factory=dict)
+    sums: Mapping[SuiteTarget, RunSums] = field(default_factory=dict)
     problem: str | None = None
 
 
@@ -263,8 +271,8 @@ class TrendPoint(Struct, frozen=True):
     """A run in a series. Either it was measured, or `gap` says why not.
 
     `difference` is to the previous measured point of the same version of the suite and the same cases.
-    `is_suite_changed` says that the suite's file differs from the previous run's, so that its number cannot be
-    compared with earlier ones. `runs` counts the runs of its commit that it represents.
+    `is_suite_changed` says that the suite's file differs from the previous run's, so that the value cannot be compared
+    with earlier ones. `runs` is the number of runs of its commit that the point represents.
     """
 
     run: TrendRun
@@ -277,7 +285,7 @@ class TrendPoint(Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """True if all of the suite was run: not a shard, and to its end."""
+        """True if the run was measured, finished and not a shard."""
         return self.measured is not None and self.run.state == "finished" and self.run.shard is None
 
 
@@ -305,7 +313,7 @@ class TrendSeries(Struct, frozen=True):
 
     @property
     def gaps(self) -> int:
-        """The number of runs without a number."""
+        """The number of points without a measured value."""
         return sum(point.measured is None for point in self.points)
 
 
@@ -314,8 +322,8 @@ def find_series(
 ) -> tuple[TrendSeries, ...]:
     """Return the series of all suites and targets that have a row in these runs. `runs` are ordered oldest first.
 
-    Each has at most the `last` points. Shards are left out if the merged run is there. With `by_commit` the newest
-    measured run of a commit represents all of its runs.
+    Each series has at most `last` points, the newest ones. Shards are left out if the merged run is there. With
+    `by_commit` the newest measured run of a commit represents all of its runs.
     """
     merged = {parent for run in runs for parent in run.parents}
     whole = [run for run in runs if run.run_id not in merged]
@@ -323,7 +331,9 @@ def find_series(
     return tuple(_series(place, whole, metric, last=last, by_commit=by_commit) for place in places)
 
 
-def _series(place: Place, runs: Sequence[TrendRun], metric: MetricKey, *, last: int, by_commit: bool) -> TrendSeries:
+def _series(
+    place: SuiteTarget, runs: Sequence[TrendRun], metric: MetricKey, *, last: int, by_commit: bool
+) -> TrendSeries:
     points = [point for run in runs if (point := _point(run, place, metric)) is not None]
     if by_commit:
         points = _newest_of_commits(points)
@@ -331,7 +341,7 @@ def _series(place: Place, runs: Sequence[TrendRun], metric: MetricKey, *, last: 
     return TrendSeries(*place, tuple(points), tuple(_changes(points, place[0], metric)))
 
 
-def _point(run: TrendRun, place: Place, metric: MetricKey) -> TrendPoint | None:
+def _point(run: TrendRun, place: SuiteTarget, metric: MetricKey) -> TrendPoint | None:
     """Return a run's point; None for a run that did not plan this suite with this target."""
     suite, target = place
     sums = run.sums.get(place)
@@ -341,14 +351,14 @@ def _point(run: TrendRun, place: Place, metric: MetricKey) -> TrendPoint | None:
             return None
         return TrendPoint(run, {}, None, run.problem or _why_empty(run))
     measured = sums.measure(metric) if sums.judged and run.state != "failed" else None
-    return TrendPoint(run, sums.counts, measured, None if measured else _why_none(run, sums, metric))
+    return TrendPoint(run, sums.counts, measured, None if measured else _why_unmeasured(run, sums, metric))
 
 
 def _why_empty(run: TrendRun) -> str:
     return "being written, no result yet" if run.state == "running" else f"{run.state} before any result"
 
 
-def _why_none(run: TrendRun, sums: RunSums, metric: MetricKey) -> str:
+def _why_unmeasured(run: TrendRun, sums: RunSums, metric: MetricKey) -> str:
     if run.state == "failed":
         return "the run failed"
     if sums.judged:
@@ -363,37 +373,42 @@ def _newest_of_commits(points: Sequence[TrendPoint]) -> list[TrendPoint]:
     for point in points:
         run = point.run
         key = (run.commit, run.is_dirty, run.selection) if run.commit is not None else run.run_id
-        before = newest_of.pop(key, None)  # re-inserted below, so that a commit is placed at its newest run
-        newest = before if before is not None and point.measured is None and before.measured is not None else point
-        newest_of[key] = replace(newest, runs=1 if before is None else before.runs + 1)
+        earlier = newest_of.pop(key, None)  # re-inserted below, so that a commit is placed at its newest run
+        if earlier is None:
+            newest_of[key] = point
+            continue
+        newest = earlier if point.measured is None and earlier.measured is not None else point
+        newest_of[key] = replace(newest, runs=earlier.runs + 1)
     return list(newest_of.values())
 
 
 def _with_differences(points: Iterable[TrendPoint], suite: str) -> Iterator[TrendPoint]:
-    """Yield the points with their differences to the previous one."""
-    before: dict[object, float] = {}
-    known: str | None = None
+    """Yield each point with its difference to the previous comparable one."""
+    previous_values: dict[object, float] = {}
+    last_digest: str | None = None
     for point in points:
-        made_of = point.run.suites.get(suite)
-        is_changed = known is not None and made_of is not None and made_of != known
-        known = made_of or known
+        suite_digest = point.run.suites.get(suite)
+        is_changed = last_digest is not None and suite_digest is not None and suite_digest != last_digest
+        last_digest = suite_digest or last_digest
         value = None if point.measured is None else point.measured.value
         if is_changed:
-            before = {}  # the version of the suite has changed
-        chosen = (point.run.selection, point.run.shard)
-        difference = None if chosen not in before or value is None else value - before[chosen]
+            previous_values = {}
+        selection = (point.run.selection, point.run.shard)
+        previous = previous_values.get(selection)
+        difference = None if previous is None or value is None else value - previous
         if value is not None:
-            before[chosen] = value
+            previous_values[selection] = value
         yield replace(point, difference=difference, is_suite_changed=is_changed)
 
 
 def _changes(points: Sequence[TrendPoint], suite: str, metric: MetricKey) -> list[SeriesChange]:
-    """Return the changes of level, in order, among runs of the same cases and the same version of the suite."""
+    """Return the changes of level among comparable runs, in order."""
     is_share = metric[0] in ("mean", "pass_rate", "evaluator")
     found: list[SeriesChange] = []
     for stretch in _comparable(points, suite):
         observed = [_observation(points[number].measured) for number in stretch]
-        changes = find_changes([each for each in observed if each is not None]) if None not in observed else ()
+        observations = [each for each in observed if each is not None]
+        changes = find_changes(observations) if len(observations) == len(observed) else ()
         found += [_of_series(change, stretch[change.at], is_share=is_share) for change in changes]
     return sorted(found, key=lambda change: change.at)
 
@@ -414,7 +429,7 @@ def _of_series(change: ChangePoint, at: int, *, is_share: bool) -> SeriesChange:
 
 
 def _observation(measured: MetricValue | None) -> Observation | None:
-    """Return a point as it is tested: costs and latencies, whose variation is multiplicative, as logarithms."""
+    """Return the observation to test: the logarithm of a cost or latency, whose variation is multiplicative."""
     if measured is None:
         return None
     if measured.moments is not None:
@@ -426,7 +441,7 @@ _ANY_BOUND = " >= 0"
 
 
 def parse_metric(text: str) -> MetricKey:
-    """Return the key of a metric, written as in a gate. Raises ConfigError that lists the possible metrics."""
+    """Return the key of a metric that is written as in a gate. Raises ConfigError that lists the possible metrics."""
     try:
         gate = parse_gate(text + _ANY_BOUND, TREND_METRICS)
     except GateError as error:

@@ -52,8 +52,8 @@ def kind_named(word: str) -> str:
 class Groups:
     """Tallies by kind and name of group.
 
-    `by` names the kinds: one of KINDS, or `metadata.KEY`. `named` groups, given by kind and name, always get a tally
-    of their own, also after the first MAX_GROUPS groups. `are_given` and `spill` are as for Summary.
+    `by` names the kinds: one of KINDS, or `metadata.KEY`. `named` groups, given by kind and name, always get a tally of
+    their own, also after the first MAX_GROUPS groups. `has_given_answers` and `spill` are as for Summary.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class Groups:
         by: Iterable[str] = ALWAYS_BY,
         named: Collection[tuple[str, str]] = (),
         *,
-        are_given: bool = False,
+        has_given_answers: bool = False,
         spill: Spill | None = None,
     ) -> None:
         self._named = named
-        self._are_given = are_given
+        self._are_given = has_given_answers
         self._spill = spill
-        self._max_groups = MAX_STREAM_GROUPS if are_given else MAX_GROUPS
+        self._max_groups = MAX_STREAM_GROUPS if has_given_answers else MAX_GROUPS
         self._tallies: dict[str, dict[str, Tally]] = {kind: {} for kind in by}
 
     def add(

@@ -77,12 +77,12 @@ class RowCounts:
         named: Collection[tuple[str, str]],
         *,
         has_targets: bool,
-        are_given: bool,
+        has_given_answers: bool,
         spill: Spill | None = None,
     ) -> None:
         self._spill = spill
         self._has_targets = has_targets
-        self._are_given = are_given
+        self._are_given = has_given_answers
         self._waiting: list[RowKind] = []
         self.all = Tally(spill)
         self.histogram = [0] * HISTOGRAM_BINS
@@ -92,7 +92,7 @@ class RowCounts:
         self.worst: list[CaseResult] = []
         self.targets: dict[str, TargetTally] = {}
         self.evaluators: dict[tuple[str, str], Tally] = {}
-        self.groups = Groups(by, named, are_given=are_given, spill=spill)
+        self.groups = Groups(by, named, has_given_answers=has_given_answers, spill=spill)
         self.trials = TrialVerdicts()
 
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
@@ -170,9 +170,9 @@ class Summary:
 
     `order` is that of targets and prompts in reports.
 
-    `are_given` says that the rows are a stream of given answers, and no target was called. A stream may be endless and
-    bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles are those
-    of `judging`, the times that the evaluators of each row took together.
+    `has_given_answers` says that the rows are a stream of given answers, and no target was called. A stream may be
+    endless and bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles
+    are those of `judging`, the times that the evaluators of each row took together.
 
     With a `spill`, the sums by case and session, which intervals need, take a bounded part of memory.
     """
@@ -184,15 +184,17 @@ class Summary:
         by: Iterable[str] = ALWAYS_BY,
         named: Collection[tuple[str, str]] = (),
         has_targets: bool = True,
-        are_given: bool = False,
+        has_given_answers: bool = False,
         order: PlanOrder | None = None,
         spill: Spill | None = None,
     ) -> None:
         kinds = tuple(by)
         self._order = order or PlanOrder()
         self._suites = {suite: Summary(by=kinds, named=named, has_targets=has_targets) for suite in suites}
-        self._counts = RowCounts(kinds, named, has_targets=has_targets, are_given=are_given, spill=spill)
-        self._are_given = are_given
+        self._counts = RowCounts(
+            kinds, named, has_targets=has_targets, has_given_answers=has_given_answers, spill=spill
+        )
+        self._are_given = has_given_answers
         self.judging = Quantiles()
 
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:

@@ -1,8 +1,7 @@
 """Gates: thresholds of a run, as small expressions on its metrics. docs/reference/gates.md lists the metrics.
 
-gate     = metric operator number ["%"] ["with 95%"]
-metric   = name [ "(" argument ")" ] [ "." name ]
-argument = '"' characters '"' | characters other than brackets
+gate     = metric operator number ["%"] ["with 95%"] metric   = name [ "(" argument ")" ] [ "." name ] argument = '"'
+characters '"' | characters other than brackets
 
 Errors of syntax point at the column and say what is allowed there.
 """
@@ -23,7 +22,7 @@ Unit: TypeAlias = Literal["share", "score", "difference", "number"]
 """`share` is 0..1 and shown in percent, `score` 0..1, `difference` -1..1, `number` a count, cost or duration."""
 
 ArgumentKind: TypeAlias = Literal["nothing", "name", "duration", "trials"]
-"""The argument in brackets after a metric."""
+"""The kind of argument that a metric takes in brackets."""
 
 DURATIONS = ("duration_s", "duration_ms")
 _UNIT_OF_FIELD: Mapping[str, Unit] = {"mean": "score", "pass_rate": "share", "difference": "difference"}
@@ -31,7 +30,7 @@ _RANGES: Mapping[Unit, tuple[float, float]] = {"share": (0, 1), "score": (0, 1),
 
 
 class Metric(Struct, frozen=True):
-    """One metric. A metric that takes a name has `fields`, the quantities measured for that name.
+    """A metric. `takes` is its argument in brackets; a metric that takes a name has `fields`, as `mean`, `pass_rate`.
 
     `has_interval` says that `with 95%` is allowed.
     """
@@ -59,12 +58,12 @@ class Metric(Struct, frozen=True):
 
 
 def range_of(unit: Unit) -> tuple[float, float] | None:
-    """Return the lowest and highest value of a unit, None for an unbounded one."""
+    """Return the lowest and highest value of a unit, None for an unbounded unit."""
     return _RANGES.get(unit)
 
 
 Metrics: TypeAlias = Mapping[str, Metric]
-"""Metrics by name: those of one command."""
+"""The metrics of a command, by name."""
 
 _MEAN = Metric("score", has_interval=True)
 _SHARE = Metric("share", has_interval=True)
@@ -73,7 +72,7 @@ _PERCENTILE = Metric(takes="duration", has_interval=True)
 _TRIALS = Metric("share", takes="trials", has_interval=True)
 _NUMBER = Metric()
 
-_OF_ROWS: Metrics = {
+_COMMON_METRICS: Metrics = {
     "mean": _MEAN,
     "pass_rate": _SHARE,
     "error_rate": Metric("share"),
@@ -81,7 +80,7 @@ _OF_ROWS: Metrics = {
     "cost_usd": _NUMBER,
 }
 METRICS: Metrics = {
-    **_OF_ROWS,
+    **_COMMON_METRICS,
     **dict.fromkeys(("evaluator", "criterion", "tag", "dataset", "target", "prompt"), _GROUP),
     **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
     **dict.fromkeys(("pass_at", "pass_hat"), _TRIALS),
@@ -90,7 +89,7 @@ METRICS: Metrics = {
 """Metrics of a run; `regressions` only with a baseline."""
 
 STREAM_METRICS: Metrics = {
-    **_OF_ROWS,
+    **_COMMON_METRICS,
     "criterion": _GROUP,
     **dict.fromkeys(("p50", "p95", "p99"), Metric(takes="duration")),
 }
@@ -114,7 +113,7 @@ TREND_METRICS: Metrics = {
     **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
     "evaluator": _GROUP,
 }
-"""Metrics stored for every run, so that they can be followed over many runs."""
+"""Metrics of a trend: those stored for every run."""
 
 
 OPERATORS = (">=", "<=", "==", "!=", ">", "<")
@@ -122,7 +121,7 @@ EXAMPLES = "'pass_rate >= 90%', 'mean >= 0.8' or 'evaluator(tone).mean >= 0.7'"
 
 _NAME_PATTERN = r"[A-Za-z_][A-Za-z_0-9]*"
 _NUMBER_PATTERN = r"-?(?:\d+(?:\.\d*)?|\.\d+)"
-_SWAPPED = {"=>": ">=", "=<": "<=", "=": "==", "≥": ">=", "≤": "<="}
+_SIMILAR_OPERATORS = {"=>": ">=", "=<": "<=", "=": "==", "≥": ">=", "≤": "<="}
 _WORD = re.compile(r"[=<>!≥≤]+|[^\s()=<>!≥≤]+|\S")
 _SPACE = re.compile(r"\s*")
 
@@ -139,7 +138,7 @@ class GateError(ConfigError):
 
     @property
     def line(self) -> str:
-        """The message without the expression and marker, for callers that show the position themselves."""
+        """The first line of the message, for callers that show the expression themselves."""
         return str(self).splitlines()[0]
 
 
@@ -151,7 +150,7 @@ class Part(Struct, frozen=True):
 
 
 class WrittenGate(Struct, frozen=True):
-    """A gate as written, before its metric is looked up."""
+    """The parts of a gate, before its metric is looked up. `level` is the `95%` after `with`."""
 
     name: Part
     argument: Part | None
@@ -186,7 +185,7 @@ class _Reader:
         self._at = 0
 
     def take(self, pattern: str) -> Part | None:
-        """Return what matches at this position and move past it, None when nothing does."""
+        """Return the match at this position and move past it; None without a match."""
         self._skip_space()
         match = re.compile(pattern).match(self._text, self._at)
         if match is None:
@@ -195,10 +194,10 @@ class _Reader:
         return Part(match[0], match.start() + 1)
 
     def need(self, pattern: str, wanted: str) -> Part:
-        """Return what matches at this position. Raises GateError when nothing does."""
+        """Return the match at this position and move past it. Raises GateError without a match."""
         found = self.take(pattern)
         if found is None:
-            raise self._wrong(wanted)
+            raise self._error_here(wanted)
         return found
 
     def argument(self) -> Part | None:
@@ -214,24 +213,24 @@ class _Reader:
         """Raise GateError if any text follows."""
         self._skip_space()
         if self._at < len(self._text):
-            raise self._wrong("the end, or 'with 95%'")
+            raise self._error_here("the end, or 'with 95%'")
 
     def _skip_space(self) -> None:
         space = _SPACE.match(self._text, self._at)
         self._at = space.end() if space else self._at
 
-    def _wrong(self, wanted: str) -> GateError:
+    def _error_here(self, wanted: str) -> GateError:
         self._skip_space()
         word = _WORD.match(self._text, self._at)
         found = repr(word[0]) if word else "the end"
-        meant = _SWAPPED.get(word[0]) if word else None
+        meant = _SIMILAR_OPERATORS.get(word[0]) if word else None
         hint = f". Did you mean {meant!r}?" if meant else ""
         return GateError(self._text, self._at + 1, f"expected {wanted}; found {found}{hint}")
 
 
 COST = "cost_usd"
-_SHOWN = 5
-_LONGEST = 60
+_MAX_NAMES = 5
+_MAX_NAME_LENGTH = 60
 _WHY_UNMEASURED = {
     "regressions": "there are no pairs of judged cases",
     "improvements": "there are no pairs of judged cases",
@@ -239,12 +238,12 @@ _WHY_UNMEASURED = {
     "p95": "nothing was timed",
     "p99": "nothing was timed",
 }
-_CASES_FOR = {"p50": 6, "p95": 72, "p99": 368}
+_MIN_CASES = {"p50": 6, "p95": 72, "p99": 368}
 """The number of cases that an interval of order statistics needs (docs/explanation/numbers.md)."""
 
 
 def why_unmeasured(name: str, argument: str | None, names: Collection[str], *, left_out: int = 0) -> str:
-    """Return why nothing was measured. `names` are those that the metric can take, `left_out` as in Measurements."""
+    """Return why a metric has no value. `names` are its known arguments; `left_out` is as in Measurements."""
     if name == COST:
         return f"{left_out:,} {'result has' if left_out == 1 else 'results have'} no known cost"
     if name in ("pass_at", "pass_hat"):
@@ -257,14 +256,16 @@ def why_unmeasured(name: str, argument: str | None, names: Collection[str], *, l
     if near is not None:
         return f"there is no {name} {argument!r}; did you mean {near!r}?"
     # A criterion's name may come from a model and have any length.
-    known = [each if len(each) <= _LONGEST else f"{each[:_LONGEST]}…" for each in sorted(names)[:_SHOWN]]
-    more = ", …" if len(names) > _SHOWN else ""
+    known = [
+        each if len(each) <= _MAX_NAME_LENGTH else f"{each[:_MAX_NAME_LENGTH]}…" for each in sorted(names)[:_MAX_NAMES]
+    ]
+    more = ", …" if len(names) > _MAX_NAMES else ""
     return f"there is no {name} {argument!r}; known: {', '.join(known) or 'none'}{more}"
 
 
 def why_no_interval(name: str) -> str:
     """Return why a measured value has no interval."""
-    return f"it takes {_CASES_FOR.get(name, 2)} cases or more"
+    return f"it takes {_MIN_CASES.get(name, 2)} cases or more"
 
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -290,17 +291,17 @@ class Measurements(Protocol):
         """Return the 95 % interval of what `measure` returns."""
 
     def names(self, kind: str) -> Collection[str]:
-        """Return the names of this kind that were seen in rows."""
+        """Return the names of this kind, such as evaluators, that rows have."""
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return how many results under that name no metric includes: with an error; for COST, without a cost."""
+        """Return the number of unmeasured results under that name: with an error, or for COST without a cost."""
 
     def is_estimated(self, name: str) -> bool:
-        """Return True if the metric of that name is a sum with estimated parts."""
+        """Return True if a metric is a sum with estimated parts."""
 
 
 class Gate(Struct, frozen=True):
-    """One parsed gate. `bound` of a share is 0..1; `has_level` (`with 95%`) compares the interval's bound.
+    """A parsed gate. `bound` of a share is 0..1. With `uses_interval` (`with 95%`) an end of the interval is compared.
 
     `argument_column` is the column in the expression where the argument begins, from 1.
     """
@@ -312,7 +313,7 @@ class Gate(Struct, frozen=True):
     operator: str
     bound: float
     metric: Metric
-    has_level: bool = False
+    uses_interval: bool = False
     argument_column: int = 1
 
     @property
@@ -321,7 +322,7 @@ class Gate(Struct, frozen=True):
         return self.metric.unit_of(self.field) == "share"
 
     def check(self, measured: Measurements) -> GateResult:
-        """Compare the metric with the bound; a metric with nothing to measure never passes."""
+        """Compare the metric with the bound; a metric without a value never passes."""
         metric = self.name, self.argument, self.field
         value = measured.measure(*metric)
         if value is None:
@@ -332,7 +333,7 @@ class Gate(Struct, frozen=True):
         notes = [f"{left_out:,} {'error' if left_out == 1 else 'errors'} left out"] if left_out else []
         if measured.is_estimated(self.name):
             notes.append("partly estimated")
-        if not self.has_level:
+        if not self.uses_interval:
             notes = ["point estimate", *notes] if self.is_rate and self.metric.has_interval else notes
             return self._compared(value, f"{self._what} is {self._shown(value)}{_in_brackets(notes)}")
         interval = measured.interval(*metric)
@@ -340,18 +341,17 @@ class Gate(Struct, frozen=True):
         if interval is None:
             why = why_no_interval(self.name)
             return self._failed(f"{point}, but its 95 % interval is not known ({why}), so it is not {self._wanted}")
-        is_least = self.operator in (">=", ">")
-        bound = interval.low if is_least else interval.high
-        end = f"the {'low' if is_least else 'high'} end of its 95 % interval is {self._shown(bound)}"
-        return self._compared(bound, f"{point} and {end}")
+        is_lower_limit = self.operator in (">=", ">")
+        end, side = (interval.low, "low") if is_lower_limit else (interval.high, "high")
+        return self._compared(end, f"{point} and the {side} end of its 95 % interval is {self._shown(end)}")
 
     def wrong_argument(self, what: str) -> GateError:
-        """Return an error that points at the argument in brackets."""
+        """Return a GateError that points at the argument in brackets."""
         return GateError(self.expression, self.argument_column, what)
 
     def _compared(self, value: float, subject: str) -> GateResult:
-        near = math.isclose(value, self.bound, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
-        passed = _OPERATORS[self.operator](self.bound if near else value, self.bound)
+        is_equal = math.isclose(value, self.bound, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+        passed = _OPERATORS[self.operator](self.bound if is_equal else value, self.bound)
         sentence = f"{subject}, {'as' if passed else 'not'} {self.operator} {self._shown(self.bound)}"
         return GateResult(expression=self.expression, passed=passed, value=value, sentence=sentence)
 
@@ -365,7 +365,7 @@ class Gate(Struct, frozen=True):
 
     @property
     def _wanted(self) -> str:
-        return f"{self.operator} {self._shown(self.bound)}{' with 95%' if self.has_level else ''}"
+        return f"{self.operator} {self._shown(self.bound)}{' with 95%' if self.uses_interval else ''}"
 
     def _shown(self, value: float) -> str:
         """Return a value with as many digits as are needed to distinguish it from the bound."""
@@ -399,7 +399,7 @@ def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:
         operator=written.operator.text,
         bound=_bound(expression, written, metric),
         metric=metric,
-        has_level=_has_level(expression, written, metric),
+        uses_interval=_uses_interval(expression, written, metric),
         argument_column=1 if argument is None else argument.column,
     )
 
@@ -410,7 +410,7 @@ def _metric(expression: str, name: Part, metrics: Metrics) -> Metric:
         return found
     near = nearest(name.text, metrics)
     hint = f" Did you mean {near!r}?" if near else ""
-    is_elsewhere = any(name.text in metrics_ for metrics_ in (METRICS, STREAM_METRICS, COMPARE_METRICS))
+    is_elsewhere = any(name.text in others for others in (METRICS, STREAM_METRICS, COMPARE_METRICS))
     what = f"{name.text!r} cannot be measured here" if is_elsewhere else f"unknown metric {name.text!r}"
     raise GateError(expression, name.column, f"{what}; known: {', '.join(metrics)}.{hint}")
 
@@ -418,18 +418,20 @@ def _metric(expression: str, name: Part, metrics: Metrics) -> Metric:
 def _check_form(expression: str, written: WrittenGate, metric: Metric) -> None:
     """Raise GateError for brackets or fields that a metric does not have, or for required ones that are missing."""
     name, argument, field = written.name.text, written.argument, written.field
-    ways = " or ".join(metric.forms(name))
+    forms = " or ".join(metric.forms(name))
     if metric.takes == "nothing":
-        wrong = argument or field
-        if wrong is not None:
-            raise GateError(expression, wrong.column, f"{name} takes no argument and has no fields; write {ways}")
+        superfluous = argument or field
+        if superfluous is not None:
+            raise GateError(
+                expression, superfluous.column, f"{name} takes no argument and has no fields; write {forms}"
+            )
         return
     if argument is None or not _is_argument(argument.text, metric):
-        raise GateError(expression, (argument or written.name).column, f"write {ways}")
+        raise GateError(expression, (argument or written.name).column, f"write {forms}")
     if metric.fields and field is None:
-        raise GateError(expression, written.operator.column, f"write {ways}")
+        raise GateError(expression, written.operator.column, f"write {forms}")
     if field is not None and field.text not in metric.fields:
-        raise GateError(expression, field.column, f"write {ways}")
+        raise GateError(expression, field.column, f"write {forms}")
 
 
 def _is_argument(text: str, metric: Metric) -> bool:
@@ -445,13 +447,13 @@ def _is_argument(text: str, metric: Metric) -> bool:
 def _bound(expression: str, written: WrittenGate, metric: Metric) -> float:
     number = written.number
     unit = metric.unit_of(None if written.field is None else written.field.text)
-    ends = range_of(unit)
-    if ends is None:
+    limits = range_of(unit)
+    if limits is None:
         if written.is_percent:
             raise GateError(expression, number.column, f"{written.name.text} is not a share; write a number without %")
         return float(number.text)
     bound = float(number.text) / 100 if written.is_percent else float(number.text)
-    low, high = ends
+    low, high = limits
     if not low <= bound <= high:
         percent = "" if written.is_percent else f"; write {number.text}% for percent"
         called = {"share": "a rate", "score": "a score"}.get(unit, "a difference")
@@ -459,7 +461,7 @@ def _bound(expression: str, written: WrittenGate, metric: Metric) -> float:
     return bound
 
 
-def _has_level(expression: str, written: WrittenGate, metric: Metric) -> bool:
+def _uses_interval(expression: str, written: WrittenGate, metric: Metric) -> bool:
     level, operator_ = written.level, written.operator
     if level is None:
         return False

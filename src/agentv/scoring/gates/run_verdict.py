@@ -31,8 +31,8 @@ class ScopedGate(Struct, frozen=True):
     suite: str | None = None
 
 
-class Counted(Measurements, Protocol):
-    """A summary with the counts that the verdict needs."""
+class VerdictCounts(Measurements, Protocol):
+    """The measurements and counts that a verdict needs."""
 
     @property
     def all(self) -> Tally:
@@ -51,9 +51,9 @@ class Counted(Measurements, Protocol):
 
 
 class Ending(Struct, frozen=True):
-    """The ending of a run. `reason` says why it did not finish, or why a finished one has no result.
+    """The ending of a run. `reason` says why the run did not finish, or why it finished without results.
 
-    `planned` is None when the number of results is not known; `is_stored` says whether they were stored anywhere.
+    `planned` is the planned number of results, None if it is not known; `is_stored` says whether results were stored.
     `noun` is the word for a result in messages. `is_judge_stop` is True if a judge that kept failing ended the run,
     which is then incomplete, whatever its gates say.
     """
@@ -69,21 +69,21 @@ class Ending(Struct, frozen=True):
 
 
 def run_verdict(
-    counted: Counted, ending: Ending, *, gates: Sequence[ScopedGate] | None, max_errors: int = 0
+    counted: VerdictCounts, ending: Ending, *, gates: Sequence[ScopedGate] | None, max_errors: int = 0
 ) -> RunVerdict:
     """Return exit code and sentence of a run (docs/reference/gates.md).
 
-    `gates` None is the default gate (every judged result passes), an empty sequence is no gate. A run with no cleanly
-    judged result never passes. The first exit code that applies is returned: 4 (lines could not be read), 130
-    (interrupted; 128 + signal), 5 (nothing selected), 1 if the judged results fail a gate and no failing judge ended
-    the run, 3 (incomplete), 2 (stopped early), 1 if a gate could not be measured, 0.
+    `gates` None is the default gate (every judged result passes), an empty sequence is no gate. A run without a judged
+    result never passes. The first exit code that applies is returned: 4 (lines could not be read), 130 (interrupted;
+    128 + signal), 5 (nothing selected), 1 if the judged results fail a gate and no failing judge ended the run, 3
+    (incomplete), 2 (stopped early), 1 if a gate could not be measured, 0.
     """
     rows = counted.all
     results = _check_gates(counted, gates, ending.noun)
-    broken = [result for result in results if not result.passed]
-    failed = [result for result in broken if result.value is not None]
+    not_passed = [result for result in results if not result.passed]
+    failed = [result for result in not_passed if result.value is not None]
     judge = _failing_judge(counted, ending.noun)
-    beside, early = _with_errors_and_unverified(counted, ending.noun), _early(ending, rows)
+    details, ending_note = _with_errors_and_unverified(counted, ending.noun), _ending_note(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
@@ -93,26 +93,26 @@ def run_verdict(
         why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     if rows.judged and failed and not ending.is_judge_stop:
-        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_and(broken)}.{beside}{early}", results)
+        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_sentences(not_passed)}.{details}{ending_note}", results)
     incomplete = _incomplete(ending, counted, results, max_errors)
     if incomplete is not None:
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: {judge}{incomplete}", results)
     if ending.state == "stopped":
         why = ending.reason or "the run ended early"
         return RunVerdict(STOPPED, f"STOPPED: {why}; {_of_planned(rows.rows, ending)} complete.", results)
-    if broken:
-        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_and(broken)}.{beside}", results)
+    if not_passed:
+        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_sentences(not_passed)}.{details}", results)
     if not results:
-        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{beside}", results)
-    return RunVerdict(PASSED, f"PASS: {_and(results)}.{beside}", results)
+        return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{details}", results)
+    return RunVerdict(PASSED, f"PASS: {_sentences(results)}.{details}", results)
 
 
-def _incomplete(ending: Ending, counted: Counted, results: Sequence[GateResult], max_errors: int) -> str | None:
+def _incomplete(ending: Ending, counted: VerdictCounts, results: Sequence[GateResult], max_errors: int) -> str | None:
     """Return what a run lacks, or None when it is complete."""
     rows, errors = counted.all, counted.all.counts["error"]
     if ending.state in ("failed", "running"):
-        made = f" {_of_planned(rows.rows, ending)} complete." if rows.rows else ""
-        return f"{ending.reason or _WHY_INCOMPLETE[ending.state]}.{made}"
+        progress = f" {_of_planned(rows.rows, ending)} complete." if rows.rows else ""
+        return f"{ending.reason or _WHY_INCOMPLETE[ending.state]}.{progress}"
     if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
         return f"only {_of_planned(rows.rows, ending)} complete."
     if not rows.judged and (rows.rows or ending.state != "stopped"):
@@ -126,8 +126,8 @@ def _incomplete(ending: Ending, counted: Counted, results: Sequence[GateResult],
     return None
 
 
-def _early(ending: Ending, rows: Tally) -> str:
-    """Return why a run that failed its gate ended early, as one more sentence."""
+def _ending_note(ending: Ending, rows: Tally) -> str:
+    """Return a sentence that says why a run that failed its gate ended early; empty if it finished."""
     if ending.state == "running":
         return f" The run is not over; {_of_planned(rows.rows, ending)} complete."
     if ending.state not in ("stopped", "failed"):
@@ -143,7 +143,7 @@ def _of_planned(rows: int, ending: Ending) -> str:
     return f"{rows:,} of {_count(ending.planned, f'planned {ending.noun}')} {verb}"
 
 
-def _check_gates(counted: Counted, gates: Sequence[ScopedGate] | None, noun: str) -> tuple[GateResult, ...]:
+def _check_gates(counted: VerdictCounts, gates: Sequence[ScopedGate] | None, noun: str) -> tuple[GateResult, ...]:
     if gates is not None:
         return tuple(_check_gate(counted, scoped) for scoped in gates)
     rows = counted.all
@@ -152,7 +152,7 @@ def _check_gates(counted: Counted, gates: Sequence[ScopedGate] | None, noun: str
     return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
 
 
-def _check_gate(counted: Counted, scoped: ScopedGate) -> GateResult:
+def _check_gate(counted: VerdictCounts, scoped: ScopedGate) -> GateResult:
     if scoped.suite is None:
         return scoped.gate.check(counted)
     result = scoped.gate.check(counted.of_suite(scoped.suite))
@@ -172,23 +172,23 @@ def _state_of_gates(results: Sequence[GateResult]) -> str:
     return "the gate holds" if len(results) == 1 else "all gates hold"
 
 
-def _and(results: Sequence[GateResult]) -> str:
+def _sentences(results: Sequence[GateResult]) -> str:
     return "; ".join(result.sentence for result in results)
 
 
-def _failing_judge(counted: Counted, noun: str) -> str:
-    """Return how often judges failed, as the start of a verdict: the cause of a failure may be the judge."""
+def _failing_judge(counted: VerdictCounts, noun: str) -> str:
+    """Return the start of a verdict that says how often judges failed, as they may be the cause; empty if never."""
     failures, called = counted.judge_failures
     return f"the judge failed on {failures:,} of {_count(called, noun)}; " if failures else ""
 
 
-def _with_errors_and_unverified(counted: Counted, noun: str) -> str:
-    """Return the numbers of results with errors and of unverified results, to be added to a verdict."""
+def _with_errors_and_unverified(counted: VerdictCounts, noun: str) -> str:
+    """Return the end of a verdict: the numbers of results with errors and of unverified results."""
     errors = counted.all.counts["error"]
     return (f" {_with_errors(errors, noun)}." if errors else "") + _unverified(counted, noun)
 
 
-def _unverified(counted: Counted, noun: str) -> str:
+def _unverified(counted: VerdictCounts, noun: str) -> str:
     number = counted.unverified
     return f" {_count(number, noun)} {'is' if number == 1 else 'are'} unverified." if number else ""
 
@@ -205,20 +205,22 @@ def summary_for(
     gates: Sequence[ScopedGate] | None,
     *,
     has_targets: bool,
-    are_given: bool = False,
+    has_given_answers: bool = False,
     order: PlanOrder | None = None,
 ) -> Summary:
-    """Return a summary that also counts each suite with its own gates; other arguments are as for Summary."""
+    """Return a summary that also counts each suite with gates of its own; other arguments are as for Summary."""
     suites = {scoped.suite for scoped in gates or () if scoped.suite is not None}
-    return Summary(suites, named=_names(gates), has_targets=has_targets, are_given=are_given, order=order)
+    return Summary(
+        suites, named=_names(gates), has_targets=has_targets, has_given_answers=has_given_answers, order=order
+    )
 
 
 def stream_summary_for(gates: Sequence[ScopedGate] | None, spill: Spill | None = None) -> Summary:
-    """Return a summary of a stream of given answers, in bounded memory with a `spill`."""
-    return Summary(by=("criterion",), named=_names(gates), has_targets=False, are_given=True, spill=spill)
+    """Return a summary of a stream of existing answers; with a `spill` it takes bounded memory."""
+    return Summary(by=("criterion",), named=_names(gates), has_targets=False, has_given_answers=True, spill=spill)
 
 
 def _names(gates: Sequence[ScopedGate] | None) -> frozenset[tuple[str, str]]:
-    """Return the groups that gates name, by kind and name."""
+    """Return kind and name of each group that a gate names."""
     named = (scoped.gate for scoped in gates or () if scoped.gate.metric.takes == "name")
     return frozenset((gate.name, gate.argument or "") for gate in named)

@@ -8,7 +8,7 @@ from agentv.scoring.statistics.distributions import normal_quantile, t_quantile
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import LEVEL, Interval, IntervalMethod, MeasuredRate
 
-_FEWEST_CLUSTERS = 2
+_MIN_CLUSTERS = 2
 
 
 def wilson_bounds(share: float, count: float, deviate: float) -> tuple[float, float]:
@@ -27,7 +27,7 @@ def wilson_bounds(share: float, count: float, deviate: float) -> tuple[float, fl
 
 def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
     """Return Wilson's interval of a rate; repeats enter by their effective sample size. None below two cases."""
-    if moments.clusters < _FEWEST_CLUSTERS:
+    if moments.clusters < _MIN_CLUSTERS:
         return None
     if not moments.is_repeated:
         return _wilson(moments.mean, below=moments.rows, above=moments.rows, method="wilson", level=level)
@@ -50,12 +50,12 @@ def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
     the variance is unknown: Wilson's interval, each case counting once. Quadratic variances: Morris 1982, Annals of
     Statistics 10(1); correction for skewness: Johnson 1978, JASA 73(363).
     """
-    if moments.clusters < _FEWEST_CLUSTERS:
+    if moments.clusters < _MIN_CLUSTERS:
         return None
     # A sum of many scores may be a rounding error beyond its ends.
     mean, cases = min(max(moments.mean, 0.0), 1.0), moments.effective_clusters
     unit = moments.rows / moments.sizes
-    squares, cubes = moments.scatter * unit**2, moments.lean * unit**3
+    squares, cubes = moments.scatter * unit**2, moments.cubed_scatter * unit**3
     if not squares:
         return _wilson(mean, below=cases, above=cases, method="wilson", level=level)
     deviate = normal_quantile(_upper(level))
@@ -79,11 +79,11 @@ class _Scores(Struct, frozen=True):
 
     def _bound(self, distance: float, side: int, deviate: float) -> float:
         """Return the bound below (side -1) or above (side 1); the end of the scale is at that `distance`."""
-        most, doubt = self.mean * (1 - self.mean), _end_weight(distance)
-        share = (self.squares * self.allowance + doubt) / (self.cases * most + doubt)
-        skew = (self.cubes + doubt * (1 - 2 * self.mean)) / (self.squares + doubt)
+        max_variance, end_weight = self.mean * (1 - self.mean), _end_weight(distance)
+        share = (self.squares * self.allowance + end_weight) / (self.cases * max_variance + end_weight)
+        skew = (self.cubes + end_weight * (1 - 2 * self.mean)) / (self.squares + end_weight)
         weight = deviate * deviate / self.cases
-        half = math.sqrt(weight * ((1 + weight) * min(share, 1.0) * most + weight * skew * skew / 4))
+        half = math.sqrt(weight * ((1 + weight) * min(share, 1.0) * max_variance + weight * skew * skew / 4))
         return self.mean + (weight * skew / 2 + side * half) / (1 + weight)
 
 
@@ -105,12 +105,14 @@ def _effective_ns(moments: ClusterMoments) -> tuple[float, float]:
     Methodology 24(2). They are at least one per case, as nothing in 0..1 varies more than passes and fails do.
     """
     rate, cases = moments.mean, moments.effective_clusters
-    most = rate * (1 - rate)
-    variance = max(moments.scatter / moments.sizes, most * cases / moments.rows)
-    if variance >= most:
+    max_variance = rate * (1 - rate)
+    variance = max(moments.scatter / moments.sizes, max_variance * cases / moments.rows)
+    if variance >= max_variance:
         return cases, cases
-    doubts = _end_weight(rate), _end_weight(1 - rate)
-    below, above = (cases * (cases * most + doubt) / (cases * variance + doubt) for doubt in doubts)
+    end_weights = _end_weight(rate), _end_weight(1 - rate)
+    below, above = (
+        cases * (cases * max_variance + end_weight) / (cases * variance + end_weight) for end_weight in end_weights
+    )
     return below, above
 
 

@@ -1,4 +1,4 @@
-"""Sums over clusters: the sufficient statistics for intervals of rates and means."""
+"""Sums over clusters, from which intervals of rates and means are computed."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -25,7 +25,7 @@ class ClusterMoments(Struct, frozen=True):
 
     @classmethod
     def of_rows(cls, rows: int, total: float, squares: float, cubes: float) -> Self:
-        """Return the moments of rows that are clusters of their own: the sums of values, their squares and cubes."""
+        """Return the moments of rows that are clusters of their own, from the sums of values, squares and cubes."""
         return cls(
             clusters=rows,
             rows=rows,
@@ -45,8 +45,8 @@ class ClusterMoments(Struct, frozen=True):
     def of_clusters(cls, clusters: Iterable[tuple[int, float]]) -> Self:
         """Return the moments of clusters, each given by its number of rows and the sum of its values."""
         count, rows, sizes, cubed_sizes = 0, 0, 0, 0
-        nothing: float = 0  # an integer, so that sums of integers are exact
-        total = squares = crosses = cubes = by_size = by_squared_size = nothing
+        zero: float = 0  # an int, so that sums of integers are exact
+        total = squares = crosses = cubes = by_size = by_squared_size = zero
         for size, value in clusters:
             count += 1
             rows += size
@@ -69,7 +69,7 @@ class ClusterMoments(Struct, frozen=True):
         )
 
     def __add__(self, other: "ClusterMoments") -> "ClusterMoments":
-        """Return the moments of both together; they must not share a cluster."""
+        """Return the moments of all clusters of both; they must not share a cluster."""
         return ClusterMoments(
             clusters=self.clusters + other.clusters,
             rows=self.rows + other.rows,
@@ -135,7 +135,7 @@ class ClusterMoments(Struct, frozen=True):
         return 0.0 if scatter <= _ROUNDING * self.sizes else scatter
 
     @property
-    def lean(self) -> float:
+    def cubed_scatter(self) -> float:
         """The sum of (y - n·mean)³ over clusters: negative if a few clusters are far below the others."""
         mean = self.mean
         cubes, by_size, by_squared_size, sizes = self.cubes

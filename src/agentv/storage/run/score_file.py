@@ -6,7 +6,7 @@ A baseline is JSON Lines: a header that describes its run, then one line per cas
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowChoice
+from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowFilter
 from agentv.scoring.comparison.sides import (
     PASSED,
     SCORE,
@@ -38,9 +38,9 @@ _OLDER_ID_KEYS = ("eval_id", "evalId", "test_id", "testId")
 
 def baseline_lines(side: Side) -> Iterator[bytes]:
     """Yield the lines of a baseline: scores, pass rates, amounts and keys, without prompts and answers."""
-    plan = side.about.get("plan")
+    plan = side.run_json.get("plan")
     about = {key: plan[key] for key in _PLAN_KEYS if key in plan} if isinstance(plan, Mapping) else {}
-    run = {key: side.about[key] for key in _RUN_KEYS if key in side.about}
+    run = {key: side.run_json[key] for key in _RUN_KEYS if key in side.run_json}
     head: dict[str, JsonValue] = {"schema": BASELINE_SCHEMA, "run": {**run, "plan": about}, "cases": len(side.cases)}
     yield encode(head if side.state == "finished" else {**head, "state": side.state}) + b"\n"
     for name in sorted(side.cases):
@@ -56,14 +56,14 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
         "target": name.target,
         "conversation_id": side.session(name),
         "case_key": side.case_key(name),
-        "rows": side.rows(name),
-        "without_result": side.unscored(name) or None,
+        "rows": side.row_count(name),
+        "without_result": side.error_count(name) or None,
         "measures": {measure: value for measure, value in measures.items() if value is not None},
     }
     return {key: value for key, value in record.items() if value is not None}
 
 
-def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> GroupedSide:
+def load_score_file(path: Path, chosen: RowFilter, *, by: str | None = None) -> GroupedSide:
     """Read a baseline, or results that `agentv run -o results.jsonl` wrote, as one side of a comparison.
 
     The side has the chosen rows, grouped as with `--by` if `by` is given. Raises ConfigError, with file and line, for a
@@ -82,7 +82,7 @@ def load_score_file(path: Path, chosen: RowChoice, *, by: str | None = None) -> 
                     continue
                 rows = (_exported_row(record),) if baseline is None else map(_ungrouped, baseline.rows(record))
                 for row in rows:
-                    if chosen.has(row.row.slot):
+                    if chosen.matches(row.row.slot):
                         grouped.add(row)
             except ConfigError:
                 raise
@@ -106,7 +106,7 @@ class _BaselineFile:
     def __init__(self, side: Side, head: JsonObject) -> None:
         check_schema(head.get("schema"), BASELINE_SCHEMA)
         run, state, cases = head.get("run"), head.get("state"), head.get("cases")
-        side.about = run if isinstance(run, Mapping) else {}
+        side.run_json = run if isinstance(run, Mapping) else {}
         side.state = state if isinstance(state, str) else side.state
         self._side = side
         self._expected = cases if isinstance(cases, int) else None  # absent in files of older versions

@@ -9,12 +9,12 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
-from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowChoice
+from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowFilter
 from agentv.scoring.comparison.sides import (
     COST,
     LATENCY,
     TOKENS,
-    Place,
+    RowPosition,
     ScoredRow,
     Side,
     evaluator_measure,
@@ -38,7 +38,7 @@ from agentv.types.records.result import CaseResult, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.results import RowState
 
-ALL_ROWS = RowChoice()
+ALL_ROWS = RowFilter()
 
 _RESULTS = "results.jsonl"
 _CASES = "cases.jsonl"
@@ -94,7 +94,7 @@ _decode_groupable_row: Callable[[bytes], _Row] = msgspec.json.Decoder(_Groupable
 _decode_case = msgspec.json.Decoder(_Case).decode
 
 
-def load_side(stored: StoredRun, chosen: RowChoice = ALL_ROWS, *, by: str | None = None) -> GroupedSide:
+def load_side(stored: StoredRun, chosen: RowFilter = ALL_ROWS, *, by: str | None = None) -> GroupedSide:
     """Return the chosen current results of a run as one side of a comparison, grouped as with `--by` if `by` is given.
 
     Raises StorageError, with the number of the line, for a line that cannot be read, and ConfigError for too many
@@ -110,9 +110,9 @@ def load_side(stored: StoredRun, chosen: RowChoice = ALL_ROWS, *, by: str | None
                 check_schema(row.schema, RESULT_SCHEMA)
         except (ValueError, RecursionError, StorageError) as error:
             raise StorageError(f"{stored.folder / _RESULTS}:{number}: {reason(error)}") from error
-        if not chosen.has(row.slot):
+        if not chosen.matches(row.slot):
             continue
-        scored = _scored_row(row, Place(number, offset, len(line)))
+        scored = _scored_row(row, RowPosition(number, offset, len(line)))
         if isinstance(row, _GroupableRow):
             grouped.add(GroupedRow(scored, _kind(row, scored), row.metadata, row.timestamp))
         else:
@@ -126,7 +126,7 @@ def load_side(stored: StoredRun, chosen: RowChoice = ALL_ROWS, *, by: str | None
     return grouped
 
 
-def _scored_row(row: _Row, place: Place) -> ScoredRow:
+def _scored_row(row: _Row, position: RowPosition) -> ScoredRow:
     is_judged = row.status not in ("error", "skipped")
     state = (row.verdict or "fail") if is_judged else cast(RowState, row.status)
     measures = judged_measures(state, row.score)
@@ -138,7 +138,7 @@ def _scored_row(row: _Row, place: Place) -> ScoredRow:
     key = row.slot
     prompt = None if key.prompt is None else sys.intern(key.prompt)
     slot = ResultKey(sys.intern(key.suite), key.eval_id, sys.intern(key.target), trial=key.trial, prompt=prompt)
-    return ScoredRow(slot, state, measures, place, session=row.session_id or row.conversation_id)
+    return ScoredRow(slot, state, measures, position, session=row.session_id or row.conversation_id)
 
 
 def _kind(row: _GroupableRow, scored: ScoredRow) -> RowKind:
@@ -187,7 +187,7 @@ class FoundScores(Struct, frozen=True):
         return self.grouped.whole
 
 
-def find_scores(home: Path, reference: str, chosen: RowChoice = ALL_ROWS, *, by: str | None = None) -> FoundScores:
+def find_scores(home: Path, reference: str, chosen: RowFilter = ALL_ROWS, *, by: str | None = None) -> FoundScores:
     """Return the chosen scores of the run or file that `reference` names, grouped as with `--by` if `by` is given.
 
     `reference` is a file (a baseline or exported results), or a run of `home` by id, path, name, `latest` or tag.
