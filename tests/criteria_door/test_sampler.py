@@ -113,7 +113,7 @@ def test_sessions_with_any_name_are_sampled_as_by_the_command(names: list[str]) 
         sampler.offer(offered)
         key = sample.key_of(offered)
         assert key is not None
-        assert sampler.stats.sampled - sampled == sample.keeps(sample.place(key))
+        assert sampler.stats.sampled - sampled == sample.includes(sample.hash_of(key))
 
 
 def test_a_line_may_be_changed_after_it_was_offered() -> None:

@@ -39,7 +39,7 @@ def test_a_broken_line_of_a_suite_whose_tags_came_as_a_list_is_counted() -> None
     listed_tags: tuple[str, ...] = ["n"]  # type: ignore[assignment]  # as a program may give them
     broken = task(BROKEN)
     suite = replace(broken.suite, tags=listed_tags)
-    summary = Summary(has_targets=False)
+    summary = Summary(has_shared_cases=False)
     summary.add(broken_row("r", replace(broken, suite=suite), BROKEN, now=NOON), has_trials=False)
     assert [(group.by, group.name, group.counts) for group in summary.groups() if group.by == "tag"] == [
         ("tag", "n", {"error": 1})

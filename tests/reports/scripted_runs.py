@@ -140,7 +140,7 @@ def _report(
     state: RunState = "finished",
     reason: str | None = None,
 ) -> RunReport:
-    summary = Summary(has_targets=len(started.targets) > 1)
+    summary = Summary(has_shared_cases=len(started.targets) > 1)
     for row in rows:
         summary.add(row, has_trials=started.trials > 1)
     verdict = run_verdict(summary, Ending(state=state, reason=reason, planned=started.planned), gates=None)

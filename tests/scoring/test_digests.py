@@ -13,8 +13,8 @@ keys = st.text(st.sampled_from("ab?\ud800\udfff"), max_size=3)
 
 
 @given(st.lists(keys), st.sampled_from([0, 2, 2**15]))
-def test_the_set_answers_as_a_set_does(keys: list[str], most_unsorted: int) -> None:
-    digests, known = DigestSet(most_unsorted=most_unsorted), set[str]()
+def test_the_set_answers_as_a_set_does(keys: list[str], max_unsorted: int) -> None:
+    digests, known = DigestSet(max_unsorted=max_unsorted), set[str]()
     for key in keys:
         assert digests.add(key) is (key not in known)
         known.add(key)

@@ -22,7 +22,7 @@ def row_with(result: EvaluationResult) -> CaseResult:
 
 def test_a_criterion_named_by_a_gate_always_has_its_own_tally() -> None:
     gate = parse_gate(f"criterion(c{MAX_GROUPS + 5}).mean >= 0.5")
-    summary = summary_for([ScopedGate(gate, "evals/s.yaml"), ScopedGate(gate)], has_targets=False)
+    summary = summary_for([ScopedGate(gate, "evals/s.yaml"), ScopedGate(gate)], has_shared_cases=False)
     for number in range(MAX_GROUPS + 10):
         summary.add(row_with(criterion(number)))
     assert OTHERS in summary.names("criterion")

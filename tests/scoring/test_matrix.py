@@ -25,7 +25,7 @@ def row(case: str, *, prompt: str | None, target: str, score: float, trial: int 
 
 
 def matrix_of(rows: Iterable[CaseResult], *, has_trials: bool = False) -> MatrixSummary | None:
-    summary = Summary(has_targets=True)
+    summary = Summary(has_shared_cases=True)
     for each in rows:
         summary.add(each, has_trials=has_trials)
     return summary.matrix()
@@ -118,7 +118,7 @@ def test_one_target_without_prompts_has_no_matrix() -> None:
 
 
 def test_prompts_are_no_trials_of_a_case() -> None:
-    summary = Summary(has_targets=True)
+    summary = Summary(has_shared_cases=True)
     for prompt, score in (("plain", 0.0), ("hinted", 1.0)):
         for trial in range(2):
             summary.add(row("a", prompt=prompt, target="t", score=score, trial=trial))
@@ -128,13 +128,13 @@ def test_prompts_are_no_trials_of_a_case() -> None:
 
 
 def test_rows_of_a_case_with_several_prompts_are_one_cluster() -> None:
-    summary = Summary(has_targets=True)
+    summary = Summary(has_shared_cases=True)
     for number in range(40):
         for prompt in PROMPTS:
             summary.add(row(f"c{number}", prompt=prompt, target="t", score=float(number % 2)), has_trials=False)
     (target,) = summary.targets()
     assert target.pass_rate_interval is not None
-    of_cases = Summary(has_targets=False)
+    of_cases = Summary(has_shared_cases=False)
     for number in range(40):
         of_cases.add(row(f"c{number}", prompt=None, target="t", score=float(number % 2)), has_trials=False)
     (alone,) = of_cases.targets()
@@ -157,7 +157,7 @@ def test_a_line_that_cannot_be_read_is_no_row_of_the_matrix() -> None:
 
 
 def test_the_matrix_is_in_the_order_of_the_plan() -> None:
-    summary = Summary(has_targets=True, order=PlanOrder(("small", "large"), ("plain", "hinted")))
+    summary = Summary(has_shared_cases=True, order=PlanOrder(("small", "large"), ("plain", "hinted")))
     for prompt, target in (("hinted", "large"), ("plain", "large"), ("hinted", "small"), ("plain", "small")):
         summary.add(row("a", prompt=prompt, target=target, score=1))
     matrix = summary.matrix()

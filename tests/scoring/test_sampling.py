@@ -14,7 +14,7 @@ LINES = [f"line {number}".encode() for number in range(2000)]
 
 def drawn(share: str, *, seed: int = 0) -> set[bytes]:
     sample = make_sample(share, by=None, seed=seed)
-    return {line for line in LINES if sample.keeps(sample.place(line))}
+    return {line for line in LINES if sample.includes(sample.hash_of(line))}
 
 
 def test_a_share_is_as_large_as_it_says() -> None:
@@ -36,7 +36,7 @@ def test_another_seed_draws_others() -> None:
 
 
 def test_the_draw_is_the_same_on_every_machine_and_in_every_version() -> None:
-    assert make_sample("1%", by=None, seed=7).place(b"line 1") == 8915563438379262389
+    assert make_sample("1%", by=None, seed=7).hash_of(b"line 1") == 8915563438379262389
 
 
 @pytest.mark.parametrize("value", ["s-1", 7, {"a": "é"}])
@@ -54,7 +54,7 @@ def test_a_line_without_the_key_has_none(line: Any) -> None:
 
 @given(st.binary(), st.integers())
 def test_every_key_has_a_place(key: bytes, seed: int) -> None:
-    assert 0 <= Sample(seed=seed).place(key) < 2**64
+    assert 0 <= Sample(seed=seed).hash_of(key) < 2**64
 
 
 @pytest.mark.parametrize("text", ["0", "0%", "-1", "1.5", "101%", "half", "", "1e3", "%", "nan", "\uff11"])

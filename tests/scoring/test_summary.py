@@ -98,7 +98,7 @@ def judged_row(number: int, score: float | None, *, trials: int = 1) -> CaseResu
 @example([0.7, 0.1, 0.7] * 100, 1)
 def test_reading_in_the_middle_counts_every_row_and_changes_nothing(scores: list[float | None], trials: int) -> None:
     def summary() -> Summary:
-        return Summary(["evals/s.yaml"], has_targets=trials > 1)
+        return Summary(["evals/s.yaml"], has_shared_cases=trials > 1)
 
     read_often, left_alone = summary(), summary()
     for number, score in enumerate(scores):
@@ -119,7 +119,7 @@ def test_reading_in_the_middle_counts_every_row_and_changes_nothing(scores: list
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=150), st.randoms())
 def test_the_order_in_which_rows_finish_changes_no_number(scores: list[float], random: Random) -> None:
     rows = [judged_row(number, score) for number, score in enumerate(scores)]
-    once, again = Summary(has_targets=False), Summary(has_targets=False)
+    once, again = Summary(has_shared_cases=False), Summary(has_shared_cases=False)
     for row in rows:
         once.add(row, has_trials=False)
     random.shuffle(rows)
@@ -209,7 +209,7 @@ def test_cached_answers_are_part_of_the_cost_and_shown_separately() -> None:
 
 def repeated(cases: int, trials: int, *, has_trials: bool) -> Summary:
     """Count cases of which every second passes in each trial."""
-    summary = Summary(has_targets=False)
+    summary = Summary(has_shared_cases=False)
     for number in range(cases):
         for trial in range(trials):
             summary.add(make_row(f"c{number}", score=float(number % 2), trial=trial), has_trials=has_trials)

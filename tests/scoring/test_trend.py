@@ -18,7 +18,7 @@ PLACE = (SUITE, TARGET)
 
 
 def sums(*scores: float | None, **changes: Any) -> RunSums:
-    summary = Summary(by=(), has_targets=False)
+    summary = Summary(by=(), has_shared_cases=False)
     for number, each in enumerate(scores):
         summary.add(row(f"case-{number}", each, **changes))
     return RunSums.of(summary)

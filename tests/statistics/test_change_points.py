@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from agentv.scoring.comparison.trend import (
-    LEVEL,
+    SIGNIFICANCE,
     ChangePoint,
     Observation,
     clearest_split,
@@ -74,7 +74,7 @@ def alarm_rate(
     """Return the share of synthetic constant series in which a change is detected."""
     rng = np.random.default_rng(seed)
     made = ([Observation.of_moments(draw(rng, size)) for size in sizes] for _ in range(series))
-    return sum(p_of(each) <= LEVEL for each in made) / series
+    return sum(p_of(each) <= SIGNIFICANCE for each in made) / series
 
 
 def by_clearest_split(series: Sequence[Observation]) -> float:
@@ -101,7 +101,7 @@ def _two_means(first: Sequence[Observation], second: Sequence[Observation]) -> f
 @pytest.mark.parametrize("draw", DRAWS)
 def test_a_constant_series_has_a_change_in_at_most_5_of_100(draw: str, sizes: str) -> None:
     alarms = alarm_rate(by_clearest_split, DRAWS[draw], SIZES[sizes], series=600)
-    assert alarms <= LEVEL
+    assert alarms <= SIGNIFICANCE
 
 
 @pytest.mark.parametrize("draw", ["half pass", "nearly all pass", "from day to day"])
@@ -129,7 +129,7 @@ def test_a_change_is_seen_as_often_as_the_docs_say(change: tuple[int, int, float
         [Observation.of_moments(rate(0.8 if number < at else after)(rng, 100)) for number in range(runs)]
         for _ in range(1000)
     )
-    assert sum(by_clearest_split(each) <= LEVEL for each in series) / 10 == pytest.approx(seen, abs=3)
+    assert sum(by_clearest_split(each) <= SIGNIFICANCE for each in series) / 10 == pytest.approx(seen, abs=3)
 
 
 def test_the_docs_have_these_figures() -> None:
@@ -198,4 +198,4 @@ def test_runs_of_unknown_variance_use_the_variation_between_runs() -> None:
 def test_whatever_the_series_the_changes_lie_within_it(values: list[float], cases: int) -> None:
     found: tuple[ChangePoint, ...] = find_changes(series_of(*values, cases=cases))
     assert [each.at for each in found] == sorted({each.at for each in found})
-    assert all(0 < each.at < len(values) and 0 <= each.p <= LEVEL for each in found)
+    assert all(0 < each.at < len(values) and 0 <= each.p <= SIGNIFICANCE for each in found)

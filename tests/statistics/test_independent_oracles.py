@@ -51,7 +51,7 @@ def test_the_separate_variance_is_statsmodels_cluster_robust_one(seed: int, size
     assert (found.difference, uncorrected) == pytest.approx((difference, variance), rel=1e-9)
     with_correction = fitted(before, after)[1]
     if min(sizes) >= 60:
-        assert found.separate_spread().variance == pytest.approx(with_correction, rel=0.02)
+        assert found.separate_variance().variance == pytest.approx(with_correction, rel=0.02)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -14,7 +14,7 @@ CASES = 24
 
 def marks_a_best(cells: int, rng: random.Random) -> bool:
     """Return whether the matrix of equally good cells has a best; cases differ in how hard they are."""
-    summary = Summary(by=(), has_targets=True)
+    summary = Summary(by=(), has_shared_cases=True)
     for number in range(CASES):
         chance = rng.random()
         for cell in range(cells):

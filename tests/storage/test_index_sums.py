@@ -37,7 +37,7 @@ scores = st.lists(st.one_of(st.none(), st.sampled_from([0.0, 0.3, 1.0])), max_si
 
 @given(scores, st.integers(1, 4))
 def test_what_is_kept_comes_back_as_it_was(drawn: list[float | None], cases: int) -> None:
-    summary = Summary(by=(), has_targets=False)
+    summary = Summary(by=(), has_shared_cases=False)
     for number, score in enumerate(drawn):
         summary.add(row(f"case-{number % cases}", score, trial=number // cases))
     sums = RunSums.of(summary)

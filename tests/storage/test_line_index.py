@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentv.scoring.keys.identity import digest_of
+from agentv.scoring.keys.identity import digest_64
 from agentv.storage.run.kept_rows import IndexedLine, LineIndex
 
 # Two keys whose digests agree in the stored 34 bits: only the line distinguishes them.
@@ -67,7 +67,7 @@ def test_it_answers_as_a_dictionary_does(
 
 
 def test_the_twins_share_what_is_kept_of_their_digests() -> None:
-    assert len({(digest_of(key) % 1024, digest_of(key) >> 40) for key in TWINS}) == 1
+    assert len({(digest_64(key) % 1024, digest_64(key) >> 40) for key in TWINS}) == 1
 
 
 def test_a_line_costs_ten_bytes_at_most(opened: Callable[[], tuple[LineIndex, Path]]) -> None:

@@ -7,10 +7,10 @@ from msgspec import Struct
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
 from agentv.reports.text.sheet import Finding, Part, Sheet
-from agentv.scoring.judges.consistency import Consistency, JudgedAgain
+from agentv.scoring.judges.consistency import Consistency, RepeatedJudgement
 from agentv.scoring.judges.labels import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import (
-    FEWEST,
+    MIN_CASES_FOR_INTERVAL,
     AgreementRate,
     AnnotatorAgreement,
     Kappa,
@@ -276,11 +276,11 @@ class JudgeCheck(Struct, frozen=True):
     run_id: str
     evaluator: str
     consistency: Consistency
-    answers: Sequence[JudgedAgain]
+    answers: Sequence[RepeatedJudgement]
     calls: int = 0
 
     @property
-    def inconsistent(self) -> list[JudgedAgain]:
+    def inconsistent(self) -> list[RepeatedJudgement]:
         """The answers with different verdicts, the largest deviation first."""
         inconsistent = [each for each in self.answers if len(each.opinions) > 1 and not each.is_consistent]
         return sorted(inconsistent, key=lambda each: -each.deviation)
@@ -354,7 +354,7 @@ def _answer_count(rate: AgreementRate) -> str:
     return "0" if rate.rate is None else f"{rate.rate.rows:,}"
 
 
-def _inconsistency(answer: JudgedAgain) -> Finding:
+def _inconsistency(answer: RepeatedJudgement) -> Finding:
     scores = ", ".join(f"{each.value:.2f}" for each in answer.opinions)
     comments = tuple((f"{each.value:.2f}", each.reasoning or "-") for each in answer.opinions)
     return Finding(f"{key_text(answer.slot)}: {scores}", comments)
@@ -391,7 +391,7 @@ def _consistency_rate(rate: AgreementRate) -> JsonObject:
     }
 
 
-def _judged(answer: JudgedAgain) -> JsonObject:
+def _judged(answer: RepeatedJudgement) -> JsonObject:
     return {
         **answer.slot.to_json(),
         "characters": answer.length,
@@ -440,8 +440,8 @@ def _pair_rows(agreement: AnnotatorAgreement) -> Iterator[tuple[str, ...]]:
 
 
 def _notes(results: Sequence[AnnotatorAgreement]) -> Iterator[str]:
-    if any(each.cases < FEWEST for each in results):
-        yield f"no interval for fewer than {FEWEST} cases with several labels"
+    if any(each.cases < MIN_CASES_FOR_INTERVAL for each in results):
+        yield f"no interval for fewer than {MIN_CASES_FOR_INTERVAL} cases with several labels"
     if any(len(each.annotators) < _MIN_ANNOTATORS for each in results):
         yield "agreement cannot be measured for a criterion with one annotator"
     if any(each.answers and each.alpha.value is None for each in results):

@@ -76,7 +76,7 @@ def test_scores_are_read_on_the_scale_of_their_criterion() -> None:
     (found,), unreadable = criterion_labels(labels, {}, criteria)
     assert unreadable == []
     assert found.metric == "ordinal"
-    assert [unit.said for unit in found.units] == [{"anna": 0.75, "ben": 0.75}, {"anna": 0.25, "ben": 0.5}]
+    assert [unit.labels for unit in found.units] == [{"anna": 0.75, "ben": 0.75}, {"anna": 0.25, "ben": 0.5}]
 
 
 def test_categories_need_the_nominal_metric() -> None:
@@ -85,7 +85,7 @@ def test_categories_need_the_nominal_metric() -> None:
     assert [each.label.slot.eval_id for each in unreadable] == ["a", "a", "b"]
     (found,), unreadable = criterion_labels(labels, {}, {}, metric="nominal")
     assert unreadable == []
-    assert found.units[0].said == {"anna": "rude", "ben": "rude"}
+    assert found.units[0].labels == {"anna": "rude", "ben": "rude"}
 
 
 @pytest.mark.parametrize("metric", ["ordinal", "interval"])

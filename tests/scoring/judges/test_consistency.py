@@ -2,15 +2,15 @@
 
 import pytest
 
-from agentv.scoring.judges.consistency import JudgedAgain, consistency, judged_again
+from agentv.scoring.judges.consistency import RepeatedJudgement, consistency, repeated_judgement
 from agentv.scoring.judges.labels import Opinion
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus
 from agentv.types.records.answer import ResultKey
 
 
-def again(case: int, *scores: float, length: int = 10) -> JudgedAgain:
+def again(case: int, *scores: float, length: int = 10) -> RepeatedJudgement:
     slot = ResultKey("s.yaml", f"c-{case}", "agent")
-    return JudgedAgain(slot, length, tuple(Opinion(each, each >= 0.8) for each in scores))
+    return RepeatedJudgement(slot, length, tuple(Opinion(each, each >= 0.8) for each in scores))
 
 
 def result(score: float, *verdicts: tuple[str, str], status: EvaluatorStatus = "scored") -> EvaluatorResult:
@@ -28,7 +28,9 @@ def test_the_share_of_answers_with_the_same_verdict_each_time() -> None:
 
 def test_verdicts_that_change_with_the_order_are_counted() -> None:
     # The candidate is A first, then B: A and then B is the same verdict, A twice depends on the position.
-    each = judged_again(ResultKey("s", "c", "t"), 5, [result(0.5, ("A", "A")), result(1, ("A", "B"), ("tie", "tie"))])
+    each = repeated_judgement(
+        ResultKey("s", "c", "t"), 5, [result(0.5, ("A", "A")), result(1, ("A", "B"), ("tie", "tie"))]
+    )
     assert (each.orders, each.flips) == (3, 1)
     found = consistency([each], 2)
     assert found.position is not None
@@ -41,7 +43,7 @@ def test_a_judge_that_compares_nothing_has_no_position() -> None:
 
 
 def test_times_without_a_verdict_are_counted_apart() -> None:
-    each = judged_again(ResultKey("s", "c", "t"), 5, [result(0, status="error"), result(1)])
+    each = repeated_judgement(ResultKey("s", "c", "t"), 5, [result(0, status="error"), result(1)])
     found = consistency([each], 2)
     assert (len(each.opinions), found.failed, found.same_verdict.rate) == (1, 1, None)
 

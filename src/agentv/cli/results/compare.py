@@ -36,7 +36,7 @@ from agentv.scoring.comparison.compare import (
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import GROUPINGS, RowFilter, grouping_named, pair_groups
 from agentv.scoring.comparison.sides import CaseName, Side, evaluator_of
-from agentv.scoring.counting.groups import nothing_grouped
+from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
 from agentv.storage.run.checksums import edit_warnings
@@ -280,7 +280,7 @@ def _compare_groups(
     if not before.grouped.groups and not after.grouped.groups:
         keys = before.grouped.metadata_keys | after.grouped.metadata_keys
         others = ", ".join(kind for kind in GROUPINGS if kind != by)
-        raise ConfigError(f"{nothing_grouped(by, keys)}; or use one of {others}")
+        raise ConfigError(f"{no_group_message(by, keys)}; or use one of {others}")
     is_paired = _is_paired(before, after, options)
     comparisons = [_compare_sides(each.before, each.after, options, is_paired=is_paired) for each in paired.pairs]
     groups = []

@@ -53,7 +53,7 @@ from agentv.reports.text.amounts import clock_text, count_text, money_text
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.reports.text.signs import signs_for
 from agentv.reports.text.width import clip
-from agentv.scoring.counting.groups import no_tags
+from agentv.scoring.counting.groups import no_tags_message
 from agentv.scoring.gates.run_verdict import SIGNALLED
 from agentv.scoring.judges.consistency import consistency
 from agentv.scoring.judges.labels import (
@@ -125,7 +125,7 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
     slots = {label.slot for label in labels}
     labelled = _Labelled(stored, labels, [row for row in stored.results() if row.slot in slots])
     if options.by == "tag" and not any(row.tags for row in labelled.rows):
-        raise ConfigError(no_tags("labelled case"))
+        raise ConfigError(no_tags_message("labelled case"))
     cards: list[JudgeCard] = []
     files: list[str | None] = []
     for pairing in _pairings(labelled, options):

@@ -12,10 +12,10 @@ from agentv.engine.running.clock import make_clock
 from agentv.loading.files.places import find_home
 from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.scoring.counting.groups import no_tags
+from agentv.scoring.counting.groups import no_tags_message
 from agentv.scoring.judges.agreement import Metric
 from agentv.scoring.judges.feedback import parse_feedback
-from agentv.scoring.judges.labels import fit_labels, judgeable
+from agentv.scoring.judges.labels import fit_labels, row_for_labels
 from agentv.scoring.judges.report_card import (
     AnnotatorAgreement,
     CriterionLabels,
@@ -47,7 +47,7 @@ def match_labels(stored: StoredRun, feedback: Sequence[Feedback], file: str, *, 
     case_ids = {item.eval_id for item in feedback}
     criteria = criteria_by_case(stored, case_ids)
     clock = make_clock()
-    found = fit_labels(feedback, map(judgeable, stored.results()), criteria, annotator=annotator, now=clock())
+    found = fit_labels(feedback, map(row_for_labels, stored.results()), criteria, annotator=annotator, now=clock())
     if found.problems:
         raise EvalFileError(file, found.problems)
     for note in found.notes:
@@ -97,7 +97,7 @@ def show_agreement(reference: str, options: AgreementOptions) -> int:
     stored = open_run(find_run(find_home(Path.cwd()), reference))
     labels = _selected_labels(stored, options)
     if options.by == "tag" and not any(unit.tags for each in labels for unit in each.units):
-        raise ConfigError(no_tags("labelled case"))
+        raise ConfigError(no_tags_message("labelled case"))
     results = [result for each in labels for result in _agreements(each, by_tag=options.by == "tag")]
     sheet = agreement_sheet(stored.run_id, results)
     write_sheets(options.outputs, [sheet])

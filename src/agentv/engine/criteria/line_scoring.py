@@ -23,7 +23,7 @@ from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import STDIN, Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
 from agentv.scoring.counting.case_sums import Spill, cluster_of
-from agentv.scoring.counting.groups import METADATA, Groups, kind_named, nothing_grouped
+from agentv.scoring.counting.groups import METADATA, Groups, kind_named, no_group_message
 from agentv.scoring.counting.row_kinds import kind_of
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import GATE_FAILED, Ending, ScopedGate, run_verdict, stream_summary_for
@@ -396,7 +396,7 @@ class LineScoring(Struct):
                 yield f"no line has the path of --map {name}={self.reading.paths[name]}"
         if self.groups is not None and self.summary.all.rows:
             for kind in (kind for kind in map(kind_named, self.by) if not self.groups.names(kind)):
-                yield nothing_grouped(kind, self.metadata_keys, of="line")
+                yield no_group_message(kind, self.metadata_keys, noun="line")
         if self.without_target:
             lines = "1 line has" if self.without_target == 1 else f"{self.without_target:,} lines have"
             yield f"{lines} no {self.target_field!r}; their target is the file's name"

@@ -87,10 +87,10 @@ class SampledLines:
         self.read += len(lines)
         if self._sample.is_all or self._sample.count is not None:
             return lines
-        return [line for line in lines if self._sample.keeps(self._place(line))]
+        return [line for line in lines if self._sample.includes(self._place(line))]
 
     def _place(self, line: ReadLine) -> int:
-        return self._sample.place(self._key(line)) if isinstance(line, Line) else 0
+        return self._sample.hash_of(self._key(line)) if isinstance(line, Line) else 0
 
     def _key(self, line: Line) -> bytes:
         """Return the value by which a line is sampled: its sampling key, or the whole line if it has none."""

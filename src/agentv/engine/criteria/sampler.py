@@ -147,7 +147,7 @@ class Sampler:
         Never waits and never raises for the content of a line. The line is copied: it may be changed afterwards.
         """
         place = self._place_of_plain_dict(line)
-        if place is not None and not self._sample.keeps(place):
+        if place is not None and not self._sample.includes(place):
             with self._lock:
                 self._offered += 1
             return False
@@ -236,7 +236,7 @@ class Sampler:
         value = line.get(self._plain_key) if type(line) is dict else None
         if type(value) is not str or not value.isascii():
             return None
-        return self._sample.place(msgspec.json.encode(value))
+        return self._sample.hash_of(msgspec.json.encode(value))
 
     def _queued_line(self, line: OfferedLine, place: int | None = None) -> "_QueuedLine | None":
         """Return a copy of a line with its number in the sample; None if it is not in the sample or cannot be read."""
@@ -248,8 +248,8 @@ class Sampler:
                 if key is None:
                     encoded = _encoded(line)
                     key = encoded.strip()
-                place = self._sample.place(key)
-            is_sampled = self._sample.keeps(place)
+                place = self._sample.hash_of(key)
+            is_sampled = self._sample.includes(place)
             copy = None
             if is_sampled:
                 copy = snapshot_of(line) if isinstance(line, EvaluationInput) else encoded or _encoded(line)

@@ -7,7 +7,7 @@ from pathlib import Path
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
 from agentv.reports.text.amounts import clock_text, count_text, money_text, seconds_text, tokens_text
-from agentv.scoring.counting.forecast import Forecast, Part, PastUsage
+from agentv.scoring.counting.forecast import Forecast, ForecastPart, PastUsage
 from agentv.scoring.keys.identity import digest, target_key
 from agentv.scoring.results.applicable import all_evaluators
 from agentv.storage.run.find import list_run_folders
@@ -39,7 +39,7 @@ def load_forecast(plan: RunPlan) -> Forecast:
             break
         _measure(run, remaining, keys, measured)
     parts = [
-        Part(
+        ForecastPart(
             suite=suite_plan.suite.path,
             target=target.name,
             workers=plan.workers(target),
@@ -81,7 +81,7 @@ def _measure(
                 continue
             found = measured.setdefault(pair, PastUsage())
             found.add(row)
-            found.is_changed = found.is_changed or stored_keys.get(pair[1]) != keys[pair[1]]
+            found.is_target_changed = found.is_target_changed or stored_keys.get(pair[1]) != keys[pair[1]]
     except OSError:
         return
 
@@ -150,7 +150,7 @@ def _time_text(seconds: float) -> str:
     return seconds_text(seconds) if seconds < _SHORT_S else clock_text(seconds)
 
 
-def _part_text(part: Part) -> str:
+def _part_text(part: ForecastPart) -> str:
     return f"{part.suite} against {part.target}"
 
 

@@ -186,7 +186,7 @@ class RunRecorder(Struct):
             from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
 
             self.comparison = BaselineComparison(self.plan.baseline)
-        self.summary = summary_for(self.plan.gates, has_targets=self.plan.has_several_rows, order=self.plan.order)
+        self.summary = summary_for(self.plan.gates, has_shared_cases=self.plan.has_several_rows, order=self.plan.order)
 
     def note_trials(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
         """Yield all tasks, finished or not, and note whether any case has several trials."""

@@ -17,7 +17,7 @@ from agentv.engine.running.recorder import RunRecorder
 from agentv.engine.stored.resume import ResumePlan, make_resume_plan
 from agentv.evaluators.isolation import config_of
 from agentv.registry import Specs
-from agentv.scoring.judges.consistency import JudgedAgain, judged_again
+from agentv.scoring.judges.consistency import RepeatedJudgement, repeated_judgement
 from agentv.scoring.keys.identity import keys_of, score_key
 from agentv.scoring.results.applicable import applicable_evaluators, evaluators_of_turn
 from agentv.scoring.results.turns import turn_name
@@ -132,7 +132,7 @@ def _calls(result: EvaluatorResult) -> int:
 
 def by_judge(
     rows: Iterable[CaseResult], names: Collection[str], lengths: Mapping[ResultKey, int], *, repeats: int
-) -> dict[str, list[JudgedAgain]]:
+) -> dict[str, list[RepeatedJudgement]]:
     """Return the results of each judge for each answer, by the judge's name, from the rows of a rejudge.
 
     `lengths` are those of the answers, in characters.
@@ -144,7 +144,7 @@ def by_judge(
             if result.name in found:
                 found[result.name].setdefault(key, []).append(result)
     return {
-        name: [judged_again(key, lengths[key], results) for key, results in by_key.items()]
+        name: [repeated_judgement(key, lengths[key], results) for key, results in by_key.items()]
         for name, by_key in found.items()
     }
 

@@ -76,7 +76,7 @@ class StoredVerdict(Struct, frozen=True):
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
         summary = summary_for(
-            self.gates, has_targets=has_trials, has_given_answers=self.has_given_answers, order=self.order
+            self.gates, has_shared_cases=has_trials, has_given_answers=self.has_given_answers, order=self.order
         )
         counts = StoredCounts(summary, has_trials)
         for row in rows:

@@ -10,7 +10,7 @@ from agentv.scoring.comparison.compare import CaseDifference, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import COST, LATENCY, PASSED, SCORE, TOKENS, CaseName, Side, evaluator_of
 from agentv.scoring.results.aggregation import row_state
-from agentv.scoring.statistics.power import FEWEST_CASES
+from agentv.scoring.statistics.power import MIN_CASES
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunVerdict
 
@@ -121,8 +121,8 @@ def detectable_text(comparison: Comparison) -> str:
         return f"minimum detectable difference at 80 % power: {detectable:.2g} ({count_text(cases, 'case')})"
     if not comparison.is_paired:
         return "too few cases, or all with the same score: the minimum detectable difference is not known"
-    if cases < FEWEST_CASES:
-        return f"{count_text(cases, 'case')}: too few to detect any difference; at least {FEWEST_CASES} are needed"
+    if cases < MIN_CASES:
+        return f"{count_text(cases, 'case')}: too few to detect any difference; at least {MIN_CASES} are needed"
     score = comparison.score
     if score is None or not score.difference:
         return "no score changed"

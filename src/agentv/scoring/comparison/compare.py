@@ -20,7 +20,7 @@ from agentv.scoring.comparison.sides import (
     evaluator_of,
 )
 from agentv.scoring.statistics.differences import holm
-from agentv.scoring.statistics.power import LEVEL
+from agentv.scoring.statistics.power import SIGNIFICANCE
 from agentv.types.summaries import BaselineSummary
 from agentv.types.views import one_line, table_html
 
@@ -90,7 +90,7 @@ class Comparison(Struct, frozen=True):
     @property
     def finding(self) -> Finding:
         """`better` or `worse` if the mean score differs significantly, otherwise `no evidence`."""
-        if self.score is None or self.score.p is None or self.score.p > LEVEL or not self.score.difference:
+        if self.score is None or self.score.p is None or self.score.p > SIGNIFICANCE or not self.score.difference:
             return "no evidence"
         return "better" if self.score.difference > 0 else "worse"
 

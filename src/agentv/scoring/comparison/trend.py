@@ -53,7 +53,7 @@ def _log_ways(rows: int, marked: int) -> float:
     return math.lgamma(rows + 1) - math.lgamma(marked + 1) - math.lgamma(rows - marked + 1)
 
 
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
 """The probability of reporting any change in a series without one."""
 
 MIN_RUNS = 5
@@ -103,7 +103,7 @@ class ChangePoint(Struct, frozen=True):
     p: float
 
 
-def find_changes(series: Sequence[Observation], *, level: float = LEVEL) -> tuple[ChangePoint, ...]:
+def find_changes(series: Sequence[Observation], *, level: float = SIGNIFICANCE) -> tuple[ChangePoint, ...]:
     """Return the changes in a series, in order, by binary segmentation (Scott & Knott 1974); none below five runs.
 
     The clearest split of the series is a change if its p is at most `level`; then both parts are searched in the same

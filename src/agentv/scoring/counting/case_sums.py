@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from agentv.scoring.keys.identity import digest_of
+from agentv.scoring.keys.identity import digest_64
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
@@ -16,9 +16,10 @@ _INITIAL_CAPACITY = 8
 MAX_HELD = 2048
 """The cases that a table with a `Spill` holds in memory."""
 _PARTS = 64
-_PART_BITS = 58
-"""Case numbers are 64-bit digests. Their first six bits are the number of the part that is read at once."""
+_PART_SHIFT = 58
+"""A spill is read in 64 parts: the first six bits of a case number, a 64-bit digest, are the number of its part."""
 _ENTRY = struct.Struct("=QIId")
+"""A CaseSum in a spill."""
 
 
 class CaseSum(NamedTuple):
@@ -31,7 +32,7 @@ class CaseSum(NamedTuple):
 
 
 class Spill(Protocol):
-    """A place outside of memory for the sums of an endless stream."""
+    """Storage outside of memory, such as a file, for the sums of an endless stream."""
 
     def write(self, data: bytes) -> int | None:
         """Append data and return its offset; None if it cannot be written."""
@@ -41,7 +42,7 @@ class Spill(Protocol):
 
 
 class _SpilledChunk(NamedTuple):
-    """Sorted entries in a Spill. `starts` has the index of the first entry of each part, and the number of entries."""
+    """Sorted entries in a spill. `starts` has the index of each part's first entry, then the number of entries."""
 
     spill: Spill
     offset: int
@@ -50,16 +51,16 @@ class _SpilledChunk(NamedTuple):
 
 def case_of(slot: ResultKey) -> int:
     """Return the number that identifies a row's case; all its repeats share it, for every target."""
-    return digest_of(f"{slot.suite}\0{slot.eval_id}") or 1
+    return digest_64(f"{slot.suite}\0{slot.eval_id}") or 1
 
 
 def session_of(row: CaseResult) -> int | None:
     """Return the number that identifies a row's session, None if it has none."""
-    return None if row.session is None else digest_of(f"session\0{row.session}") or 1
+    return None if row.session is None else digest_64(f"session\0{row.session}") or 1
 
 
 def cluster_of(row: CaseResult, *, has_trials: bool = True) -> int | None:
-    """Return the number of the cluster of dependent rows that a row belongs to: of its session, else of its case.
+    """Return the number of the cluster of dependent rows to which a row belongs: its session, else its case.
 
     None for a row without a session whose case has no other rows (`has_trials` False).
     """
@@ -78,94 +79,93 @@ class CaseSums:
         self._spill = spill
         self._max_held = sys.maxsize if spill is None else MAX_HELD
         self._chunks: list[_SpilledChunk] = []
-        self._taken = 0
+        self._held_count = 0
         self._allocate(_INITIAL_CAPACITY)
 
     def add(self, case: int, *, passed: bool, score: float) -> None:
         """Add a judged row to its case."""
-        if 3 * self._taken >= 2 * len(self._cases):
+        if 3 * self._held_count >= 2 * len(self._cases):
             self._grow()
-        if self._taken >= self._max_held:
+        if self._held_count >= self._max_held:
             self._spill_held()
-        at = self._find_index(case)
-        if not self._cases[at]:
-            self._cases[at] = case
-            self._taken += 1
-        self._rows[at] += 1
-        self._passed[at] += passed
-        self._score_sums[at] += score
+        index = self._find_index(case)
+        if not self._cases[index]:
+            self._cases[index] = case
+            self._held_count += 1
+        self._rows[index] += 1
+        self._passed[index] += passed
+        self._score_sums[index] += score
 
     def get(self, case: int) -> CaseSum | None:
-        """Return the sums of a case, None without any row of it."""
+        """Return the sums of a case, None if it has no row."""
         if self._chunks:
-            return next(
-                (each for each in self._part(case >> _PART_BITS, sorted(self._held())) if each.case == case), None
-            )
-        at = self._find_index(case)
-        if not self._cases[at]:
+            sums = self._part_sums(case >> _PART_SHIFT, sorted(self._held_sums()))
+            return next((each for each in sums if each.case == case), None)
+        index = self._find_index(case)
+        if not self._cases[index]:
             return None
-        return CaseSum(case, self._rows[at], self._passed[at], self._score_sums[at])
+        return CaseSum(case, self._rows[index], self._passed[index], self._score_sums[index])
 
     def copy(self) -> "CaseSums":
-        """Return the same sums in a table of its own."""
-        made = CaseSums(self._spill)
-        made._max_held, made._taken, made._chunks = self._max_held, self._taken, [*self._chunks]
-        made._cases, made._rows = self._cases[:], self._rows[:]
-        made._passed, made._score_sums = self._passed[:], self._score_sums[:]
-        return made
+        """Return an independent table with the same sums."""
+        copy = CaseSums(self._spill)
+        copy._max_held, copy._held_count, copy._chunks = self._max_held, self._held_count, [*self._chunks]
+        copy._cases, copy._rows = self._cases[:], self._rows[:]
+        copy._passed, copy._score_sums = self._passed[:], self._score_sums[:]
+        return copy
 
     def __bool__(self) -> bool:
         """Return True if any case has a row."""
-        return self._taken > 0 or bool(self._chunks)
+        return self._held_count > 0 or bool(self._chunks)
 
     def __len__(self) -> int:
         """Return the number of cases with a row."""
-        return sum(1 for _ in self) if self._chunks else self._taken
+        return sum(1 for _ in self) if self._chunks else self._held_count
 
     def __iter__(self) -> Iterator[CaseSum]:
         """Yield the sums of each case, in arbitrary order."""
         if not self._chunks:
-            return self._held()
-        held = sorted(self._held())
-        return (each for part in range(_PARTS) for each in self._part(part, held))
+            return self._held_sums()
+        held_sums = sorted(self._held_sums())
+        return (each for part in range(_PARTS) for each in self._part_sums(part, held_sums))
 
-    def _held(self) -> Iterator[CaseSum]:
+    def _held_sums(self) -> Iterator[CaseSum]:
         """Yield the sums in memory."""
         entries = zip(self._cases, self._rows, self._passed, self._score_sums, strict=True)
         return (CaseSum(*entry) for entry in entries if entry[0])
 
-    def _part(self, part: int, held: list[CaseSum]) -> Iterator[CaseSum]:
-        """Yield the sums of the cases of one part, from all chunks and from `held`, the sorted sums in memory."""
-        first, end = (bisect_left(held, (each << _PART_BITS,)) for each in (part, part + 1))
-        sums = {each.case: each for each in held[first:end]}
+    def _part_sums(self, part: int, held_sums: list[CaseSum]) -> Iterator[CaseSum]:
+        """Yield the sums of the cases of one part, in the chunks and in `held_sums`, the sorted sums in memory."""
+        first, end = (bisect_left(held_sums, (each << _PART_SHIFT,)) for each in (part, part + 1))
+        sums = {each.case: each for each in held_sums[first:end]}
         for chunk in self._chunks:
             start, stop = chunk.starts[part : part + 2]
             data = chunk.spill.read(chunk.offset + start * _ENTRY.size, (stop - start) * _ENTRY.size)
             for case, rows, passed, score_sum in _ENTRY.iter_unpack(data):
-                known = sums.get(case, _NO_ROWS)
-                sums[case] = CaseSum(case, known.rows + rows, known.passed + passed, known.score_sum + score_sum)
+                earlier = sums.get(case, _NO_ROWS)
+                sums[case] = CaseSum(case, earlier.rows + rows, earlier.passed + passed, earlier.score_sum + score_sum)
         return iter(sums.values())
 
     def _spill_held(self) -> None:
-        """Move the sums in memory to the spill. If it cannot be written, they stay, and so do all later ones."""
-        held = sorted(self._held())
-        data = b"".join(_ENTRY.pack(*each) for each in held)
+        """Move the sums in memory to the spill. If it cannot be written, these and all later sums stay in memory."""
+        held_sums = sorted(self._held_sums())
+        data = b"".join(_ENTRY.pack(*each) for each in held_sums)
         offset = None if self._spill is None else self._spill.write(data)
         if self._spill is None or offset is None:
             self._max_held = sys.maxsize
             return
-        starts = array("I", [bisect_left(held, (part << _PART_BITS,)) for part in range(_PARTS + 1)])
+        starts = array("I", [bisect_left(held_sums, (part << _PART_SHIFT,)) for part in range(_PARTS + 1)])
         self._chunks.append(_SpilledChunk(self._spill, offset, starts))
-        self._taken = 0
+        self._held_count = 0
         self._allocate(len(self._cases))
 
     def _find_index(self, case: int) -> int:
         cases = self._cases
         last = len(cases) - 1
-        at = case & last
-        while cases[at] and cases[at] != case:
-            at = (at + 1) & last
-        return at
+        index = case & last
+        while cases[index] and cases[index] != case:
+            index = (index + 1) & last
+        return index
 
     def _allocate(self, count: int) -> None:
         self._cases = array("Q", bytes(8 * count))
@@ -174,11 +174,16 @@ class CaseSums:
         self._score_sums = array("d", bytes(8 * count))
 
     def _grow(self) -> None:
-        sums = self._held()  # lazy, but bound to the arrays before they are replaced
+        sums = self._held_sums()  # lazy, but bound to the arrays before they are replaced
         self._allocate(2 * len(self._cases))
         for case, rows, passed, score_sum in sums:
-            at = self._find_index(case)
-            self._cases[at], self._rows[at], self._passed[at], self._score_sums[at] = case, rows, passed, score_sum
+            index = self._find_index(case)
+            self._cases[index], self._rows[index], self._passed[index], self._score_sums[index] = (
+                case,
+                rows,
+                passed,
+                score_sum,
+            )
 
 
 _NO_ROWS = CaseSum(0, 0, 0, 0.0)

@@ -8,13 +8,14 @@ from msgspec import Struct, field
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.records.result import CaseResult
 
-_MS = 1000
+_MS_PER_S = 1000
 
 
 class PastUsage(Struct):
     """The measured usage of rows of one suite and target: sums over `rows`, in tokens, dollars and worker seconds.
 
-    Tokens and cost are None as soon as they are unknown for one row.
+    Tokens and cost are None if they are unknown for any row. `runs` are the ids of the rows' runs. With
+    `is_target_changed` the target had other settings in one of them.
     """
 
     rows: int = 0
@@ -23,7 +24,7 @@ class PastUsage(Struct):
     cost_usd: float | None = 0.0
     seconds: float = 0.0
     runs: dict[str, None] = field(default_factory=dict)
-    is_changed: bool = False
+    is_target_changed: bool = False
 
     def add(self, row: CaseResult) -> None:
         """Add one answered row."""
@@ -33,19 +34,22 @@ class PastUsage(Struct):
         usages = [usage for usage in (row.target_usage, row.judge_usage) if usage is not None]
         used = sum(usage.total or usage.input + usage.output for usage in usages)
         self.tokens = None if self.tokens is None or row.target_usage is None else self.tokens + used
-        known = row.cost_usd is not None
-        self.cost_usd = self.cost_usd + (row.cost_usd or 0.0) if known and self.cost_usd is not None else None
+        self.cost_usd = None if self.cost_usd is None or row.cost_usd is None else self.cost_usd + row.cost_usd
         judging = math.fsum(result.duration_ms or 0.0 for result in row.evaluator_results)
-        self.seconds += ((row.duration_ms or 0.0) + judging) / _MS
+        self.seconds += ((row.duration_ms or 0.0) + judging) / _MS_PER_S
 
 
 def _judge_calls(result: EvaluatorResult) -> int:
-    own = sum(call.role != "embedding" for call in result.judge_calls)
-    return own + sum(map(_judge_calls, result.evaluator_results))
+    own_calls = sum(call.role != "embedding" for call in result.judge_calls)
+    return own_calls + sum(map(_judge_calls, result.evaluator_results))
 
 
-class Part(Struct, frozen=True):
-    """The rows of one suite and target. `rows` is None for a stream, `measured` is None if no stored run has them."""
+class ForecastPart(Struct, frozen=True):
+    """The planned rows of one suite and target, and their usage in earlier runs.
+
+    `rows` is None for a stream of unknown length, `measured` is None without an earlier run. `workers` are the calls of
+    the target at once.
+    """
 
     suite: str
     target: str
@@ -54,16 +58,16 @@ class Part(Struct, frozen=True):
     measured: PastUsage | None
 
     def scaled(self, amount: float | None) -> float | None:
-        """Return an amount of the measured rows scaled to these rows; None when it is not known."""
+        """Return an amount of the measured rows, scaled to the planned rows; None if it is not known."""
         if self.rows is None or self.measured is None or amount is None:
             return None
         return amount / self.measured.rows * self.rows
 
 
 class Forecast(Struct, frozen=True):
-    """The expected usage of a run. Every sum is None as soon as one of its parts is unknown."""
+    """The expected usage of a run. A sum is None if any of its parts is unknown."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ForecastPart, ...]
 
     @property
     def judge_calls(self) -> float | None:
@@ -85,10 +89,10 @@ class Forecast(Struct, frozen=True):
         """The expected duration: targets work concurrently, each with its number of workers."""
         by_target: dict[str, list[float | None]] = {}
         for part in self.parts:
-            taken = part.scaled(part.measured.seconds if part.measured else None)
-            by_target.setdefault(part.target, []).append(None if taken is None else taken / part.workers)
-        sums = [_sum(taken) for taken in by_target.values()]
-        return None if None in sums else max((taken for taken in sums if taken is not None), default=0.0)
+            seconds = part.scaled(part.measured.seconds if part.measured else None)
+            by_target.setdefault(part.target, []).append(None if seconds is None else seconds / part.workers)
+        sums = [_sum(seconds) for seconds in by_target.values()]
+        return None if None in sums else max((seconds for seconds in sums if seconds is not None), default=0.0)
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -97,20 +101,22 @@ class Forecast(Struct, frozen=True):
 
     @property
     def measured_rows(self) -> int:
-        """The number of rows of those runs."""
+        """The number of measured rows in `runs`."""
         return sum(part.measured.rows for part in self.parts if part.measured)
 
     @property
-    def unknown(self) -> tuple[Part, ...]:
-        """The parts that no stored run has rows of."""
+    def unknown(self) -> tuple[ForecastPart, ...]:
+        """The parts without a measured row."""
         return tuple(part for part in self.parts if part.measured is None)
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """Targets whose settings differed in one of those runs."""
-        return tuple(dict.fromkeys(part.target for part in self.parts if part.measured and part.measured.is_changed))
+        """The targets that had other settings in any of `runs`."""
+        return tuple(
+            dict.fromkeys(part.target for part in self.parts if part.measured and part.measured.is_target_changed)
+        )
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    found = list(amounts)
-    return None if None in found else math.fsum(amount for amount in found if amount is not None)
+    known = list(amounts)
+    return None if None in known else math.fsum(amount for amount in known if amount is not None)

@@ -20,26 +20,26 @@ class PlanOrder(Struct, frozen=True):
     targets: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
 
-    def by_target(self, target: str) -> int:
-        """Return the place of a target."""
-        return _place(target, self.targets)
+    def target_index(self, target: str) -> int:
+        """Return the index of a target, for sorting."""
+        return _index(target, self.targets)
 
-    def by_cell(self, cell: CellName) -> tuple[int, int]:
-        """Return the place of a prompt and target."""
+    def cell_index(self, cell: CellName) -> tuple[int, int]:
+        """Return the indexes of a cell's prompt and target, for sorting."""
         prompt, target = cell
-        return (-1 if prompt is None else _place(prompt, self.prompts)), _place(target, self.targets)
+        return (-1 if prompt is None else _index(prompt, self.prompts)), _index(target, self.targets)
 
 
-def _place(name: str, names: tuple[str, ...]) -> int:
+def _index(name: str, names: tuple[str, ...]) -> int:
     return names.index(name) if name in names else len(names)
 
 
 _SEED = 0
-_FEWEST = 2
+_MIN_CELLS = 2
 
 
 def matrix_summary(cells: Mapping[CellName, Tally]) -> MatrixSummary | None:
-    """Return the matrix of a run's cells, None with fewer than two. Each tally has the sums of its cases.
+    """Return the matrix of a run's cells, None with fewer than two cells. Each tally has the sums of its cases.
 
     The best cell has the highest mean. It is compared with each other one by a paired permutation test over the cases
     that both have, with all p corrected by Holm's method; the differences are significant if all of them are.
@@ -47,7 +47,7 @@ def matrix_summary(cells: Mapping[CellName, Tally]) -> MatrixSummary | None:
     if any(prompt is not None for prompt, _ in cells):
         # Lines of a dataset that cannot be read have no prompt.
         cells = {name: tally for name, tally in cells.items() if name[0] is not None or tally.judged}
-    if len(cells) < _FEWEST:
+    if len(cells) < _MIN_CELLS:
         return None
     return MatrixSummary(
         prompts=tuple(dict.fromkeys(prompt for prompt, _ in cells)),
@@ -70,26 +70,26 @@ def _cell(name: CellName, tally: Tally) -> CellSummary:
 
 
 def _best(cells: Mapping[CellName, Tally]) -> BestCell | None:
-    """Return the comparison of the best cell with the others; None if fewer than two have a judged row."""
+    """Return the best cell, compared with the others; None if fewer than two cells have a judged row."""
     means = {name: tally.mean for name, tally in cells.items() if tally.mean is not None}
-    if len(means) < _FEWEST:
+    if len(means) < _MIN_CELLS:
         return None
     # `sorted` is stable: of cells with the same mean, the first is listed first.
     best, *others = sorted(means, key=lambda name: -(means[name] or 0.0))
     differences = [list(_paired(cells[best], cells[other])) for other in others]
     rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, not secrets
-    chances = holm([permutation_test(each, rng).p if each else 1.0 for each in differences])
-    summed = PairedDifferences.of(differences[0]) if differences[0] else None
+    corrected_p = holm([permutation_test(each, rng).p if each else 1.0 for each in differences])
+    paired = PairedDifferences.of(differences[0]) if differences[0] else None
     return BestCell(
         prompt=best[0],
         target=best[1],
         next_prompt=others[0][0],
         next_target=others[0][1],
         cases=len(differences[0]),
-        difference=None if summed is None else summed.mean,
-        interval=None if summed is None else summed.interval_of_shares(),
-        p=chances[0],
-        is_significant=all(_is_higher(*each) for each in zip(differences, chances, strict=True)),
+        difference=None if paired is None else paired.mean,
+        interval=None if paired is None else paired.interval_of_shares(),
+        p=corrected_p[0],
+        is_significant=all(_is_higher(*each) for each in zip(differences, corrected_p, strict=True)),
     )
 
 

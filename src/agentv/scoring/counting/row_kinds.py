@@ -8,12 +8,12 @@ from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict, v
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 
-Scored: TypeAlias = tuple[str, RowState, float | None]
-"""A part of a row that is counted by itself: its name, its state, its score."""
+ScoredPart: TypeAlias = tuple[str, RowState, float | None]
+"""A part of a row that is counted by itself, as a criterion: its name, state and score."""
 
 
 class RowKind(Struct, frozen=True, gc=False):
-    """The values that a row is counted by. One is created for every row, so creating and hashing it must be fast.
+    """The values that a row is counted by. One is created for every row, so it must be fast to create and to hash.
 
     `evaluators` has the name, type, status, verdict and score of each evaluator; `criteria` has the name and value of
     each criterion, and whether it has an error.
@@ -36,12 +36,12 @@ class RowKind(Struct, frozen=True, gc=False):
             for name, type_, status, verdict, score in self.evaluators
         ]
 
-    def scored_criteria(self) -> list[Scored]:
+    def scored_criteria(self) -> list[ScoredPart]:
         """Return the criteria with a value or an error; a criterion on a scale that cannot be averaged has neither."""
         return [
-            (name, "error", None) if is_broken or value is None else (name, verdict_of(value), value)
-            for name, value, is_broken in self.criteria
-            if is_broken or value is not None
+            (name, "error", None) if has_error or value is None else (name, verdict_of(value), value)
+            for name, value, has_error in self.criteria
+            if has_error or value is not None
         ]
 
 
@@ -67,7 +67,7 @@ def kind_of(row: CaseResult, state: RowState) -> RowKind:
 
 
 def evaluator_state(result: EvaluatorResult) -> RowState:
-    """Return the state of one evaluator's result, in the terms of row states."""
+    """Return the state of an evaluator's result, as one of the row states."""
     return _state(result.status, result.verdict, result.score)
 
 

@@ -11,13 +11,13 @@ from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import Interval
 
 MetricKey: TypeAlias = tuple[str, str | None, str | None]
-"""A metric in the form of gates: name, argument, field."""
+"""A metric as a gate writes it: name, argument, field."""
 
 PERCENTILES = ("p50", "p95", "p99")
 
 
 class MetricValue(Struct, frozen=True):
-    """A number with its interval, its number of judged rows, and for rates and means the sums over cases."""
+    """The value of a metric, with its interval, the number of judged rows, and for rates and means their moments."""
 
     value: float
     judged: int
@@ -28,8 +28,8 @@ class MetricValue(Struct, frozen=True):
 class RunSums(Struct, frozen=True):
     """The rows of one suite and target in one run: counts by state, sums over cases, cost, percentiles of latency.
 
-    `evaluators` has the sums of scores and of passes by name; `latencies` has the seconds and their interval for `p50`,
-    `p95` and `p99`. `cost_usd` is None where a price is unknown.
+    `evaluators` has the moments of scores and of passes by name; `latencies` has the seconds and their interval for
+    `p50`, `p95` and `p99`. `cost_usd` is None where a price is unknown.
     """
 
     counts: Mapping[str, int]
@@ -79,10 +79,9 @@ class RunSums(Struct, frozen=True):
             case ("cost_usd", _, _):
                 return None if self.cost_usd is None else MetricValue(self.cost_usd, self.judged)
             case (name, unit, _):
+                units_per_s = 1000 if unit == "duration_ms" else 1
                 latency = self.latencies.get(name)
-                return (
-                    None if latency is None else _duration(*latency, self.judged, 1000 if unit == "duration_ms" else 1)
-                )
+                return None if latency is None else _duration(*latency, self.judged, units_per_s)
 
 
 def _mean(moments: ClusterMoments) -> MetricValue | None:
@@ -93,7 +92,7 @@ def _rate(moments: ClusterMoments) -> MetricValue | None:
     return MetricValue(moments.mean, moments.rows, rate_interval(moments), moments) if moments.rows else None
 
 
-def _duration(seconds: float, interval: Interval | None, judged: int, per_s: int) -> MetricValue:
+def _duration(seconds: float, interval: Interval | None, judged: int, units_per_s: int) -> MetricValue:
     if interval is not None:
-        interval = Interval(interval.low * per_s, interval.high * per_s, interval.method, interval.level)
-    return MetricValue(seconds * per_s, judged, interval)
+        interval = Interval(interval.low * units_per_s, interval.high * units_per_s, interval.method, interval.level)
+    return MetricValue(seconds * units_per_s, judged, interval)

@@ -12,38 +12,38 @@ from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonValue, camel_case, snake_case
 from agentv.types.messages_json import compact_json
 
-_PLACES = 2**64
+_HASH_RANGE = 2**64
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _SHARE = re.compile(r"\d*\.\d+")
 _COUNT = re.compile(r"[1-9]\d*")
 
 
 class Sample(Struct, frozen=True):
-    """A seeded share of the lines: those placed below `bound` (of 2**64), or `count` of them when that is set.
+    """A seeded share of the lines: those with a hash below `bound` (of 2**64), or `count` lines if `count` is set.
 
-    `by` is the path of a key whose value is hashed instead of the line: lines with the same value are included or left
-    out together.
+    `by` is the path of a JSON key whose value is hashed instead of the line, so that lines with the same value are
+    included or left out together.
     """
 
-    bound: int = _PLACES
+    bound: int = _HASH_RANGE
     count: int | None = None
     by: tuple[str, ...] = ()
     seed: int = 0
 
-    def place(self, key: bytes) -> int:
-        """Return the place of a key, uniform in 0 to 2**64 - 1 (BLAKE2b of the seed and the key)."""
-        hashed = _seeded(self.seed).copy()
+    def hash_of(self, key: bytes) -> int:
+        """Return the hash of a key, uniform in 0 to 2**64 - 1 (BLAKE2b of the seed and the key)."""
+        hashed = _seeded_hash(self.seed).copy()
         hashed.update(key)
         return int.from_bytes(hashed.digest(), "big")
 
-    def keeps(self, place: int) -> bool:
-        """Return True if that place is in the sample. A larger share of the same seed includes every smaller one."""
-        return place < self.bound
+    def includes(self, key_hash: int) -> bool:
+        """Return True if a key with this hash is in the sample. A larger share includes all smaller ones."""
+        return key_hash < self.bound
 
     @property
     def is_all(self) -> bool:
         """True if nothing is left out."""
-        return self.count is None and self.bound == _PLACES
+        return self.count is None and self.bound == _HASH_RANGE
 
     def key_of(self, value: JsonValue) -> bytes | None:
         """Return the value at `by` as JSON bytes; keys may be in camelCase or snake_case. None if there is no value."""
@@ -53,8 +53,8 @@ class Sample(Struct, frozen=True):
 
 
 @cache
-def _seeded(seed: int) -> "hashlib.blake2b":
-    """Return the hash of a seed, to which a key is added: a third quicker than to hash both (bench/)."""
+def _seeded_hash(seed: int) -> "hashlib.blake2b":
+    """Return the hash of a seed, ready for a key to be added: a third faster than hashing both (bench/)."""
     return hashlib.blake2b(b"%d\n" % seed, digest_size=8)
 
 
@@ -81,4 +81,4 @@ def make_sample(text: str | None, *, by: str | None, seed: int) -> Sample:
     share = Fraction(text) if percent is None else Fraction(percent[1]) / 100
     if not 0 < share <= 1:
         raise ConfigError(f"--sample {text!r}: a share must be above 0 and at most 1 (100%)")
-    return Sample(int(share * _PLACES), by=path, seed=seed)
+    return Sample(int(share * _HASH_RANGE), by=path, seed=seed)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agentv.scoring.counting.case_sums import Spill, case_of, session_of
-from agentv.scoring.counting.groups import ALWAYS_BY, Groups
+from agentv.scoring.counting.groups import DEFAULT_KINDS, Groups
 from agentv.scoring.counting.matrix import PlanOrder, matrix_summary
 from agentv.scoring.counting.row_kinds import RowKind, kind_of
 from agentv.scoring.counting.tallies import (
@@ -32,11 +32,11 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, MatrixSummary, TargetSummary
 
-_CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
+_VERDICT_CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
 
 
 class TrialVerdicts:
-    """The first verdict of each case, and the cases that have another verdict as well."""
+    """The first verdict of each case, and the flaky cases, which have another verdict as well."""
 
     def __init__(self) -> None:
         self._first = DigestMap("B")
@@ -44,7 +44,7 @@ class TrialVerdicts:
 
     def add(self, slot: ResultKey, state: RowState) -> None:
         """Add the verdict of one trial; a row without a verdict is ignored."""
-        code = _CODES.get(state)
+        code = _VERDICT_CODES.get(state)
         if code is None:
             return
         key = (slot.suite, slot.eval_id, slot.target, slot.prompt or "")
@@ -53,7 +53,7 @@ class TrialVerdicts:
 
     @property
     def flaky(self) -> tuple[str, ...]:
-        """The cases with different verdicts, as `id (target)` or `id (prompt, target)`, in the order of finding."""
+        """The cases with different verdicts, as `id (target)` or `id (prompt, target)`, in the order of detection."""
         return tuple(f"{case} ({f'{prompt}, ' if prompt else ''}{target})" for _, case, target, prompt in self._flaky)
 
 
@@ -61,8 +61,8 @@ HISTOGRAM_BINS = 10
 _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
 MAX_FAILING = 10
 MAX_WORST = MAX_ERRORS = 5
-_COUNTED_AT_ONCE = 256
-"""Rows waiting to be counted, grouped by kind: rules judge any number of rows in only a few ways."""
+_MAX_WAITING = 256
+"""The number of waiting rows at which they are counted, equal ones together: rules give few kinds of rows."""
 
 
 class RowCounts:
@@ -76,13 +76,13 @@ class RowCounts:
         by: Iterable[str],
         named: Collection[tuple[str, str]],
         *,
-        has_targets: bool,
+        has_shared_cases: bool,
         has_given_answers: bool,
         spill: Spill | None = None,
     ) -> None:
         self._spill = spill
-        self._has_targets = has_targets
-        self._are_given = has_given_answers
+        self._has_shared_cases = has_shared_cases
+        self._has_given_answers = has_given_answers
         self._waiting: list[RowKind] = []
         self.all = Tally(spill)
         self.histogram = [0] * HISTOGRAM_BINS
@@ -99,26 +99,26 @@ class RowCounts:
         """Count one finished row."""
         state = row_state(result)
         session = None if result.session is None else session_of(result)
-        case = case_of(result.slot) if has_trials or self._has_targets or session is not None else None
+        case = case_of(result.slot) if has_trials or self._has_shared_cases or session is not None else None
         target = self.targets.get(result.slot.target)
         if target is None:
             target = self.targets[result.slot.target] = TargetTally(Tally(self._spill))
-        target.add(result, state, session or case, has_latency=not self._are_given)
+        target.add(result, state, session or case, has_latency=not self._has_given_answers)
         if has_trials:
             self.trials.add(result.slot, state)
         if state not in ("pass", "skipped"):
-            self._show(result, state)
+            self._list_not_passed(result, state)
         kind = kind_of(result, state)
         if case is None:
             self._waiting.append(kind)
-            if len(self._waiting) == _COUNTED_AT_ONCE:
+            if len(self._waiting) == _MAX_WAITING:
                 self.settle()
         else:
             self.settle()
             self._count(kind, 1, case, session, has_trials=has_trials or session is not None)
 
-    def _show(self, result: CaseResult, state: RowState) -> None:
-        """Store a row that did not pass if it is among the first, or among the lowest scores (sorted)."""
+    def _list_not_passed(self, result: CaseResult, state: RowState) -> None:
+        """Store a row that did not pass, if it is among the first ones or has one of the lowest scores."""
         self.failing_total += 1
         if len(self.failing) < MAX_FAILING:
             self.failing.append(result)
@@ -137,13 +137,13 @@ class RowCounts:
                 self._count(kind, rows, None, None, has_trials=False)
 
     def _count(self, kind: RowKind, rows: int, case: int | None, session: int | None, *, has_trials: bool) -> None:
-        """Count rows of one kind. Without `has_trials` their case is shared with other targets and prompts only."""
+        """Count rows of one kind. Without `has_trials` a case has one row with each target and prompt."""
         cluster = session or case
         self.all.add(kind.state, kind.score, rows, cluster)
         target = self.targets[kind.target]
-        own = case if has_trials or kind.prompt is not None else None
-        target.rows.add(kind.state, kind.score, rows, case=own, session=session)
-        if self._has_targets or kind.prompt is not None:
+        own_case = case if has_trials or kind.prompt is not None else None
+        target.rows.add(kind.state, kind.score, rows, case=own_case, session=session)
+        if self._has_shared_cases or kind.prompt is not None:
             cell = target.prompts.get(kind.prompt)
             if cell is None:
                 cell = target.prompts[kind.prompt] = Tally(self._spill)
@@ -165,14 +165,14 @@ class Summary:
     """Adds up rows as they finish, and computes what gates and reports need.
 
     `suites` are also counted separately, for their own gates. `by` names the kinds of groups that are counted, `named`
-    the groups that always get a tally of their own (scoring.groups). `has_targets` says that a case may have rows of
+    the groups that always get a tally of their own (Groups). `has_shared_cases` says that a case may have rows of
     several targets or prompts, which form one cluster.
 
-    `order` is that of targets and prompts in reports.
+    `order` is the order of targets and prompts in reports.
 
     `has_given_answers` says that the rows are a stream of given answers, and no target was called. A stream may be
     endless and bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles
-    are those of `judging`, the times that the evaluators of each row took together.
+    are those of `judging_times`, the times that the evaluators of each row took together.
 
     With a `spill`, the sums by case and session, which intervals need, take a bounded part of memory.
     """
@@ -181,21 +181,21 @@ class Summary:
         self,
         suites: Iterable[str] = (),
         *,
-        by: Iterable[str] = ALWAYS_BY,
+        by: Iterable[str] = DEFAULT_KINDS,
         named: Collection[tuple[str, str]] = (),
-        has_targets: bool = True,
+        has_shared_cases: bool = True,
         has_given_answers: bool = False,
         order: PlanOrder | None = None,
         spill: Spill | None = None,
     ) -> None:
         kinds = tuple(by)
         self._order = order or PlanOrder()
-        self._suites = {suite: Summary(by=kinds, named=named, has_targets=has_targets) for suite in suites}
+        self._suites = {suite: Summary(by=kinds, named=named, has_shared_cases=has_shared_cases) for suite in suites}
         self._counts = RowCounts(
-            kinds, named, has_targets=has_targets, has_given_answers=has_given_answers, spill=spill
+            kinds, named, has_shared_cases=has_shared_cases, has_given_answers=has_given_answers, spill=spill
         )
-        self._are_given = has_given_answers
-        self.judging = Quantiles()
+        self._has_given_answers = has_given_answers
+        self.judging_times = Quantiles()
 
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
         """Count one finished row.
@@ -203,8 +203,8 @@ class Summary:
         With `has_trials` False, each target must get the case only once with each prompt.
         """
         self._counts.add(result, has_trials=has_trials)
-        if self._are_given:
-            self.judging.add(math.fsum(each.duration_ms or 0.0 for each in result.evaluator_results) / 1000)
+        if self._has_given_answers:
+            self.judging_times.add(math.fsum(each.duration_ms or 0.0 for each in result.evaluator_results) / 1000)
         if self._suites and result.slot.suite in self._suites:
             self._suites[result.slot.suite].add(result, has_trials=has_trials)
 
@@ -220,7 +220,7 @@ class Summary:
         return self.counts.all
 
     def of_suite(self, suite: str) -> "Summary":
-        """Return the counts of one of the `suites`."""
+        """Return the summary of one of the `suites`."""
         return self._suites[suite]
 
     @property
@@ -237,7 +237,7 @@ class Summary:
     def judge_failures(self) -> tuple[int, int]:
         """The number of rows that a judge failed to judge, and of all rows for which one was called."""
         tallies = self.counts.targets.values()
-        return sum(each.judge_failures for each in tallies), sum(each.judged_by_judges for each in tallies)
+        return sum(each.judge_failures for each in tallies), sum(each.judge_called for each in tallies)
 
     @property
     def cost_usd(self) -> float | None:
@@ -250,7 +250,7 @@ class Summary:
     def targets(self) -> tuple[TargetSummary, ...]:
         """Return one summary per target, in the order of the plan, else in that of their first rows."""
         tallies = self.counts.targets
-        return tuple(target_summary(name, tallies[name]) for name in sorted(tallies, key=self._order.by_target))
+        return tuple(target_summary(name, tallies[name]) for name in sorted(tallies, key=self._order.target_index))
 
     def evaluators(self) -> tuple[EvaluatorSummary, ...]:
         """Return one summary per evaluator; the same name with another type is another evaluator."""
@@ -276,10 +276,10 @@ class Summary:
         """Return the matrix of prompts and targets; None for a run with one of each."""
         targets = self.counts.targets.items()
         cells = {(prompt, name): cell for name, tally in targets for prompt, cell in tally.prompts.items()}
-        return matrix_summary({name: cells[name] for name in sorted(cells, key=self._order.by_cell)})
+        return matrix_summary({name: cells[name] for name in sorted(cells, key=self._order.cell_index)})
 
     def report(self, run_id: str, state: RunState, verdict: RunVerdict) -> RunReport:
-        """Return the report of all rows so far. Callers add what is not counted from rows."""
+        """Return the report of all rows so far; fields that rows do not determine are left to the caller."""
         counts = self.counts
         return RunReport(
             run_id=run_id,
@@ -296,20 +296,20 @@ class Summary:
             worst=tuple(counts.worst),
             errors=tuple(counts.errors),
             flaky=self.flaky,
-            judging_median_s=self.judging.at(0.5),
-            judging_p95_s=self.judging.at(0.95),
+            judging_median_s=self.judging_times.at(0.5),
+            judging_p95_s=self.judging_times.at(0.95),
         )
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
-        """Return the value of a gate's metric (scoring.gates), None when there is nothing to measure."""
+        """Return the value of a gate's metric (METRICS), None when there is nothing to measure."""
         match name:
             case "errors":
                 return float(self.all.counts["error"])
             case "cost_usd":
                 return self.cost_usd
             case "p50" | "p95" | "p99":
-                found_us = self._percentile_us(_share(name))
-                return None if found_us is None else found_us / _per_unit(argument)
+                percentile = self._percentile_us(_share(name))
+                return None if percentile is None else percentile / _us_per_unit(argument)
             case "pass_at" | "pass_hat":
                 moments = self._trial_moments(name, argument)
                 return moments.mean if moments.rows else None
@@ -324,10 +324,10 @@ class Summary:
         match name:
             case "errors" | "error_rate" | "cost_usd":
                 return None
-            case "p50" | "p95" | "p99" if self._are_given:
+            case "p50" | "p95" | "p99" if self._has_given_answers:
                 return None
             case "p50" | "p95" | "p99":
-                return latency_interval(self._latencies(), _share(name), per_unit=_per_unit(argument))
+                return latency_interval(self._latencies(), _share(name), per_unit=_us_per_unit(argument))
             case "pass_at" | "pass_hat":
                 return mean_interval(self._trial_moments(name, argument))
             case _:
@@ -344,11 +344,11 @@ class Summary:
                 return self.counts.groups.names(kind)
 
     def moments(self, name: str, argument: str | None, field: str | None) -> ClusterMoments:
-        """Return the sums over cases behind a rate or a mean over judged rows."""
+        """Return the moments of a rate or a mean over judged rows."""
         return pooled_moments(self._tallies(name, argument or ""), field or name)
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return the number of rows or results under that name that have an error; of `cost_usd` without a cost."""
+        """Return the number of results under that name with an error; for `cost_usd`, of rows without a cost."""
         if kind == "cost_usd":
             return sum(tally.unpriced for tally in self.counts.targets.values())
         return sum(tally.counts["error"] for tally in self._tallies(kind, name))
@@ -377,9 +377,9 @@ class Summary:
                 return [] if found is None else [found]
 
     def _percentile_us(self, share: float) -> float | None:
-        if not self._are_given:
+        if not self._has_given_answers:
             return percentile_us(self._latencies(), share)
-        seconds = self.judging.at(share)
+        seconds = self.judging_times.at(share)
         return None if seconds is None else seconds * 1_000_000
 
     def _latencies(self) -> list[Durations]:
@@ -391,10 +391,10 @@ def _score(result: CaseResult) -> float:
 
 
 def _share(percentile: str) -> float:
-    """Return `p95` as 0.95."""
+    """Return the share of a percentile: 0.95 for `p95`."""
     return float(percentile.removeprefix("p")) / 100
 
 
-def _per_unit(unit: str | None) -> float:
+def _us_per_unit(unit: str | None) -> float:
     """Return the number of microseconds in the unit of `duration_ms` or `duration_s`."""
     return 1_000 if unit == "duration_ms" else 1_000_000

@@ -33,10 +33,10 @@ def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[f
     the percentile. None when the values are too few for two bounds: below 6 for a median, 72 for a 95th percentile.
     Hettmansperger & Sheather 1986, Statistics & Probability Letters 4(2).
     """
-    beyond = (1 - level) / 2
-    if share**count > beyond or (1 - share) ** count > beyond:
+    tail = (1 - level) / 2
+    if share**count > tail or (1 - share) ** count > tail:
         return None
-    return _rank(share, count, 1 - beyond) / (count + 1), _rank(share, count, beyond) / (count + 1)
+    return _rank(share, count, 1 - tail) / (count + 1), _rank(share, count, tail) / (count + 1)
 
 
 def repeated_percentile_shares(share: float, below: ClusterMoments, level: float = LEVEL) -> tuple[float, float] | None:
@@ -51,47 +51,49 @@ def repeated_percentile_shares(share: float, below: ClusterMoments, level: float
     return percentile_shares(share, int(effective_n(below) + _ROUNDING), level)
 
 
-def _rank(share: float, count: int, chance: float) -> float:
-    """Return the interpolated rank whose value is below the percentile with probability `chance`.
+def _rank(share: float, count: int, probability: float) -> float:
+    """Return the interpolated rank whose value is below the percentile with this probability.
 
-    By secants on the scale of normal deviates: the probability is nearly linear there, and five steps suffice.
+    By the secant method on the scale of normal deviates, where the probability is nearly linear: five steps suffice.
     """
-    wanted, spread = normal_quantile(chance), math.sqrt(count * share * (1 - share))
-    older, beyond = share * (count + 1), -wanted
-    rank = min(max(older - wanted * spread, 1.0), float(count))
-    while abs(rank - older) > _PRECISION * rank:
-        now = normal_quantile(beta_cdf(share, rank, count + 1 - rank)) - wanted
-        newer = rank - now * (rank - older) / (now - beyond)
-        older, beyond, rank = rank, now, min(max(newer, 1.0), float(count))
+    target_deviate, spread = normal_quantile(probability), math.sqrt(count * share * (1 - share))
+    previous_rank, previous_error = share * (count + 1), -target_deviate
+    rank = min(max(previous_rank - target_deviate * spread, 1.0), float(count))
+    while abs(rank - previous_rank) > _PRECISION * rank:
+        error = normal_quantile(beta_cdf(share, rank, count + 1 - rank)) - target_deviate
+        next_rank = rank - error * (rank - previous_rank) / (error - previous_error)
+        previous_rank, previous_error, rank = rank, error, min(max(next_rank, 1.0), float(count))
     return rank
 
 
-_RUN = 4096
+_BLOCK_SIZE = 4096
+"""The number of durations in a sorted block."""
 _MAX_UINT32 = 2**32 - 1
-_LONGEST_S = 1e12
+_MAX_S = 1e12
 _NO_CASE = 0
 _CASES_AT_ONCE = 2**17
+"""The number of case numbers counted at once for an interval, to bound the memory."""
 
 
-class SortedRun(NamedTuple):
-    """Sorted durations in microseconds. `cases` has the number of each one's case, 0 if the case has no other."""
+class SortedBlock(NamedTuple):
+    """Sorted durations in microseconds. `cases` has the case number of each, 0 if its case has no other duration."""
 
     durations_us: "array[int]"
     cases: "array[int] | None"
 
 
 class Durations:
-    """Durations in microseconds, in sorted runs, so that a percentile never needs to sort all of them.
+    """Durations in microseconds, in sorted blocks, so that a percentile never needs to sort all of them.
 
-    A duration takes four bytes, or eight if its sorted run of 4,096 contains one of more than 71 minutes. The case
-    takes four more, if the sorted run has any.
+    A duration takes four bytes, or eight if its block contains a duration above 71 minutes (2**32 µs). The case number
+    takes four more, if the block has any.
     """
 
     def __init__(self) -> None:
-        self._runs: list[SortedRun] = []
-        self._begin()
+        self._blocks: list[SortedBlock] = []
+        self._begin_block()
 
-    def _begin(self) -> None:
+    def _begin_block(self) -> None:
         self._latest = array("Q")
         self._cases = array("I")
 
@@ -101,23 +103,23 @@ class Durations:
         `case` (case_sums.case_of) is given if the case may have other durations. Only 32 bits of it are stored: among
         100,000 cases, about one collision is expected.
         """
-        if not 0 <= seconds <= _LONGEST_S:
-            seconds = min(max(seconds, 0.0), _LONGEST_S)
+        if not 0 <= seconds <= _MAX_S:
+            seconds = min(max(seconds, 0.0), _MAX_S)
         self._latest.append(round(seconds * 1_000_000))
         self._cases.append(case & _MAX_UINT32 if case else _NO_CASE)
-        if len(self._latest) == _RUN:
-            self._runs.append(_sorted(self._latest, self._cases))
-            self._begin()
+        if len(self._latest) == _BLOCK_SIZE:
+            self._blocks.append(_sorted_block(self._latest, self._cases))
+            self._begin_block()
 
     def __len__(self) -> int:
         """Return the number of durations."""
-        return _RUN * len(self._runs) + len(self._latest)
+        return _BLOCK_SIZE * len(self._blocks) + len(self._latest)
 
-    def runs(self) -> Iterator[SortedRun]:
-        """Yield all durations in non-empty sorted runs."""
-        yield from self._runs
+    def blocks(self) -> Iterator[SortedBlock]:
+        """Yield all durations in non-empty sorted blocks."""
+        yield from self._blocks
         if self._latest:
-            yield _sorted(self._latest, self._cases)
+            yield _sorted_block(self._latest, self._cases)
 
 
 def percentile_us(durations: Sequence[Durations], share: float) -> float | None:
@@ -125,14 +127,14 @@ def percentile_us(durations: Sequence[Durations], share: float) -> float | None:
 
     As NumPy's default, type 7 of Hyndman and Fan 1996.
     """
-    runs = [run.durations_us for each in durations for run in each.runs()]
-    return _percentile_us(runs, share) if runs else None
+    blocks = [block.durations_us for each in durations for block in each.blocks()]
+    return _percentile_us(blocks, share) if blocks else None
 
 
-def _percentile_us(runs: "Sequence[array[int]]", share: float) -> float:
-    position = share * (sum(map(len, runs)) - 1)
-    low = _ranked(runs, math.floor(position))
-    high = _ranked(runs, math.ceil(position))
+def _percentile_us(blocks: "Sequence[array[int]]", share: float) -> float:
+    position = share * (sum(map(len, blocks)) - 1)
+    low = _value_at_rank(blocks, math.floor(position))
+    high = _value_at_rank(blocks, math.ceil(position))
     return low + (high - low) * (position - math.floor(position))
 
 
@@ -141,11 +143,11 @@ def percentile_interval_us(durations: Sequence[Durations], share: float) -> tupl
 
     The effective sample size of repeats depends on how many of each case's durations lie below the percentile.
     """
-    runs = [run for each in durations for run in each.runs()]
-    if not runs:
+    blocks = [block for each in durations for block in each.blocks()]
+    if not blocks:
         return None
-    sorted_us = [run.durations_us for run in runs]
-    shares = repeated_percentile_shares(share, _below(runs, _percentile_us(sorted_us, share)))
+    sorted_us = [block.durations_us for block in blocks]
+    shares = repeated_percentile_shares(share, _below(blocks, _percentile_us(sorted_us, share)))
     if shares is None:
         return None
     count = sum(map(len, sorted_us))
@@ -153,27 +155,27 @@ def percentile_interval_us(durations: Sequence[Durations], share: float) -> tupl
     return low, high
 
 
-def _below(runs: Sequence[SortedRun], limit_us: float) -> ClusterMoments:
+def _below(blocks: Sequence[SortedBlock], limit_us: float) -> ClusterMoments:
     """Return the moments, by case, of the indicator that a duration is at most `limit_us`."""
-    places = [(run, bisect_right(run.durations_us, limit_us)) for run in runs]
-    alone = [(len(run.durations_us), place) for run, place in places if run.cases is None]
-    rows, below = (sum(column) for column in zip((0, 0), *alone, strict=True))
-    found = ClusterMoments.of_passes(rows, below)
-    named = [(run.cases, place) for run, place in places if run.cases is not None]
-    parts = 1 + sum(len(cases) for cases, _ in named) // _CASES_AT_ONCE
-    for part in range(parts):  # counting a part of the cases at a time limits the memory
-        found += _below_by_case(named, part, parts)
-    return found
+    counted = [(block, bisect_right(block.durations_us, limit_us)) for block in blocks]
+    without_cases = [(len(block.durations_us), below) for block, below in counted if block.cases is None]
+    moments = ClusterMoments.of_passes(sum(rows for rows, _ in without_cases), sum(below for _, below in without_cases))
+    with_cases = [(block.cases, below) for block, below in counted if block.cases is not None]
+    parts = 1 + sum(len(cases) for cases, _ in with_cases) // _CASES_AT_ONCE
+    for part in range(parts):
+        moments += _below_by_case(with_cases, part, parts)
+    return moments
 
 
-def _below_by_case(named: "Sequence[tuple[array[int], int]]", part: int, parts: int) -> ClusterMoments:
-    rows, below = Counter[int](), Counter[int]()
-    for cases, place in named:
+def _below_by_case(blocks: "Sequence[tuple[array[int], int]]", part: int, parts: int) -> ClusterMoments:
+    """Return the same for the case numbers of one of `parts`; a block is its cases and how many are below."""
+    rows, rows_below = Counter[int](), Counter[int]()
+    for cases, below in blocks:
         rows.update(case for case in cases if case % parts == part)
-        below.update(case for case in cases[:place] if case % parts == part)
-    unnamed, low = rows.pop(_NO_CASE, 0), below.pop(_NO_CASE, 0)
-    of_cases = ClusterMoments.of_clusters((count, below[case]) for case, count in rows.items())
-    return ClusterMoments.of_passes(unnamed, low) + of_cases
+        rows_below.update(case for case in cases[:below] if case % parts == part)
+    single, single_below = rows.pop(_NO_CASE, 0), rows_below.pop(_NO_CASE, 0)
+    repeated = ClusterMoments.of_clusters((count, rows_below[case]) for case, count in rows.items())
+    return ClusterMoments.of_passes(single, single_below) + repeated
 
 
 def _percentile_share(share: float, count: int) -> float:
@@ -181,31 +183,32 @@ def _percentile_share(share: float, count: int) -> float:
     return min(max((share * (count + 1) - 1) / (count - 1), 0.0), 1.0)
 
 
-def _ranked(runs: "Sequence[array[int]]", rank: int) -> int:
-    """Return the value at `rank` (from 0) of all runs merged, found by bisecting the range of values."""
-    least, most = min(run[0] for run in runs), max(run[-1] for run in runs)
-    while least < most:
-        middle = (least + most) // 2
-        if sum(bisect_right(run, middle) for run in runs) > rank:
-            most = middle
+def _value_at_rank(blocks: "Sequence[array[int]]", rank: int) -> int:
+    """Return the value at `rank` (from 0) of all blocks merged, found by bisecting the range of values."""
+    low, high = min(block[0] for block in blocks), max(block[-1] for block in blocks)
+    while low < high:
+        middle = (low + high) // 2
+        if sum(bisect_right(block, middle) for block in blocks) > rank:
+            high = middle
         else:
-            least = middle + 1
-    return least
+            low = middle + 1
+    return low
 
 
-def _sorted(latest: "array[int]", cases: "array[int]") -> SortedRun:
+def _sorted_block(durations_us: "array[int]", cases: "array[int]") -> SortedBlock:
     if not any(cases):
-        return SortedRun(_small(sorted(latest)), None)
-    order = sorted(range(len(latest)), key=latest.__getitem__)
-    return SortedRun(_small([latest[place] for place in order]), array("I", [cases[place] for place in order]))
+        return SortedBlock(_packed(sorted(durations_us)), None)
+    order = sorted(range(len(durations_us)), key=durations_us.__getitem__)
+    return SortedBlock(_packed([durations_us[index] for index in order]), array("I", [cases[index] for index in order]))
 
 
-def _small(ordered: list[int]) -> "array[int]":
+def _packed(ordered: list[int]) -> "array[int]":
+    """Return ascending numbers in an array of four bytes each, or eight if the largest one needs them."""
     return array("I" if ordered[-1] <= _MAX_UINT32 else "Q", ordered)
 
 
 _BUCKET_WIDTH = math.log(1.02)
-_SHORTEST_S = 1e-9
+_MIN_S = 1e-9
 
 
 class Quantiles:
@@ -216,7 +219,7 @@ class Quantiles:
 
     def add(self, seconds: float) -> None:
         """Count one duration; one below 1e-9 counts as 1e-9."""
-        self._buckets[math.floor(math.log(max(seconds, _SHORTEST_S)) / _BUCKET_WIDTH)] += 1
+        self._buckets[math.floor(math.log(max(seconds, _MIN_S)) / _BUCKET_WIDTH)] += 1
 
     def at(self, share: float) -> float | None:
         """Return the seconds below which `share` (0..1) of the durations lie; None without any."""
@@ -229,15 +232,15 @@ class Quantiles:
         return None
 
 
-_NOTHING = ClusterMoments.of_passes(0, 0)
+_NO_MOMENTS = ClusterMoments.of_passes(0, 0)
 JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
 """A row is judged if its state is pass, borderline or fail: it has a verdict and no error."""
 
 
-_PER_POINT = 2**64
+_UNITS_PER_POINT = 2**64
 """Scores are added up as integers, in units of 2**-64: such sums are exact, and the same in any order."""
 _MAX_PENDING = 64
-"""The number of pending entries at which they are added up. Equal rows share an entry, and rules give few scores."""
+"""The number of pending entries at which they are added up. Equal rows share an entry, and most rows are equal."""
 
 
 class SingleRows(Struct):
@@ -251,7 +254,7 @@ class SingleRows(Struct):
 
     def add(self, rows: int, score: float, *, passed: bool) -> None:
         """Count `rows` rows with the same score."""
-        units = round(score * _PER_POINT)
+        units = round(score * _UNITS_PER_POINT)
         total = rows * units
         self.rows += rows
         self.passed += rows * passed
@@ -263,8 +266,9 @@ class SingleRows(Struct):
 class Tally(Struct):
     """Counts and score sum of one group of rows. Sums by case are stored only for cases with several rows.
 
-    Rows of one session form one cluster in intervals; `clusters` is None as long as the cases are the clusters. With a
-    `spill`, its sums by case take a bounded part of memory.
+    Rows of one session form one cluster in intervals; `clusters` is None as long as no row has a session. With a
+    `spill`, the sums by case take a bounded amount of memory. Counts of rows and cases without a case number are
+    pending until `_settle`.
     """
 
     spill: Spill | None = None
@@ -272,11 +276,11 @@ class Tally(Struct):
     clusters: CaseSums | None = None
     _counts: Counter[str] = field(default_factory=Counter)
     _single: SingleRows = field(default_factory=SingleRows)
-    _passes: ClusterMoments = _NOTHING
-    _units: ClusterMoments = _NOTHING
+    _case_passes: ClusterMoments = _NO_MOMENTS
+    _case_units: ClusterMoments = _NO_MOMENTS
     _repeated_units: int = 0
-    _alike: Counter[tuple[RowState, float | None]] = field(default_factory=Counter)
-    _alike_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    _pending_rows: Counter[tuple[RowState, float | None]] = field(default_factory=Counter)
+    _pending_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
     def add(
         self, state: RowState, score: float | None, rows: int = 1, case: int | None = None, session: int | None = None
@@ -286,14 +290,14 @@ class Tally(Struct):
         `session` (case_sums.session_of) is given if the case belongs to a session; then `case` must be given, too.
         """
         if case is None:
-            self._alike[state, score] += rows
-            if len(self._alike) == _MAX_PENDING:
+            self._pending_rows[state, score] += rows
+            if len(self._pending_rows) == _MAX_PENDING:
                 self._settle()
             return
         self._counts[state] += rows
         if score is None or state not in JUDGED_STATES:
             return
-        self._repeated_units += round(score * _PER_POINT)
+        self._repeated_units += round(score * _UNITS_PER_POINT)
         if self.cases is None:
             self.cases = CaseSums(self.spill)
         if session is not None and self.clusters is None:
@@ -302,30 +306,30 @@ class Tally(Struct):
         if self.clusters is not None:
             self.clusters.add(session or case, passed=state == "pass", score=score)
 
-    def add_whole(self, rows: Sequence[tuple[RowState, float | None]], cases: int = 1) -> None:
-        """Count `cases` cases that consist of exactly these rows in this group, so that no case needs to be stored."""
+    def add_cases(self, rows: Sequence[tuple[RowState, float | None]], cases: int = 1) -> None:
+        """Count `cases` equal cases whose rows in this group are exactly `rows`, without storing the cases."""
         judged = [(state, score) for state, score in rows if score is not None and state in JUDGED_STATES]
         for state, _ in rows:
             self._counts[state] += cases
         if not judged:
             return
         passed = sum(state == "pass" for state, _ in judged)
-        units = sum(round(score * _PER_POINT) for _, score in judged)
-        self._alike_cases[len(judged), passed, units] += cases
-        if len(self._alike_cases) == _MAX_PENDING:
+        units = sum(round(score * _UNITS_PER_POINT) for _, score in judged)
+        self._pending_cases[len(judged), passed, units] += cases
+        if len(self._pending_cases) == _MAX_PENDING:
             self._settle()
 
     def _settle(self) -> None:
         """Add up the pending counts."""
-        for (state, score), rows in self._alike.items():
+        for (state, score), rows in self._pending_rows.items():
             self._counts[state] += rows
             if score is not None and state in JUDGED_STATES:
                 self._single.add(rows, score, passed=state == "pass")
-        self._alike.clear()
-        for (size, passed, units), cases in self._alike_cases.items():
-            self._passes += ClusterMoments.of_clusters([(size, passed)]).times(cases)
-            self._units += ClusterMoments.of_clusters([(size, units)]).times(cases)
-        self._alike_cases.clear()
+        self._pending_rows.clear()
+        for (size, passed, units), cases in self._pending_cases.items():
+            self._case_passes += ClusterMoments.of_clusters([(size, passed)]).times(cases)
+            self._case_units += ClusterMoments.of_clusters([(size, units)]).times(cases)
+        self._pending_cases.clear()
 
     @property
     def counts(self) -> Counter[str]:
@@ -343,7 +347,7 @@ class Tally(Struct):
     def score_sum(self) -> float:
         """The sum of the judged rows' scores."""
         self._settle()
-        return (self._single.total + self._units.total + self._repeated_units) / _PER_POINT
+        return (self._single.total + self._case_units.total + self._repeated_units) / _UNITS_PER_POINT
 
     @property
     def rows(self) -> int:
@@ -371,18 +375,18 @@ class Tally(Struct):
         return self.counts["error"] / self.rows if self.rows else None
 
     def passes(self) -> ClusterMoments:
-        """Return the sums over cases for an interval of the pass rate."""
-        alone = ClusterMoments.of_passes(self.single.rows, self.single.passed)
+        """Return the moments for an interval of the pass rate."""
+        single = ClusterMoments.of_passes(self.single.rows, self.single.passed)
         repeated = ClusterMoments.of_clusters((each.rows, each.passed) for each in self.clusters or self.cases or ())
-        return alone + repeated + self._passes
+        return single + repeated + self._case_passes
 
     def scores(self) -> ClusterMoments:
-        """Return the sums over cases for an interval of the mean."""
-        single = self.single
-        alone = ClusterMoments.of_rows(single.rows, single.total, single.squares, single.cubes)
+        """Return the moments for an interval of the mean."""
+        rows = self.single
+        single = ClusterMoments.of_rows(rows.rows, rows.total, rows.squares, rows.cubes)
         clusters = self.clusters or self.cases or ()
         repeated = ClusterMoments.of_clusters((each.rows, each.score_sum) for each in clusters)
-        return (alone + self._units).in_units(_PER_POINT) + repeated
+        return (single + self._case_units).in_units(_UNITS_PER_POINT) + repeated
 
     @property
     def pass_rate_interval(self) -> Interval | None:
@@ -396,7 +400,7 @@ class Tally(Struct):
 
 
 def pooled(tallies: Sequence[Tally], metric: str) -> float | None:
-    """Return `mean`, `pass_rate` or `error_rate` over the rows of all tallies together; None without any."""
+    """Return `mean`, `pass_rate` or `error_rate` over the rows of all tallies together; None without a row."""
     if metric == "error_rate":
         errors, rows = sum(tally.counts["error"] for tally in tallies), sum(tally.rows for tally in tallies)
         return errors / rows if rows else None
@@ -412,13 +416,12 @@ def pooled_interval(tallies: Sequence[Tally], metric: str) -> Interval | None:
 
 
 def pooled_moments(tallies: Sequence[Tally], metric: str) -> ClusterMoments:
-    """Return the sums for an interval of `mean` or `pass_rate`, over rows of tallies that share no case."""
-    return sum((tally.passes() if metric == "pass_rate" else tally.scores() for tally in tallies), _NOTHING)
+    """Return the moments for an interval of `mean` or `pass_rate`, over rows of tallies that share no case."""
+    return sum((tally.passes() if metric == "pass_rate" else tally.scores() for tally in tallies), _NO_MOMENTS)
 
 
-_EACH_UP_TO = 10
-_NONE = ClusterMoments.of_passes(0, 0)
-_OF_CASE: Mapping[str, Callable[[int, int, int], float | None]] = {"pass_at": pass_at, "pass_hat": pass_hat}
+_MAX_CONSECUTIVE_K = 10
+_TRIAL_METRICS: Mapping[str, Callable[[int, int, int], float | None]] = {"pass_at": pass_at, "pass_hat": pass_hat}
 
 
 def trial_summaries(tallies: Sequence[Tally]) -> tuple[TrialSummary, ...]:
@@ -430,11 +433,11 @@ def trial_summaries(tallies: Sequence[Tally]) -> tuple[TrialSummary, ...]:
     most = max((trials for tally in tallies for _, trials in _outcomes(tally)), default=0)
     if most <= 1:
         return ()
-    return tuple(_trial_summary(k, tallies) for k in sorted({*range(1, min(most, _EACH_UP_TO) + 1), most}))
+    return tuple(_trial_summary(k, tallies) for k in sorted({*range(1, min(most, _MAX_CONSECUTIVE_K) + 1), most}))
 
 
 def _outcomes(tally: Tally) -> Counter[tuple[int, int]]:
-    """Return the number of cases for each pair of passes and trials: few pairs, however many cases."""
+    """Return the number of cases for each pair of passes and trials, since pairs are few and cases many."""
     return Counter((case.passed, case.rows) for case in tally.cases or ()) + _single_outcomes(tally)
 
 
@@ -444,7 +447,7 @@ def _single_outcomes(tally: Tally) -> Counter[tuple[int, int]]:
 
 
 def _trial_summary(k: int, tallies: Sequence[Tally]) -> TrialSummary:
-    at, hat = (trial_moments(name, k, tallies) for name in _OF_CASE)
+    at, hat = (trial_moments(name, k, tallies) for name in _TRIAL_METRICS)
     return TrialSummary(
         k=k,
         cases=at.clusters,
@@ -456,9 +459,9 @@ def _trial_summary(k: int, tallies: Sequence[Tally]) -> TrialSummary:
 
 
 def _moments(
-    of_case: Callable[[int, int, int], float | None], k: int, outcomes: Mapping[tuple[int, int], int]
+    value_of_case: Callable[[int, int, int], float | None], k: int, outcomes: Mapping[tuple[int, int], int]
 ) -> ClusterMoments:
-    values = [(of_case(k, passed, trials), cases) for (passed, trials), cases in outcomes.items()]
+    values = [(value_of_case(k, passed, trials), cases) for (passed, trials), cases in outcomes.items()]
     known = [(value, cases) for value, cases in values if value is not None]
     return ClusterMoments.of_rows(
         sum(cases for _, cases in known),
@@ -469,13 +472,13 @@ def _moments(
 
 
 def trial_moments(name: str, k: int, tallies: Sequence[Tally]) -> ClusterMoments:
-    """Return the sums for `pass_at` or `pass_hat` of k trials; a case is one cluster over all targets and prompts.
+    """Return the moments of `pass_at` or `pass_hat` of k trials; a case is one cluster over all targets and prompts.
 
     `tallies` has one tally for each combination of target and prompt.
     """
     if len(tallies) == 1:
-        return _moments(_OF_CASE[name], k, _outcomes(tallies[0]))
-    singles = sum((_moments(_OF_CASE[name], k, _single_outcomes(tally)) for tally in tallies), _NONE)
+        return _moments(_TRIAL_METRICS[name], k, _outcomes(tallies[0]))
+    singles = sum((_moments(_TRIAL_METRICS[name], k, _single_outcomes(tally)) for tally in tallies), _NO_MOMENTS)
     by_case: dict[int, tuple[int, float]] = {}
     for tally in tallies:
         for case, value in _values(name, k, tally.cases or ()):
@@ -486,13 +489,13 @@ def trial_moments(name: str, k: int, tallies: Sequence[Tally]) -> ClusterMoments
 
 def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, float]]:
     for case in cases:
-        value = _OF_CASE[name](k, case.passed, case.rows)
+        value = _TRIAL_METRICS[name](k, case.passed, case.rows)
         if value is not None:
             yield case.case, value
 
 
 class _Spending(Struct):
-    """Usage and cost of some calls. One unknown cost makes the sum unknown (None), one estimate an estimate."""
+    """Usage and cost of calls. The cost is None if any is unknown, and estimated if any is."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
@@ -512,7 +515,7 @@ class _Spending(Struct):
 
 
 class TargetTally(Struct):
-    """Adds up the rows of one target."""
+    """The counts, durations and costs of the rows of one target."""
 
     rows: Tally = field(default_factory=Tally)
     prompts: dict[str | None, Tally] = field(default_factory=dict)
@@ -524,7 +527,7 @@ class TargetTally(Struct):
     """The cost that was not billed, because an answer or a judge's reply came from the cache."""
     unverified: int = 0
     """The number of rows with a verdict that may come from the judged text instead of the judge."""
-    judged_by_judges: int = 0
+    judge_called: int = 0
     """The number of rows for which a judge was called."""
     judge_failures: int = 0
     """The number of rows whose error is a failure of a judge."""
@@ -532,12 +535,12 @@ class TargetTally(Struct):
     """The number of rows whose target or judges have an unknown cost."""
 
     def add(self, result: CaseResult, state: RowState, case: int | None, *, has_latency: bool = True) -> None:
-        """Add the duration and cost of a row. The caller counts its state in `rows`, for equal rows at once."""
+        """Add the duration and cost of a row. The caller counts its state in `rows`, many equal rows at once."""
         if has_latency and result.duration_ms is not None and state != "error":
             self.latencies.add(result.duration_ms / 1000, case)
         is_answered = result.error is None or result.error.stage == "evaluator"
-        spent = None if result.usage_by is None else result.usage_by.target
-        usage, cost_usd = (None, None) if spent is None else (spent.usage, spent.cost_usd)
+        spending = None if result.usage_by is None else result.usage_by.target
+        usage, cost_usd = (None, None) if spending is None else (spending.usage, spending.cost_usd)
         is_priced = self.target.add(usage, cost_usd, called=is_answered, is_estimated=result.is_target_estimated)
         if result.cached:
             self.saved_usd += cost_usd or 0.0
@@ -546,10 +549,10 @@ class TargetTally(Struct):
         self.unpriced += not is_priced
         if state == "error" and result.error is not None and result.error.kind == "judge_error":
             self.judge_failures += 1
-            self.judged_by_judges += not _called_judge(result)
+            self.judge_called += not _called_judge(result)
 
     def trials(self) -> Sequence[Tally]:
-        """Return the tallies in which the rows of a case are its trials: those of each prompt."""
+        """Return the tallies by prompt, in which the rows of a case are its trials."""
         return tuple(self.prompts.values()) or (self.rows,)
 
     def _add_judges(self, result: CaseResult) -> bool:
@@ -559,7 +562,7 @@ class TargetTally(Struct):
         is_priced = self.judge.add(result.judge_usage, cost_usd, called=unpriced, is_estimated=is_estimated)
         self.saved_usd += saved_by_judges(result)
         self.unverified += is_unverified(result)
-        self.judged_by_judges += _called_judge(result)
+        self.judge_called += _called_judge(result)
         return is_priced
 
 
@@ -600,7 +603,7 @@ def _percentile_s(latencies: Durations, share: float) -> float | None:
 
 
 def _has_judge(result: CaseResult) -> bool:
-    """Return True if the row may have results other than those of rules, whose costs must be added up."""
+    """Return True if a row may have results of judges, whose costs must be added up."""
     if result.usage_by is not None and result.usage_by.judge is not None:
         return True
     for each in result.evaluator_results:

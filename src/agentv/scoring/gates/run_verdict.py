@@ -204,20 +204,20 @@ def _count(number: int, noun: str) -> str:
 def summary_for(
     gates: Sequence[ScopedGate] | None,
     *,
-    has_targets: bool,
+    has_shared_cases: bool,
     has_given_answers: bool = False,
     order: PlanOrder | None = None,
 ) -> Summary:
     """Return a summary that also counts each suite with gates of its own; other arguments are as for Summary."""
     suites = {scoped.suite for scoped in gates or () if scoped.suite is not None}
     return Summary(
-        suites, named=_names(gates), has_targets=has_targets, has_given_answers=has_given_answers, order=order
+        suites, named=_names(gates), has_shared_cases=has_shared_cases, has_given_answers=has_given_answers, order=order
     )
 
 
 def stream_summary_for(gates: Sequence[ScopedGate] | None, spill: Spill | None = None) -> Summary:
     """Return a summary of a stream of existing answers; with a `spill` it takes bounded memory."""
-    return Summary(by=("criterion",), named=_names(gates), has_targets=False, has_given_answers=True, spill=spill)
+    return Summary(by=("criterion",), named=_names(gates), has_shared_cases=False, has_given_answers=True, spill=spill)
 
 
 def _names(gates: Sequence[ScopedGate] | None) -> frozenset[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Agreement of annotators beyond chance: Cohen's kappa, weighted kappa, Fleiss' kappa, Krippendorff's alpha.
 
-Each is 1.0 for complete agreement, 0.0 for agreement at the level of chance, and negative below that. Each is None
-when it is undefined: if nothing was judged twice, or if all annotators gave everything the same label, since the
-expected agreement is then complete, too.
+Each coefficient is 1.0 for complete agreement, 0.0 for the agreement expected by chance, and negative for less. It is
+None if it is undefined: if no item was judged twice, or if all labels are the same, since the agreement expected by
+chance is then complete, too.
 """
 
 import math
@@ -22,13 +22,13 @@ def cohen_kappa(first: Sequence[Label | None], second: Sequence[Label | None]) -
 
     `po` is the share of items on which both agree, `pe` the share expected by chance: the sum over the labels of the
     product of both annotators' shares. The sequences hold the labels of the same items in the same order; an item
-    without a label of one annotator (None) is left out. Raises ValueError for different lengths.
-    Cohen 1960, Educational and Psychological Measurement 20(1).
+    without a label of one annotator (None) is left out. Raises ValueError for different lengths. Cohen 1960,
+    Educational and Psychological Measurement 20(1).
 
     >>> cohen_kappa(["yes", "yes", "no", "no"], ["yes", "no", "no", "no"])
     0.5
     """
-    pairs = _pairs(first, second)
+    pairs = _labelled_pairs(first, second)
     firsts, seconds = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
     observed = len(pairs) * sum(one != other for one, other in pairs)
     expected = len(pairs) ** 2 - sum(count * seconds[label] for label, count in firsts.items())
@@ -53,15 +53,15 @@ def weighted_kappa(
     0.6666666666666667
     """
     _check_choice("weights", weights, get_args(Weights))
-    pairs = _pairs(first, second)
-    places = _places((label for pair in pairs for label in pair), order)
+    pairs = _labelled_pairs(first, second)
+    positions = _positions((label for pair in pairs for label in pair), order)
     power = 1 if weights == "linear" else 2
-    observed = math.fsum(abs(places[one] - places[other]) ** power for one, other in pairs)
+    observed = math.fsum(abs(positions[one] - positions[other]) ** power for one, other in pairs)
     firsts, seconds = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
     expected = math.fsum(
-        count * times * abs(places[one] - places[other]) ** power
-        for one, count in firsts.items()
-        for other, times in seconds.items()
+        first_count * second_count * abs(positions[one] - positions[other]) ** power
+        for one, first_count in firsts.items()
+        for other, second_count in seconds.items()
     )
     return 1 - len(pairs) * observed / expected if expected else None
 
@@ -81,17 +81,17 @@ def krippendorff_alpha(
     0.4444444444444444
     """
     _check_choice("metric", metric, get_args(Metric))
-    judged = [said for said in map(_said, units) if len(said) > 1]
-    labels = [label for said in judged for label in said]
+    judged = [unit for unit in map(_given_labels, units) if len(unit) > 1]
+    labels = [label for unit in judged for label in unit]
     if metric == "nominal":
-        expected = _unlike(labels)
-        observed = math.fsum(_unlike(said) / (len(said) - 1) for said in judged)
+        expected = _unequal_pairs(labels)
+        observed = math.fsum(_unequal_pairs(unit) / (len(unit) - 1) for unit in judged)
     else:
-        places = _places(labels, order)
+        positions = _positions(labels, order)
         if metric == "ordinal":
-            places = _ranks(labels, places)
-        expected = _scatter([places[label] for label in labels])
-        observed = math.fsum(_scatter([places[label] for label in said]) / (len(said) - 1) for said in judged)
+            positions = _ranks(labels, positions)
+        expected = _scatter([positions[label] for label in labels])
+        observed = math.fsum(_scatter([positions[label] for label in unit]) / (len(unit) - 1) for unit in judged)
     return 1 - (len(labels) - 1) * observed / expected if expected else None
 
 
@@ -105,52 +105,57 @@ def fleiss_kappa(units: Iterable[Sequence[Label]]) -> float | None:
     >>> fleiss_kappa([["yes", "yes"], ["no", "no"]])
     1.0
     """
-    judged = [_said(unit) for unit in units]
-    raters = {len(labels) for labels in judged}
-    if len(raters) > 1:
-        raise ValueError(f"all items must have the same number of labels; they have {', '.join(map(str, raters))}")
-    number = raters.pop() if raters else 0
-    if number < 2:  # noqa: PLR2004 - one annotator cannot agree
+    judged = [_given_labels(labels) for labels in units]
+    label_counts = {len(labels) for labels in judged}
+    if len(label_counts) > 1:
+        raise ValueError(
+            f"all items must have the same number of labels; they have {', '.join(map(str, label_counts))}"
+        )
+    annotators = label_counts.pop() if label_counts else 0
+    if annotators < 2:  # noqa: PLR2004 - one annotator cannot agree
         return None
     pooled = Counter(label for labels in judged for label in labels)
-    total = len(judged) * number
+    total = len(judged) * annotators
     by_chance = math.fsum((count / total) ** 2 for count in pooled.values())
-    observed = 1 - sum(map(_unlike, judged)) / (len(judged) * number * (number - 1))
+    observed = 1 - sum(map(_unequal_pairs, judged)) / (len(judged) * annotators * (annotators - 1))
     return (observed - by_chance) / (1 - by_chance) if len(pooled) > 1 else None
 
 
 def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
-    """Raise ValueError for an unknown value, instead of computing the default by mistake."""
+    """Raise ValueError for an unknown value, which would otherwise be treated as the default."""
     if given not in allowed:
         raise ValueError(f"`{name}` must be {' or '.join(map(repr, allowed))}, not {given!r}")
 
 
-def _said(unit: Sequence[Label | None]) -> list[Label]:
-    # A string is a sequence too; most likely, labels were not grouped by item.
-    if isinstance(unit, str) or not isinstance(unit, Sequence):
-        raise ValueError(f"each item must be a list of its labels, one for each annotator, not {unit!r}")  # noqa: TRY004
-    return [label for label in unit if label is not None]
+def _given_labels(labels: Sequence[Label | None]) -> list[Label]:
+    """Return the labels of an item that are not None. Raises ValueError for a string, which is a sequence, too."""
+    if isinstance(labels, str) or not isinstance(labels, Sequence):
+        raise ValueError(f"each item must be a list of its labels, one for each annotator, not {labels!r}")  # noqa: TRY004
+    return [label for label in labels if label is not None]
 
 
-def _pairs(first: Sequence[Label | None], second: Sequence[Label | None]) -> list[tuple[Label, Label]]:
+def _labelled_pairs(first: Sequence[Label | None], second: Sequence[Label | None]) -> list[tuple[Label, Label]]:
     if len(first) != len(second):
         raise ValueError(f"the annotators judged {len(first)} and {len(second)} items; both must list the same items")
     return [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
 
 
-def _unlike(labels: Sequence[Label]) -> float:
+def _unequal_pairs(labels: Sequence[Label]) -> float:
     """Return the number of ordered pairs of labels that differ."""
     return len(labels) ** 2 - sum(count**2 for count in Counter(labels).values())
 
 
 def _scatter(numbers: Sequence[float]) -> float:
-    """Return the sum of the squared differences over all ordered pairs: 2 n times the sum around the mean."""
+    """Return the sum of squared differences over all ordered pairs, which is 2 n times that around the mean."""
     mean = math.fsum(numbers) / len(numbers) if numbers else 0.0
     return 2 * len(numbers) * math.fsum((number - mean) ** 2 for number in numbers)
 
 
-def _places(labels: Iterable[Label], order: Sequence[Label] | None) -> Mapping[Label, float]:
-    """Return the position of each label, the first at 0 and the last at 1: the coefficients have no unit."""
+def _positions(labels: Iterable[Label], order: Sequence[Label] | None) -> Mapping[Label, float]:
+    """Return the position of each label: its index in `order`, else its number scaled to 0..1.
+
+    The unit of positions does not influence the coefficients.
+    """
     if order is not None:
         known = {label: float(position) for position, label in enumerate(order)}
         unknown = {label for label in labels if label not in known}
@@ -170,12 +175,12 @@ def _number(label: Label) -> float:
     return float(label)
 
 
-def _ranks(labels: Sequence[Label], places: Mapping[Label, float]) -> Mapping[Label, float]:
-    """Return each label's mean rank. Krippendorff's ordinal difference is the squared distance between mean ranks."""
+def _ranks(labels: Sequence[Label], positions: Mapping[Label, float]) -> Mapping[Label, float]:
+    """Return each label's mean rank / n, whose squared distance is Krippendorff's ordinal difference."""
     counts = Counter(labels)
     ranks: dict[Label, float] = {}
     below = 0
-    for label in sorted(counts, key=places.__getitem__):
+    for label in sorted(counts, key=positions.__getitem__):
         ranks[label] = (below + counts[label] / 2) / len(labels)
         below += counts[label]
     return ranks

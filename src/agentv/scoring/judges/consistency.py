@@ -19,12 +19,12 @@ from agentv.types.evaluation import EvaluatorResult
 from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import LEVEL, Interval
 
-FEWEST = 10
-"""The number of items below which a correlation gets no interval."""
+MIN_ITEMS = 10
+"""The minimum number of items for an interval of a correlation."""
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation, -1..1, with ties at their mean rank; None if all values of either are equal.
+    """Return Spearman's rank correlation, -1..1, with ties at their mean rank; None if one sequence is constant.
 
     Spearman 1904, American Journal of Psychology 15(1).
 
@@ -39,16 +39,16 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
 
 
 def correlation_interval(correlation: float, count: int, level: float = LEVEL) -> Interval | None:
-    """Return the interval of a rank correlation of `count` independent items, on Fisher's scale, artanh.
+    """Return the interval of a rank correlation of `count` independent items, computed on Fisher's scale, artanh.
 
     The standard error is √((1 + r² / 2) / (count - 3)), Bonett & Wright 2000, Psychometrika 65(1). None below ten
     items, and if the ranks are all the same or all reversed.
     """
-    if count < FEWEST or not -1 < correlation < 1:
+    if count < MIN_ITEMS or not -1 < correlation < 1:
         return None
-    half = normal_quantile((1 + level) / 2) * math.sqrt((1 + correlation**2 / 2) / (count - 3))
+    half_width = normal_quantile((1 + level) / 2) * math.sqrt((1 + correlation**2 / 2) / (count - 3))
     middle = math.atanh(correlation)
-    return Interval(math.tanh(middle - half), math.tanh(middle + half), "fisher-z", level)
+    return Interval(math.tanh(middle - half_width), math.tanh(middle + half_width), "fisher-z", level)
 
 
 def _centred_ranks(values: Sequence[float]) -> list[float]:
@@ -56,22 +56,23 @@ def _centred_ranks(values: Sequence[float]) -> list[float]:
     ranks = [0.0] * len(values)
     below = 0
     for _, group in groupby(sorted(range(len(values)), key=values.__getitem__), key=values.__getitem__):
-        places = list(group)
-        for place in places:
-            ranks[place] = below + (len(places) - 1) / 2 - (len(values) - 1) / 2
-        below += len(places)
+        indexes = list(group)
+        for index in indexes:
+            ranks[index] = below + (len(indexes) - 1) / 2 - (len(values) - 1) / 2
+        below += len(indexes)
     return ranks
 
 
-_ORDERS = ("first", "swapped")
-_SAID = get_args(Better)
+_ORDERS = ("given", "swapped")
+"""The orders in which `pairwise` shows two answers to its judge: a verdict for each."""
+_PREFERENCES = get_args(Better)
 
 
-class JudgedAgain(Struct, frozen=True):
+class RepeatedJudgement(Struct, frozen=True):
     """One answer, of `length` characters, with a judge's repeated verdicts on it.
 
-    `opinions` are the verdicts, `failed` is the number of repeats without one. `orders` is the number of comparisons
-    with another answer that were made in both orders; in `flips` of them the preferred answer changed with the order.
+    `opinions` are the verdicts, `failed` is the number of repeats without a verdict. `orders` is the number of
+    comparisons with another answer that were made in both orders; in `flips` of them the order changed the preference.
     """
 
     slot: ResultKey
@@ -115,8 +116,8 @@ class Consistency(Struct, frozen=True):
 
     Over answers with at least two verdicts: `same_verdict` is the share whose verdicts are all equal, `deviation` the
     mean standard deviation of an answer's scores, `alpha` Krippendorff's alpha of the verdicts. `position` is the share
-    of comparisons of two answers whose verdict changes with their order, None if the judge compares none.
-    `lengths` are the correlations over all answers, and among those that pass and those that fail.
+    of comparisons whose preference changes with the order of the answers, None without comparisons. `lengths` are the
+    correlations over `all` answers, and over those that `passed` and `failed`.
     """
 
     answers: int
@@ -129,44 +130,43 @@ class Consistency(Struct, frozen=True):
     lengths: Mapping[str, LengthCorrelation]
 
 
-def judged_again(slot: ResultKey, length: int, results: Sequence[EvaluatorResult]) -> JudgedAgain:
-    """Return one answer with the opinions in a judge's repeated results."""
-    opinions = tuple(
-        opinion for each in results if (opinion := result_opinion(each, judged_criterion(each))) is not None
-    )
-    pairs = [pair for each in results for pair in _pairs(each)]
+def repeated_judgement(slot: ResultKey, length: int, results: Sequence[EvaluatorResult]) -> RepeatedJudgement:
+    """Return an answer of that length with the opinions in a judge's repeated results."""
+    found = [result_opinion(each, judged_criterion(each)) for each in results]
+    opinions = tuple(opinion for opinion in found if opinion is not None)
+    pairs = [pair for each in results for pair in _verdicts_in_both_orders(each)]
     flips = sum(candidate_value(one, swapped=False) != candidate_value(other, swapped=True) for one, other in pairs)
-    return JudgedAgain(
+    return RepeatedJudgement(
         slot=slot, length=length, opinions=opinions, failed=len(results) - len(opinions), orders=len(pairs), flips=flips
     )
 
 
-def consistency(answers: Sequence[JudgedAgain], repeats: int) -> Consistency:
+def consistency(answers: Sequence[RepeatedJudgement], repeats: int) -> Consistency:
     """Return a judge's consistency on answers that it judged `repeats` times."""
     judged = [each for each in answers if each.opinions]
-    several = [each for each in judged if len(each.opinions) > 1]
-    verdicts: list[list[Label | None]] = [[opinion.passed for opinion in each.opinions] for each in several]
-    by_kind = {
+    repeated = [each for each in judged if len(each.opinions) > 1]
+    verdicts: list[list[Label | None]] = [[opinion.passed for opinion in each.opinions] for each in repeated]
+    by_verdict = {
         "all": judged,
         "passed": [each for each in judged if each.passed],
         "failed": [each for each in judged if not each.passed],
     }
+    flips = [(case_of(each.slot), each.orders, float(each.flips)) for each in judged if each.orders]
+    position = rate_of_cases(flips) if flips else None
     return Consistency(
         answers=len(judged),
         repeats=repeats,
         failed=sum(each.failed for each in answers),
-        same_verdict=rate_of_cases([(case_of(each.slot), 1, float(each.is_consistent)) for each in several]),
-        deviation=math.fsum(each.deviation for each in several) / len(several) if several else None,
+        same_verdict=rate_of_cases([(case_of(each.slot), 1, float(each.is_consistent)) for each in repeated]),
+        deviation=math.fsum(each.deviation for each in repeated) / len(repeated) if repeated else None,
         alpha=krippendorff_alpha(verdicts),
-        position=rate_of_cases([(case_of(each.slot), each.orders, float(each.flips)) for each in judged])
-        if any(each.orders for each in judged)
-        else None,
-        lengths={kind: _length(some) for kind, some in by_kind.items()},
+        position=position,
+        lengths={kind: _length_correlation(some) for kind, some in by_verdict.items()},
     )
 
 
-def _length(answers: Sequence[JudgedAgain]) -> LengthCorrelation:
-    """Return the correlation; its interval counts cases, because answers to one case are similar."""
+def _length_correlation(answers: Sequence[RepeatedJudgement]) -> LengthCorrelation:
+    """Return the correlation. Its interval is that of the number of cases, because answers to one case are similar."""
     value = rank_correlation([float(each.length) for each in answers], [each.score for each in answers])
     if value is None:
         return LengthCorrelation(None, len(answers))
@@ -174,10 +174,14 @@ def _length(answers: Sequence[JudgedAgain]) -> LengthCorrelation:
     return LengthCorrelation(value, len(answers), correlation_interval(value, cases))
 
 
-def _pairs(result: EvaluatorResult) -> Iterator[tuple[Better, Better]]:
+def _verdicts_in_both_orders(result: EvaluatorResult) -> Iterator[tuple[Better, Better]]:
     """Yield a comparison's verdicts in both orders, as `pairwise` stores them."""
     for each in result.results:
         verdicts = (each.metadata or {}).get("verdicts")
         for pair in verdicts if isinstance(verdicts, list | tuple) else ():
-            if isinstance(pair, list | tuple) and len(pair) == len(_ORDERS) and all(one in _SAID for one in pair):
+            if (
+                isinstance(pair, list | tuple)
+                and len(pair) == len(_ORDERS)
+                and all(one in _PREFERENCES for one in pair)
+            ):
                 yield cast(tuple[Better, Better], tuple(pair))

@@ -16,7 +16,7 @@ from agentv.types.errors import nearest
 from agentv.types.problems import Problem
 from agentv.types.records.label import Feedback, HumanScore
 
-NAMES: Mapping[str, tuple[str, ...]] = {
+FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
     "eval_id": ("eval_id", "evalId", "id", "session_id", "sessionId"),
     "criterion": ("criterion", "criterion_name", "criterionName"),
     "score": ("score",),
@@ -34,34 +34,34 @@ _MAX_TRIAL_DIGITS = 18
 """The maximum number of digits of a trial number; Python refuses to parse thousands of digits."""
 
 Entry: TypeAlias = Mapping[str, object]
-Refuse: TypeAlias = Callable[..., None]
-"""Records a problem of a line: `refuse(line, message, allowed=…)`."""
+ReportProblem: TypeAlias = Callable[..., None]
+"""Records a problem of a line: `add_problem(line, message, allowed=…)`."""
 
 
 class FeedbackFields(Struct, frozen=True):
-    """The fields of one line, each checked for its type; a value of another type is reported and counts as absent."""
+    """The fields of one line. A value of the wrong type is reported as a problem and counts as absent."""
 
     entry: Entry
     line: int
-    refuse: Refuse
+    add_problem: ReportProblem
 
     def raw_value(self, key: str) -> object:
         """Return the value of a field in any of its spellings; None when it is absent."""
-        value = next((self.entry[name] for name in NAMES[key] if name in self.entry), None)
+        value = next((self.entry[name] for name in FIELD_NAMES[key] if name in self.entry), None)
         return None if isinstance(value, str) and not value.strip() else value
 
     def text(self, key: str) -> str | None:
-        """Return a string; an integer is accepted as well, because ids are often numbers."""
+        """Return a string; integers are accepted, because ids are often numbers."""
         value = self.raw_value(key)
         if value is None or isinstance(value, str):
             return value.strip() if value is not None else None
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
-        self._refuse(key, value, "a string")
+        self._report_type(key, value, "a string")
         return None
 
     def score(self) -> HumanScore:
-        """Return the score as given; its scale is checked elsewhere."""
+        """Return the score unchanged; the caller checks its scale."""
         value = self.raw_value("score")
         if isinstance(value, str):
             return value.strip()
@@ -69,7 +69,7 @@ class FeedbackFields(Struct, frozen=True):
             return bool(value)
         if isinstance(value, int | float) and _is_finite(value):
             return value
-        self._refuse("score", value, "a number, true, false, or a string such as 4/5, 85% or a label")
+        self._report_type("score", value, "a number, true, false, or a string such as 4/5, 85% or a label")
         return False
 
     def time(self) -> datetime | None:
@@ -84,7 +84,7 @@ class FeedbackFields(Struct, frozen=True):
         except (ValueError, OverflowError, OSError):
             pass
         if value is not None:
-            self._refuse("time", value, "like 2026-01-31T12:00:00Z")
+            self._report_type("time", value, "like 2026-01-31T12:00:00Z")
         return None
 
     def trial(self) -> int | None:
@@ -95,11 +95,11 @@ class FeedbackFields(Struct, frozen=True):
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
         if value is not None:
-            self._refuse("trial", value, "a whole number from 0")
+            self._report_type("trial", value, "a whole number from 0")
         return None
 
-    def _refuse(self, key: str, value: object, allowed: str) -> None:
-        self.refuse(self.line, f"{key!r} is {repr(value)[:60]}", allowed=f"it must be {allowed}")
+    def _report_type(self, key: str, value: object, allowed: str) -> None:
+        self.add_problem(self.line, f"{key!r} is {repr(value)[:60]}", allowed=f"it must be {allowed}")
 
 
 def _is_finite(number: float) -> bool:
@@ -115,13 +115,13 @@ _JSON_SUFFIXES, _CSV_SUFFIXES = (".jsonl", ".ndjson"), (".csv", ".tsv")
 
 
 class FeedbackFile(Struct):
-    """The content of a file: the readable feedback in the order of lines, and the problems of the other lines."""
+    """The feedback in a file, in the order of lines, and the problems of unreadable lines."""
 
     source: str
     feedback: list[Feedback] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
-    def refuse(self, line: int, message: str, *, allowed: str | None = None) -> None:
+    def add_problem(self, line: int, message: str, *, allowed: str | None = None) -> None:
         """Record a problem of a line."""
         self.problems.append(Problem(self.source, message, line, 1, allowed=allowed))
 
@@ -131,17 +131,17 @@ def parse_feedback(data: bytes, *, source: str) -> FeedbackFile:
 
     Without a known suffix, a file that begins with `{` is JSON Lines. A line without a score is skipped.
     """
-    found = FeedbackFile(source)
+    file = FeedbackFile(source)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        found.refuse(line, f"byte 0x{data[error.start]:02x} is not UTF-8", allowed="save the file as UTF-8")
-        return found
-    entries = _json_lines(text, found) if _is_json(text, source) else _csv_rows(text, found)
+        file.add_problem(line, f"byte 0x{data[error.start]:02x} is not UTF-8", allowed="save the file as UTF-8")
+        return file
+    entries = _json_lines(text, file) if _is_json(text, source) else _csv_rows(text, file)
     for line, entry in entries:
-        _read_entry(entry, line, found)
-    return found
+        _read_entry(entry, line, file)
+    return file
 
 
 def _is_json(text: str, source: str) -> bool:
@@ -149,36 +149,36 @@ def _is_json(text: str, source: str) -> bool:
     return suffix in _JSON_SUFFIXES or (suffix not in _CSV_SUFFIXES and text.lstrip().startswith("{"))
 
 
-def _json_lines(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
+def _json_lines(text: str, file: FeedbackFile) -> Iterator[tuple[int, Entry]]:
     for line, text_line in enumerate(text.split("\n"), 1):
         if not text_line.strip():
             continue
         try:
-            value = json.loads(text_line, object_pairs_hook=_unique, parse_constant=_no_constant)
+            value = json.loads(text_line, object_pairs_hook=_without_duplicates, parse_constant=_reject_constant)
         except json.JSONDecodeError as error:
-            found.refuse(line, f"this line is not valid JSON: {error.msg} (column {error.colno})")
+            file.add_problem(line, f"this line is not valid JSON: {error.msg} (column {error.colno})")
         except (ValueError, RecursionError) as error:
-            found.refuse(line, f"this line cannot be read: {error}")
+            file.add_problem(line, f"this line cannot be read: {error}")
         else:
             if isinstance(value, dict):
                 yield line, value
             else:
-                found.refuse(line, "a line must be a JSON object", allowed="with eval_id, criterion and score")
+                file.add_problem(line, "a line must be a JSON object", allowed="with eval_id, criterion and score")
 
 
-def _unique(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+def _without_duplicates(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     entry = dict(pairs)
     if len(entry) < len(pairs):
         raise ValueError("duplicate key")
     return entry
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not allowed here")
 
 
-def _csv_rows(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
-    """Yield the rows below the header, which also shows the delimiter: comma, semicolon or tab."""
+def _csv_rows(text: str, file: FeedbackFile) -> Iterator[tuple[int, Entry]]:
+    """Yield each row below the header with its line. The delimiter is the one most frequent in the header."""
     head = text.lstrip("\r\n").partition("\n")[0]
     delimiter = max(_DELIMITERS, key=head.count)
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -187,50 +187,52 @@ def _csv_rows(text: str, found: FeedbackFile) -> Iterator[tuple[int, Entry]]:
         names = [name.strip() for name in rows.fieldnames or ()]
         rows.fieldnames = names
         line = rows.line_num
-        if not _check_head(names, line, found):
+        if not _check_head(names, line, file):
             return
         for row in rows:
             # A cell may span several lines; the row's line is its first.
             start, line = line + 1, rows.line_num
             if None in row:
-                found.refuse(start, f"the row has more cells than the header, which has {len(names)}")
+                file.add_problem(start, f"the row has more cells than the header, which has {len(names)}")
             else:
                 yield start, row
     except csv.Error as error:
-        found.refuse(line + 1, f"this is not valid CSV: {error}")
+        file.add_problem(line + 1, f"this is not valid CSV: {error}")
 
 
-def _check_head(names: Sequence[str], line: int, found: FeedbackFile) -> bool:
+def _check_head(names: Sequence[str], line: int, file: FeedbackFile) -> bool:
     if not names:
-        found.refuse(1, "the file is empty", allowed="a header with eval_id, criterion, score, and one row per score")
+        file.add_problem(
+            1, "the file is empty", allowed="a header with eval_id, criterion, score, and one row per score"
+        )
         return False
-    missing = [key for key in REQUIRED if not set(NAMES[key]) & set(names)]
+    missing = [key for key in REQUIRED if not set(FIELD_NAMES[key]) & set(names)]
     for key in missing:
         message = f"the header has no column {key!r}{_meant_by(key, names)}"
-        found.refuse(line, message, allowed=f"it has: {', '.join(names)}")
-    twice = sorted({name for name in names if name and names.count(name) > 1})
-    for name in twice:
-        found.refuse(line, f"the header has the column {name!r} twice")
-    return not missing and not twice
+        file.add_problem(line, message, allowed=f"it has: {', '.join(names)}")
+    duplicates = sorted({name for name in names if name and names.count(name) > 1})
+    for name in duplicates:
+        file.add_problem(line, f"the header has the column {name!r} twice")
+    return not missing and not duplicates
 
 
 def _meant_by(key: str, names: Iterable[str | None]) -> str:
-    """Return a hint with the existing name that may be a misspelling of a missing one."""
+    """Return a hint on an existing name that may be a misspelling of a missing one; empty without one."""
     near = nearest(key, filter(None, names))
     return f"; is {near!r} a misspelling of it?" if near else ""
 
 
-def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
+def _read_entry(entry: Entry, line: int, file: FeedbackFile) -> None:
     """Read one line and record all of its problems."""
-    fields = FeedbackFields(entry, line, found.refuse)
+    fields = FeedbackFields(entry, line, file.add_problem)
     if fields.raw_value("score") is None and "score" in entry:
         return  # the annotator left the score empty
-    before = len(found.problems)
+    before = len(file.problems)
     for key in REQUIRED:
         if fields.raw_value(key) is None:
             hint = _meant_by(key, entry)
-            has = f"the line has: {', '.join(entry) or 'nothing'}" if len(found.problems) == before else None
-            found.refuse(line, f"{key!r} is missing{hint}", allowed=None if hint else has)
+            has = f"the line has: {', '.join(entry) or 'nothing'}" if len(file.problems) == before else None
+            file.add_problem(line, f"{key!r} is missing{hint}", allowed=None if hint else has)
     feedback = Feedback(
         eval_id=fields.text("eval_id") or "",
         criterion=fields.text("criterion") or "",
@@ -242,17 +244,17 @@ def _read_entry(entry: Entry, line: int, found: FeedbackFile) -> None:
         target=fields.text("target"),
         trial=fields.trial(),
         prompt=fields.text("prompt"),
-        location=Location(found.source, line),
+        location=Location(file.source, line),
     )
-    if len(found.problems) == before:
-        found.feedback.append(feedback)
+    if len(file.problems) == before:
+        file.feedback.append(feedback)
 
 
 def effective_feedback(feedback: Iterable[Feedback]) -> tuple[Feedback, ...]:
-    """Return the scores that count.
+    """Return the feedback that counts for an answer.
 
-    Per annotator and criterion one score counts: the one that identifies the answer most precisely; among equals the
-    later in time, then in the file. Scores without an annotator all count.
+    One score counts per annotator and criterion: the one that identifies the answer most precisely; of equally precise
+    ones the latest in time, then the last in the file. Scores without an annotator all count.
     """
     counted: dict[tuple[str, str | int], Feedback] = {}
     for number, each in enumerate(feedback):
@@ -264,10 +266,10 @@ def effective_feedback(feedback: Iterable[Feedback]) -> tuple[Feedback, ...]:
 
 
 def _outweighs(earlier: Feedback, later: Feedback) -> bool:
-    detail, other = (
+    earlier_precision, later_precision = (
         sum(part is not None for part in (each.suite, each.target, each.trial, each.prompt))
         for each in (earlier, later)
     )
-    if detail != other:
-        return detail > other
+    if earlier_precision != later_precision:
+        return earlier_precision > later_precision
     return earlier.time is not None and later.time is not None and earlier.time > later.time

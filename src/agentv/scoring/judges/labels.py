@@ -16,12 +16,12 @@ from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.label import Feedback, Label
 from agentv.types.records.result import CaseResult
 
-SHOWN_ROWS = 6
+MAX_SHOWN_ROWS = 6
 """The number of rows that a message lists."""
 
 
 class Opinion(Struct, frozen=True):
-    """A judgement of an answer: a value of 0..1, whether it is a pass, and the reasoning."""
+    """A judgement of an answer by a judge or a person: a value of 0..1, whether it is a pass, and the reasoning."""
 
     value: float
     passed: bool
@@ -30,7 +30,7 @@ class Opinion(Struct, frozen=True):
 
 
 class LabelledAnswer(Struct, frozen=True):
-    """An answer with the judge's opinion and at least one opinion of people."""
+    """An answer with the opinions of the judge and of at least one person."""
 
     slot: ResultKey
     tags: tuple[str, ...]
@@ -50,10 +50,10 @@ class LabelledAnswer(Struct, frozen=True):
 
 
 class LabelledAnswers(Struct):
-    """The answers of one criterion that a judge and people judged, and the labels without a judge's opinion.
+    """The answers that both a judge and people judged by one criterion, and what could not be compared.
 
-    `unjudged` counts answers that the judge did not judge, or failed on. `unplaced` are human scores that cannot be
-    placed on 0..1, each with the reason.
+    `unjudged` counts the labelled answers without an opinion of the judge. `unplaced` has a message for each human
+    score that cannot be converted to 0..1.
     """
 
     answers: list[LabelledAnswer] = field(default_factory=list)
@@ -62,13 +62,13 @@ class LabelledAnswers(Struct):
 
 
 def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | None:
-    """Return an evaluator's opinion on a criterion, None if it judged nothing."""
+    """Return an evaluator's opinion on a criterion in a row, None without one."""
     found = next((each for each in row.evaluator_results if each.name == evaluator), None)
     return None if found is None else result_opinion(found, criterion)
 
 
 def result_opinion(result: EvaluatorResult, criterion: str) -> Opinion | None:
-    """Return the opinion on a criterion in an evaluator's result, None if it judged nothing.
+    """Return the opinion on a criterion in an evaluator's result, None without one.
 
     The verdict is the evaluator's own if it judges only this criterion, otherwise that of the value.
     """
@@ -78,7 +78,7 @@ def result_opinion(result: EvaluatorResult, criterion: str) -> Opinion | None:
 
 
 def judged_criterion(result: EvaluatorResult) -> str:
-    """Return the criterion that an evaluator judges as a whole: its only one, otherwise one with its own name."""
+    """Return the criterion of an evaluator's own score: its only criterion, otherwise one named like the evaluator."""
     return result.results[0].criterion_name if len(result.results) == 1 else result.name
 
 
@@ -101,8 +101,8 @@ def label_answers(
 ) -> LabelledAnswers:
     """Return the answers on which both an evaluator and people have an opinion of a criterion.
 
-    `labels_of` is the name of the criterion in people's labels. Labels of an earlier answer of a row are left out.
-    `criteria` are those of each case, by suite and id.
+    `labels_of` is the criterion's name in the labels. Labels of an earlier answer of a row are ignored. `criteria` are
+    those of each case, by suite and id.
     """
     by_answer: dict[tuple[ResultKey, int], list[Label]] = {}
     for label in labels:
@@ -110,11 +110,11 @@ def label_answers(
             by_answer.setdefault((label.slot, label.answer_seq), []).append(label)
     found = LabelledAnswers()
     for row in rows:
-        said = by_answer.get((row.slot, -1 if row.answer_seq is None else row.answer_seq))
-        if said is None:
+        people_labels = by_answer.get((row.slot, -1 if row.answer_seq is None else row.answer_seq))
+        if people_labels is None:
             continue
         known = criteria.get((row.slot.suite, row.slot.eval_id), ())
-        people = tuple(_placed(said, known, found))
+        people = tuple(_people_opinions(people_labels, known, found))
         judge = judge_opinion(row, evaluator, criterion)
         if judge is None:
             found.unjudged += 1
@@ -123,9 +123,11 @@ def label_answers(
     return found
 
 
-def _placed(said: Iterable[Label], known: Sequence[EvaluationCriteria], found: LabelledAnswers) -> Iterator[Opinion]:
-    """Yield people's opinions on 0..1; a criterion that the case does not define has scores from 0 to 1."""
-    for label in said:
+def _people_opinions(
+    labels: Iterable[Label], known: Sequence[EvaluationCriteria], found: LabelledAnswers
+) -> Iterator[Opinion]:
+    """Yield the opinions in labels; a criterion that the case does not define has scores from 0 to 1."""
+    for label in labels:
         defined = next((each for each in known if each.name == label.criterion), None)
         try:
             value = normalize(
@@ -147,8 +149,8 @@ def _placed(said: Iterable[Label], known: Sequence[EvaluationCriteria], found: L
         yield Opinion(value, verdict_of(value) == "pass", label.reasoning, label.annotator)
 
 
-class Judgeable(Struct, frozen=True):
-    """The parts of a row that a label needs. Without `answer_seq` there is no answer to judge."""
+class RowForLabels(Struct, frozen=True):
+    """The parts of a row that a label needs. `answer_seq` is None if the row has no answer to label."""
 
     slot: ResultKey
     answer_key: str
@@ -169,86 +171,96 @@ class Labelling(Struct):
     notes: dict[str, None] = field(default_factory=dict)
 
 
-def judgeable(row: CaseResult) -> Judgeable:
-    """Return the parts of a row that a label needs. Without an answer of its target it cannot be labelled."""
+def row_for_labels(row: CaseResult) -> RowForLabels:
+    """Return the parts of a row that a label needs."""
     answered = row.error is None or row.error.stage == "evaluator"
-    return Judgeable(row.slot, row.answer_key, row.answer_seq if answered else None)
+    return RowForLabels(row.slot, row.answer_key, row.answer_seq if answered else None)
 
 
 def fit_labels(
     feedback: Iterable[Feedback],
-    rows: Iterable[Judgeable],
+    rows: Iterable[RowForLabels],
     criteria: Mapping[tuple[str, str], Sequence[EvaluationCriteria]],
     *,
     annotator: str | None,
     now: datetime,
 ) -> Labelling:
-    """Return the labels of a run's rows. `annotator` signs unsigned feedback, `now` is the time of undated feedback.
+    """Return the labels of a run's rows. `annotator` and `now` are used for feedback without annotator or time.
 
-    `criteria` are those of each case, by suite and id; a score of any other criterion is stored unchanged, with a note.
+    `criteria` are those of each case, by suite and id; a score of another criterion is stored unchanged, with a note.
     """
-    by_case: dict[str, list[Judgeable]] = {}
+    by_case: dict[str, list[RowForLabels]] = {}
     for row in rows:
         by_case.setdefault(row.slot.eval_id, []).append(row)
     found = Labelling()
-    for said in feedback:
-        fitting = [row for row in by_case.get(said.eval_id, ()) if said.is_about(row.slot)]
-        known = criteria.get((fitting[0].slot.suite, said.eval_id), ()) if fitting else ()
-        wrong = _refused(said, fitting, by_case) or _unsigned(said, annotator) or _off_scale(said, known)
-        if wrong is not None:
-            found.problems.append(wrong)
+    for each in feedback:
+        matching = [row for row in by_case.get(each.eval_id, ()) if each.is_about(row.slot)]
+        known = criteria.get((matching[0].slot.suite, each.eval_id), ()) if matching else ()
+        problem = (
+            _match_problem(each, matching, by_case)
+            or _annotator_problem(each, annotator)
+            or _scale_problem(each, known)
+        )
+        if problem is not None:
+            found.problems.append(problem)
             continue
-        if (note := _unknown_criterion(said.criterion, known)) is not None:
+        if (note := _unknown_criterion(each.criterion, known)) is not None:
             found.notes[note] = None
-        row, who, when = fitting[0], said.annotator or annotator or "", said.time or now
+        row = matching[0]
         found.labels.append(
             Label(
                 slot=row.slot,
                 answer_key=row.answer_key,
                 answer_ref=AnswerRef(row.answer_seq or 0),
-                criterion=said.criterion,
-                score=said.score,
-                annotator=who,
-                time=when,
-                reasoning=said.reasoning,
+                criterion=each.criterion,
+                score=each.score,
+                annotator=each.annotator or annotator or "",
+                time=each.time or now,
+                reasoning=each.reasoning,
             )
         )
     return found
 
 
-def _refused(
-    said: Feedback, fitting: Sequence[Judgeable], by_case: Mapping[str, Sequence[Judgeable]]
+def _match_problem(
+    feedback: Feedback, matching: Sequence[RowForLabels], by_case: Mapping[str, Sequence[RowForLabels]]
 ) -> Problem | None:
-    """Return the problem if a score does not match exactly one answer, else None."""
-    rows = by_case.get(said.eval_id)
+    """Return the problem if feedback does not match exactly one row with an answer, else None."""
+    rows = by_case.get(feedback.eval_id)
     if rows is None:
-        message = f"the run has no result of a case {said.eval_id!r}"
-        return _problem(said, message, suggestion=nearest(said.eval_id, by_case))
-    if not fitting:
+        message = f"the run has no result of a case {feedback.eval_id!r}"
+        return _problem(feedback, message, suggestion=nearest(feedback.eval_id, by_case))
+    if not matching:
         return _problem(
-            said, f"no result of {said.eval_id!r} has that suite, target, prompt and trial", allowed=_listed(rows)
+            feedback,
+            f"no result of {feedback.eval_id!r} has that suite, target, prompt and trial",
+            allowed=_listed(rows),
         )
-    if len(fitting) > 1:
-        message = f"it matches {len(fitting)} results of {said.eval_id!r}; select one by target, prompt, trial or suite"
-        return _problem(said, message, allowed=_listed(fitting))
-    if fitting[0].answer_seq is None:
-        return _problem(said, f"the result of {said.eval_id!r} has no answer to judge")
+    if len(matching) > 1:
+        message = (
+            f"it matches {len(matching)} results of {feedback.eval_id!r}; select one by target, prompt, trial or suite"
+        )
+        return _problem(feedback, message, allowed=_listed(matching))
+    if matching[0].answer_seq is None:
+        return _problem(feedback, f"the result of {feedback.eval_id!r} has no answer to judge")
     return None
 
 
-def _listed(rows: Sequence[Judgeable]) -> str:
-    more = f" and {len(rows) - SHOWN_ROWS} more" if len(rows) > SHOWN_ROWS else ""
-    return f"there are: {', '.join(row.described for row in rows[:SHOWN_ROWS])}{more}"
+def _listed(rows: Sequence[RowForLabels]) -> str:
+    more = f" and {len(rows) - MAX_SHOWN_ROWS} more" if len(rows) > MAX_SHOWN_ROWS else ""
+    return f"there are: {', '.join(row.described for row in rows[:MAX_SHOWN_ROWS])}{more}"
 
 
-def _unsigned(said: Feedback, annotator: str | None) -> Problem | None:
-    if said.annotator or annotator:
+def _annotator_problem(feedback: Feedback, annotator: str | None) -> Problem | None:
+    if feedback.annotator or annotator:
         return None
-    return _problem(said, "it has no annotator", allowed="give the line an `annotator`, or all lines by --annotator")
+    return _problem(
+        feedback, "it has no annotator", allowed="give the line an `annotator`, or all lines by --annotator"
+    )
 
 
 def _unknown_criterion(name: str, criteria: Sequence[EvaluationCriteria]) -> str | None:
-    """Return a note on a criterion that a case with criteria does not define: it may be intended or mistyped."""
+    """Return a note on a criterion that a case with criteria does not define, as it may be mistyped; else None."""
     names = [criterion.name for criterion in criteria]
     if not names or name in names:
         return None
@@ -257,15 +269,15 @@ def _unknown_criterion(name: str, criteria: Sequence[EvaluationCriteria]) -> str
     return f"{name!r} is not a criterion of the cases, so its scores have no scale; there are: {', '.join(names)}{hint}"
 
 
-def _off_scale(said: Feedback, criteria: Sequence[EvaluationCriteria]) -> Problem | None:
-    defined = next((criterion for criterion in criteria if criterion.name == said.criterion), None)
+def _scale_problem(feedback: Feedback, criteria: Sequence[EvaluationCriteria]) -> Problem | None:
+    defined = next((criterion for criterion in criteria if criterion.name == feedback.criterion), None)
     try:
         if defined is not None:
-            normalize(said.score, defined)
+            normalize(feedback.score, defined)
     except ValueError as error:
-        return _problem(said, str(error))
+        return _problem(feedback, str(error))
     return None
 
 
-def _problem(said: Feedback, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> Problem:
-    return Problem(said.location.path, message, said.location.line, 1, allowed=allowed, suggestion=suggestion)
+def _problem(feedback: Feedback, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> Problem:
+    return Problem(feedback.location.path, message, feedback.location.line, 1, allowed=allowed, suggestion=suggestion)

@@ -24,11 +24,12 @@ _ROUNDING = 1e-9
 
 
 def kappa_error(cases: Sequence[int], first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return the standard error of a quadratically weighted kappa of two annotators, for 0 and 1 of Cohen's kappa.
+    """Return the standard error of the quadratically weighted kappa of two annotators (Cohen's kappa for 0 and 1).
 
-    `cases` names the case of each pair: pairs of one case form one cluster. By linearization: the variance of the sum
-    of each cluster's first-order influence on kappa, times m / (m - 1). With clusters of one it equals that of Fleiss,
-    Cohen & Everitt 1969, Psychological Bulletin 72(5), with n - 1. None below two clusters, and if kappa is undefined.
+    `cases` has the case number of each pair of scores: pairs of one case form one cluster. By linearization: the
+    variance of the sum of each cluster's first-order influence on kappa, times m / (m - 1). With clusters of one it
+    equals that of Fleiss, Cohen & Everitt 1969, Psychological Bulletin 72(5), with n - 1. None below two clusters, and
+    if kappa is undefined.
     """
     count = len(first)
     clusters: dict[int, float] = dict.fromkeys(cases, 0.0)
@@ -53,28 +54,28 @@ def kappa_interval(
 ) -> Interval | None:
     """Return Student's interval of a kappa, computed on Fisher's scale, artanh, which keeps it within -1 and 1.
 
-    None without a standard error, as when all agree.
+    None without a standard error, as if all agree.
     """
     if error is None or error <= _ROUNDING or not -1 < kappa < 1:
         return None
-    half = t_quantile((1 + level) / 2, clusters - 1) * error / (1 - kappa * kappa)
+    half_width = t_quantile((1 + level) / 2, clusters - 1) * error / (1 - kappa * kappa)
     middle = math.atanh(kappa)
-    return Interval(math.tanh(middle - half), math.tanh(middle + half), method, level)
+    return Interval(math.tanh(middle - half_width), math.tanh(middle + half_width), method, level)
 
 
 def _mean_distance(value: float, others: Mapping[float, int], count: int) -> float:
     return math.fsum(times * (value - other) ** 2 for other, times in others.items()) / count
 
 
-FEWEST = 20
+MIN_CASES_FOR_INTERVAL = 20
 """The minimum number of cases for an interval."""
 MIN_CASES_PER_VERDICT = 10
 """The minimum number of cases that people pass, and of those that they fail, for the correction of a rate."""
 MIN_CASES_FOR_KAPPA = 5
 """The minimum number of cases of the rarer verdict, pass or fail, for an interval of kappa."""
 GOOD_ANSWERS = 50
-"""The number of passes, and of fails, in a good calibration: it gives each rate to about ±10 points."""
-_TWO = 2
+"""The number of passes, and of fails, in a good calibration: sensitivity and specificity are then ±10 points."""
+_TWO_VALUES = 2
 
 
 class AgreementRate(Struct, frozen=True):
@@ -95,8 +96,8 @@ class Kappa(Struct, frozen=True):
 class PeopleAgreement(Struct, frozen=True):
     """The agreement among people, on the `answers` that several of them judged.
 
-    `alike` is the share of pairs of annotators with the same verdict on an answer; `alpha` is Krippendorff's of
-    verdicts, `scale_alpha` that of their scores as intervals, None if they give only two different scores.
+    `alike` is the share of pairs of annotators with the same verdict on an answer. `alpha` is Krippendorff's alpha of
+    verdicts, `scale_alpha` that of scores, None if people give only two different scores.
     """
 
     annotators: int
@@ -107,9 +108,9 @@ class PeopleAgreement(Struct, frozen=True):
 
 
 class ReportCard(Struct, frozen=True):
-    """A judge compared with people. Answers on which people are split are only counted.
+    """A judge compared with people. Of answers without a majority verdict of people there is only the number, `split`.
 
-    `weighted` is the quadratically weighted kappa of scores, if people use more than two.
+    `weighted` is the quadratically weighted kappa of scores, None if people give only two different scores.
     """
 
     cases: int
@@ -129,42 +130,41 @@ class ReportCard(Struct, frozen=True):
 
 
 def report_card(answers: Sequence[LabelledAnswer]) -> ReportCard:
-    """Return a judge's agreement with people on answers that both judged."""
+    """Return the comparison of a judge with people on answers that both judged."""
     decided = [each for each in answers if each.people_passed is not None]
     passed = [each for each in decided if each.people_passed]
     failed = [each for each in decided if not each.people_passed]
     cases = len({case_of(each.slot) for each in decided})
-    rarer = min(len({case_of(each.slot) for each in side}) for side in (passed, failed))
-    has_enough_cases = cases >= FEWEST and rarer >= MIN_CASES_FOR_KAPPA
+    cases_of_rarer_verdict = min(len({case_of(each.slot) for each in side}) for side in (passed, failed))
+    has_enough_cases = cases >= MIN_CASES_FOR_INTERVAL and cases_of_rarer_verdict >= MIN_CASES_FOR_KAPPA
     verdicts = [(float(each.judge.passed), float(bool(each.people_passed))) for each in decided]
-    several_scores = len({opinion.value for each in answers for opinion in each.people}) > _TWO
+    scores = [(each.judge.value, each.people_value) for each in decided]
+    is_graded = len({opinion.value for each in answers for opinion in each.people}) > _TWO_VALUES
     return ReportCard(
         cases=cases,
         confusion=confusion_of(decided),
-        accuracy=_rate(decided, (each.judge.passed == each.people_passed for each in decided), fewest=FEWEST),
+        accuracy=_rate(
+            decided, (each.judge.passed == each.people_passed for each in decided), min_cases=MIN_CASES_FOR_INTERVAL
+        ),
         sensitivity=_rate(passed, (each.judge.passed for each in passed)),
         specificity=_rate(failed, (not each.judge.passed for each in failed)),
         kappa=_kappa(decided, verdicts, has_enough_cases=has_enough_cases),
-        weighted=_kappa(
-            decided, [(each.judge.value, each.people_value) for each in decided], has_enough_cases=has_enough_cases
-        )
-        if several_scores
-        else None,
-        people=_people(answers),
+        weighted=_kappa(decided, scores, has_enough_cases=has_enough_cases) if is_graded else None,
+        people=_people_agreement(answers),
         split=len(answers) - len(decided),
     )
 
 
 def confusion_of(decided: Iterable[LabelledAnswer]) -> Confusion:
-    """Count answers with a majority verdict by the verdicts of the judge and of people."""
+    """Return the numbers of answers by the verdicts of the judge and of the majority of people."""
     counts = Counter((each.judge.passed, bool(each.people_passed)) for each in decided)
     return Confusion(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
 
 
 def disagreements(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
-    """Return the answers on which the judge and most people disagree, the largest difference first."""
-    against = [each for each in answers if each.people_passed not in (None, each.judge.passed)]
-    return sorted(against, key=lambda each: -abs(each.judge.value - each.people_value))
+    """Return the answers on which the judge and the majority of people disagree, the largest difference first."""
+    disputed = [each for each in answers if each.people_passed not in (None, each.judge.passed)]
+    return sorted(disputed, key=lambda each: -abs(each.judge.value - each.people_value))
 
 
 def advice(card: ReportCard) -> list[str]:
@@ -177,13 +177,13 @@ def advice(card: ReportCard) -> list[str]:
             f"a good calibration has {GOOD_ANSWERS} answers that people pass and {GOOD_ANSWERS} that they fail: "
             f"label {' and '.join(missing)}"
         )
-    if card.cases < FEWEST:
-        lines.append(f"fewer than {FEWEST} cases: no intervals")
+    if card.cases < MIN_CASES_FOR_INTERVAL:
+        lines.append(f"fewer than {MIN_CASES_FOR_INTERVAL} cases: no intervals")
     if not card.can_correct:
         lines.append(
             f"fewer than {MIN_CASES_PER_VERDICT} cases that people pass, or that they fail: no rate is corrected"
         )
-    if card.people.annotators < _TWO or not card.people.answers:
+    if card.people.annotators <= 1 or not card.people.answers:
         lines.append(
             "no answer was judged by two people: the agreement of people, which limits that of a judge, is not known"
         )
@@ -191,16 +191,19 @@ def advice(card: ReportCard) -> list[str]:
 
 
 def _rate(
-    answers: Sequence[LabelledAnswer], held: Iterable[bool], *, fewest: int = MIN_CASES_PER_VERDICT
+    answers: Sequence[LabelledAnswer], properties: Iterable[bool], *, min_cases: int = MIN_CASES_PER_VERDICT
 ) -> AgreementRate:
-    counted = [(case_of(each.slot), 1, float(is_so)) for each, is_so in zip(answers, held, strict=True)]
-    return rate_of_cases(counted, fewest=fewest)
+    """Return the share of answers for which the property, given for each answer, is true."""
+    counted = [(case_of(each.slot), 1, float(is_true)) for each, is_true in zip(answers, properties, strict=True)]
+    return rate_of_cases(counted, min_cases=min_cases)
 
 
-def rate_of_cases(counted: Iterable[tuple[int, int, float]], *, fewest: int = FEWEST) -> AgreementRate:
-    """Return a share over counts by case: (case, number of items, number of items for which the property is true).
+def rate_of_cases(
+    counted: Iterable[tuple[int, int, float]], *, min_cases: int = MIN_CASES_FOR_INTERVAL
+) -> AgreementRate:
+    """Return the share of items with a property, given as (case, number of items, number of items with the property).
 
-    There is no interval below `fewest` cases.
+    There is no interval below `min_cases` cases.
     """
     by_case: dict[int, tuple[int, float]] = {}
     for case, items, true_items in counted:
@@ -210,14 +213,17 @@ def rate_of_cases(counted: Iterable[tuple[int, int, float]], *, fewest: int = FE
     if not clusters:
         return AgreementRate(None)
     moments = ClusterMoments.of_clusters(clusters)
-    has_enough_cases = moments.clusters >= fewest
+    has_enough_cases = moments.clusters >= min_cases
     count = effective_n(moments) if has_enough_cases else 0.0
     interval = rate_interval(moments) if has_enough_cases else None
     return AgreementRate(MeasuredRate(moments.mean, moments.rows, count), moments.clusters, interval)
 
 
-def _kappa(answers: Sequence[LabelledAnswer], said: Sequence[tuple[float, float]], *, has_enough_cases: bool) -> Kappa:
-    judge, people = [one for one, _ in said], [other for _, other in said]
+def _kappa(
+    answers: Sequence[LabelledAnswer], scores: Sequence[tuple[float, float]], *, has_enough_cases: bool
+) -> Kappa:
+    """Return the weighted kappa of scores, given as those of the judge and of people."""
+    judge, people = [score for score, _ in scores], [score for _, score in scores]
     value = weighted_kappa(judge, people)
     if value is None or not has_enough_cases:
         return Kappa(value)
@@ -225,7 +231,7 @@ def _kappa(answers: Sequence[LabelledAnswer], said: Sequence[tuple[float, float]
     return Kappa(value, kappa_interval(value, kappa_error(cases, judge, people), len(set(cases))))
 
 
-def _people(answers: Sequence[LabelledAnswer]) -> PeopleAgreement:
+def _people_agreement(answers: Sequence[LabelledAnswer]) -> PeopleAgreement:
     several = [each for each in answers if len(each.people) > 1]
     annotators = len({opinion.annotator for each in answers for opinion in each.people})
     if not several:
@@ -233,13 +239,13 @@ def _people(answers: Sequence[LabelledAnswer]) -> PeopleAgreement:
     pairs = [pair for each in several for pair in combinations((opinion.passed for opinion in each.people), 2)]
     scores: list[list[Label | None]] = [[opinion.value for opinion in each.people] for each in several]
     verdicts: list[list[Label | None]] = [[opinion.passed for opinion in each.people] for each in several]
-    is_scale = len({value for said in scores for value in said}) > _TWO
+    is_graded = len({score for scores_of_answer in scores for score in scores_of_answer}) > _TWO_VALUES
     return PeopleAgreement(
         annotators=annotators,
         answers=len(several),
         alike=sum(one == other for one, other in pairs) / len(pairs),
         alpha=krippendorff_alpha(verdicts),
-        scale_alpha=krippendorff_alpha(scores, metric="interval") if is_scale else None,
+        scale_alpha=krippendorff_alpha(scores, metric="interval") if is_graded else None,
     )
 
 
@@ -251,18 +257,18 @@ _METRICS_WITH_ORDER = frozenset({"ordinal", "interval"})
 
 
 class UnreadableLabel(Struct, frozen=True):
-    """A score that cannot be read, on the scale of its criterion or in a known form, with the reason."""
+    """A label whose score cannot be read, with the reason."""
 
     label: HumanLabel
     message: str
 
 
 class LabelledUnit(Struct, frozen=True):
-    """An answer, with each annotator's label for one criterion in `said`; `tags` are those of its case."""
+    """An answer, with the label of each annotator for one criterion; `tags` are those of its case."""
 
     slot: ResultKey
     tags: tuple[str, ...]
-    said: Mapping[str, Label]
+    labels: Mapping[str, Label]
 
 
 class CriterionLabels(Struct, frozen=True):
@@ -283,10 +289,10 @@ class PairAgreement(Struct, frozen=True):
 
 
 class AnnotatorAgreement(Struct, frozen=True):
-    """How far annotators agree on a criterion; `tag` is None for all answers.
+    """The agreement of annotators on a criterion, over the answers to cases with `tag`, or over all (None).
 
-    `answers` are those with two judgements or more, `alike` the share of their pairs with equal judgements. `fleiss` is
-    over the `complete` answers, which all annotators judged.
+    `answers` counts those with two labels or more, `alike` is the share of their pairs with equal labels. `fleiss` is
+    Fleiss' kappa over the `complete` answers, which all annotators labelled.
     """
 
     criterion: str
@@ -305,7 +311,7 @@ class AnnotatorAgreement(Struct, frozen=True):
 def label_value(score: HumanScore, criterion: EvaluationCriteria | None) -> float | None:
     """Return a score as 0..1, by the scale of its criterion; without a criterion by its form: 4/5, 85 %, yes, 0.8.
 
-    None on a custom scale, which has no order. Raises ValueError, naming what is readable.
+    None on a custom scale, which has no order. Raises ValueError that lists the readable forms.
     """
     if criterion is not None:
         return normalize(score, criterion)
@@ -327,10 +333,10 @@ def criterion_labels(
 ) -> tuple[list[CriterionLabels], list[UnreadableLabel]]:
     """Return the labels by criterion, and those that cannot be read.
 
-    `metric` None: that of the criterion's scale. With `nominal` a score is a category, and any text is readable. With
-    another metric the first label of each criterion on a custom scale, which has no order, is unreadable.
+    Without `metric`, that of the criterion's scale is used. With `nominal` a score is a category, and any text is
+    readable. With `ordinal` or `interval`, the first label of each criterion on a custom scale counts as unreadable.
     """
-    said: dict[str, dict[tuple[ResultKey, int], dict[str, Label]]] = {}
+    by_criterion: dict[str, dict[tuple[ResultKey, int], dict[str, Label]]] = {}
     defined: dict[str, EvaluationCriteria | None] = {}
     unreadable: list[UnreadableLabel] = []
     unordered: dict[str, UnreadableLabel] = {}
@@ -348,19 +354,19 @@ def criterion_labels(
             message = f"{label.score!r} is on a custom scale, which has no order"
             unordered.setdefault(label.criterion, UnreadableLabel(label, message))
         defined.setdefault(label.criterion, criterion)
-        by_answer = said.setdefault(label.criterion, {})
+        by_answer = by_criterion.setdefault(label.criterion, {})
         category = str(label.score).strip().casefold() if value is None else value
         by_answer.setdefault((label.slot, label.answer_seq), {})[label.annotator] = category
     found = []
-    for name, by_answer in said.items():
+    for name, by_answer in by_criterion.items():
         units = tuple(LabelledUnit(slot, tags.get(slot, ()), each) for (slot, _), each in by_answer.items())
-        found.append(CriterionLabels(name, metric or _metric(defined[name], units), units))
+        found.append(CriterionLabels(name, metric or _metric_of_scale(defined[name], units), units))
     return found, [*unreadable, *unordered.values()]
 
 
-def _metric(criterion: EvaluationCriteria | None, units: Sequence[LabelledUnit]) -> Metric:
-    values = {value for unit in units for value in unit.said.values()}
-    if len(values) <= _TWO or any(isinstance(value, str) for value in values):
+def _metric_of_scale(criterion: EvaluationCriteria | None, units: Sequence[LabelledUnit]) -> Metric:
+    values = {value for unit in units for value in unit.labels.values()}
+    if len(values) <= _TWO_VALUES or any(isinstance(value, str) for value in values):
         return "nominal"
     if criterion is not None and (criterion.labels or criterion.scale in _ORDINAL_SCALES):
         return "ordinal"
@@ -368,12 +374,12 @@ def _metric(criterion: EvaluationCriteria | None, units: Sequence[LabelledUnit])
 
 
 def annotator_agreement(given: CriterionLabels, tag: str | None = None) -> AnnotatorAgreement:
-    """Return the agreement on a criterion, over all answers or those of the cases with a tag."""
+    """Return the agreement on a criterion, over all answers, or over those to cases with `tag`."""
     units = [unit for unit in given.units if tag is None or tag in unit.tags]
-    several = [unit for unit in units if len(unit.said) > 1]
-    names = tuple(sorted({name for unit in units for name in unit.said}))
-    complete = [list(unit.said.values()) for unit in several if len(unit.said) == len(names)]
-    alike = [one == other for unit in several for one, other in combinations(unit.said.values(), 2)]
+    several = [unit for unit in units if len(unit.labels) > 1]
+    names = tuple(sorted({name for unit in units for name in unit.labels}))
+    complete = [list(unit.labels.values()) for unit in several if len(unit.labels) == len(names)]
+    alike = [one == other for unit in several for one, other in combinations(unit.labels.values(), 2)]
     clusters = _by_case(several)
     alpha = _alpha(several, given.metric)
     return AnnotatorAgreement(
@@ -384,15 +390,15 @@ def annotator_agreement(given: CriterionLabels, tag: str | None = None) -> Annot
         answers=len(several),
         cases=len(clusters),
         alike=sum(alike) / len(alike) if alike else None,
-        alpha=Kappa(alpha, None if alpha is None else _interval(alpha, clusters, given.metric)),
+        alpha=Kappa(alpha, None if alpha is None else _alpha_interval(alpha, clusters, given.metric)),
         fleiss=fleiss_kappa(complete),
         complete=len(complete),
-        pairs=tuple(_pairs(units)),
+        pairs=tuple(_pair_agreements(units)),
     )
 
 
 def _alpha(units: Iterable[LabelledUnit], metric: Metric) -> float | None:
-    return krippendorff_alpha([list(unit.said.values()) for unit in units], metric=metric)
+    return krippendorff_alpha([list(unit.labels.values()) for unit in units], metric=metric)
 
 
 def _by_case(units: Iterable[LabelledUnit]) -> list[list[LabelledUnit]]:
@@ -402,33 +408,32 @@ def _by_case(units: Iterable[LabelledUnit]) -> list[list[LabelledUnit]]:
     return list(clusters.values())
 
 
-def _interval(alpha: float, clusters: Sequence[Sequence[LabelledUnit]], metric: Metric) -> Interval | None:
-    """Return the interval of alpha; None for fewer than `FEWEST` cases, or if the labels do not vary enough."""
-    if len(clusters) < FEWEST:
+def _alpha_interval(alpha: float, clusters: Sequence[Sequence[LabelledUnit]], metric: Metric) -> Interval | None:
+    """Return the interval of alpha; None for too few cases, or if the labels do not vary enough."""
+    if len(clusters) < MIN_CASES_FOR_INTERVAL:
         return None
-    return kappa_interval(
-        alpha, _jackknife_error(clusters, metric), min(len(clusters), MAX_JACKKNIFE_GROUPS), "jackknife-t"
-    )
+    groups = min(len(clusters), MAX_JACKKNIFE_GROUPS)
+    return kappa_interval(alpha, _jackknife_error(clusters, metric), groups, "jackknife-t")
 
 
 def _jackknife_error(clusters: Sequence[Sequence[LabelledUnit]], metric: Metric) -> float | None:
     """Return the standard error of alpha by the jackknife over cases: each group of cases is left out once."""
     groups = min(len(clusters), MAX_JACKKNIFE_GROUPS)
-    left: list[float] = []
+    alphas: list[float] = []
     for group in range(groups):
-        rest = [unit for place, cluster in enumerate(clusters) if place % groups != group for unit in cluster]
+        rest = [unit for index, cluster in enumerate(clusters) if index % groups != group for unit in cluster]
         alpha = _alpha(rest, metric)
         if alpha is None:
             return None
-        left.append(alpha)
-    mean = math.fsum(left) / groups
-    return math.sqrt((groups - 1) / groups * math.fsum((each - mean) ** 2 for each in left))
+        alphas.append(alpha)
+    mean = math.fsum(alphas) / groups
+    return math.sqrt((groups - 1) / groups * math.fsum((each - mean) ** 2 for each in alphas))
 
 
-def _pairs(units: Iterable[LabelledUnit]) -> Iterator[PairAgreement]:
+def _pair_agreements(units: Iterable[LabelledUnit]) -> Iterator[PairAgreement]:
     judged: defaultdict[str, dict[int, Label]] = defaultdict(dict)
     for answer, unit in enumerate(units):
-        for annotator, label in unit.said.items():
+        for annotator, label in unit.labels.items():
             judged[annotator][answer] = label
     for (first, one), (second, other) in combinations(sorted(judged.items()), 2):
         if both := one.keys() & other.keys():

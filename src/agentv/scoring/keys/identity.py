@@ -26,7 +26,7 @@ from agentv.types.messages_json import content_to_json, message_to_json
 from agentv.types.records.run import CaseRecord
 from agentv.types.targets import ResolvedTarget
 
-KEY_START = "v1:"
+KEY_PREFIX = "v1:"
 
 
 def _plain(value: object) -> object:
@@ -41,7 +41,7 @@ def _plain(value: object) -> object:
 
 
 # Created once: with these options, `json.dumps` creates an encoder for every call (bench/).
-_write_texts = msgspec.json.Encoder(order="sorted").encode
+_encode_texts = msgspec.json.Encoder(order="sorted").encode
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_plain)
 
 
@@ -65,27 +65,27 @@ def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:
 
 
 class CaseKeys(Struct, frozen=True, gc=False):
-    """The keys of a case's two halves, in hex: its input, and its expectations."""
+    """The keys of a case's input (`question`) and of its expectations, in hex."""
 
     question: str
     expectation: str
 
 
 def keys_of(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> CaseKeys:
-    """Return the keys of a case, from which all its other keys are derived."""
+    """Return the keys of a case from which its other keys are derived."""
     return CaseKeys(question_key(case), expectation_key(case, criteria))
 
 
 def _digest(value: object, messages: Iterable[Message]) -> str:
-    """Return the digest of a value whose leaves are texts, except inside the given messages.
+    """Return `digest(value)`, faster if only the given messages may contain anything but texts.
 
-    msgspec is faster than `json` (bench/) and writes texts alike, but formats some numbers differently.
+    msgspec is faster than `json` (bench/) and encodes texts in the same way, but some numbers differently.
     """
     for each in messages:
         if type(each.content) is not str or each.tool_calls or each.metadata is not None:
             return digest(value)
     try:
-        return sha256(_write_texts(value)).hexdigest()
+        return sha256(_encode_texts(value)).hexdigest()
     except UnicodeEncodeError:  # lone surrogates
         return digest(value)
 
@@ -99,9 +99,9 @@ def question_key(case: EvalCase) -> str:
         "files": [(part.path, part.sha256) for part in files_of(messages)],
     }
     if case.turns:
-        said = [turn.input for turn in case.turns]
-        parts["turns"] = said
-        parts["files of turns"] = [(part.path, part.sha256) for part in files_of(said)]
+        inputs = [turn.input for turn in case.turns]
+        parts["turns"] = inputs
+        parts["files of turns"] = [(part.path, part.sha256) for part in files_of(inputs)]
         parts["turn rules"] = [case.turn_rules.on_failure, case.turn_rules.window]
         return digest(parts)
     return _digest(parts, messages)
@@ -114,21 +114,21 @@ def target_key(target: ResolvedTarget) -> str:
 
 def answer_key(question: str, target: str, trial: int) -> str:
     """Return the key of one answer, from the key of the case's input, the target's key, and the trial."""
-    return _key_of(f'["{question}","{target}",{trial}]')
+    return _key_of_json(f'["{question}","{target}",{trial}]')
 
 
 def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> str:
     """Return the key of a case's expectations: outcome, messages, criteria."""
-    return _expectation(case, list(map(criterion_to_json, criteria)))
+    return _expectation_key(case, list(map(criterion_to_json, criteria)))
 
 
 def stored_expectation_key(case: CaseRecord) -> str:
-    """Return the same key as expectation_key, from a case as a run stores it."""
-    return _expectation(case, list(case.criteria))
+    """Return the same key as `expectation_key`, for a stored case."""
+    return _expectation_key(case, list(case.criteria))
 
 
 def turn_to_json(turn: CaseTurn) -> JsonObject:
-    """Return a turn as a case stores it: as in an eval file, without keys that are not given."""
+    """Return a turn as a stored case has it: as in an eval file, without empty keys."""
     expected = [content_to_json(message.content) for message in turn.expected_messages]
     fields: dict[str, JsonValue] = {
         "input": content_to_json(turn.input.content),
@@ -141,23 +141,23 @@ def turn_to_json(turn: CaseTurn) -> JsonObject:
 
 
 def turn_rules_to_json(rules: TurnRules) -> dict[str, JsonValue]:
-    """Return the keys of `execution` that differ from the defaults."""
+    """Return the rules as keys of `execution`, without those that have their default."""
     given = {
-        "turn_aggregate": (rules.aggregate, _USUAL.aggregate),
-        "on_turn_failure": (rules.on_failure, _USUAL.on_failure),
-        "turn_window": (rules.window, _USUAL.window),
+        "turn_aggregate": (rules.aggregate, _DEFAULT_RULES.aggregate),
+        "on_turn_failure": (rules.on_failure, _DEFAULT_RULES.on_failure),
+        "turn_window": (rules.window, _DEFAULT_RULES.window),
     }
-    return {key: value for key, (value, usual) in given.items() if value != usual}
+    return {key: value for key, (value, default) in given.items() if value != default}
 
 
-_USUAL = TurnRules()
+_DEFAULT_RULES = TurnRules()
 
 
 def _given_fields(item: RubricItem, plain: RubricItem) -> JsonObject:
     """Return the fields of a rubric item that differ from those of a plain one, and its id and description."""
     given = structs.asdict(item)
-    usual = structs.asdict(plain)
-    return {key: value for key, value in given.items() if key in ("id", "description") or value != usual[key]}
+    default = structs.asdict(plain)
+    return {key: value for key, value in given.items() if key in ("id", "description") or value != default[key]}
 
 
 def turn_expectation_key(case: EvalCase, turn: CaseTurn) -> str:
@@ -165,7 +165,7 @@ def turn_expectation_key(case: EvalCase, turn: CaseTurn) -> str:
     return digest([turn.expected_outcome or case.expected_outcome, turn.expected_messages])
 
 
-def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) -> str:
+def _expectation_key(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) -> str:
     if type(case.expected_outcome) is str and not (criteria or case.expected_messages):
         return _outcome_key(case.expected_outcome)
     expected = [case.expected_outcome, case.expected_messages, criteria]
@@ -174,7 +174,7 @@ def _expectation(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]) ->
 
 @lru_cache(maxsize=64)
 def _outcome_key(outcome: str) -> str:
-    """Return the key of an outcome without messages and criteria, which many cases judged by rules have in common."""
+    """Return the key of an expected outcome without messages and criteria, which many cases have in common."""
     return _digest([outcome, [], []], ())
 
 
@@ -183,7 +183,7 @@ def score_key(*, answer: str, expectation: str, setup_digest: str) -> str:
 
     `setup_digest` is the digest of its config, of the scripts and prompts that it names, and of the judges it calls.
     """
-    return _key_of(f'["{answer}","{expectation}","{setup_digest}"]')
+    return _key_of_json(f'["{answer}","{expectation}","{setup_digest}"]')
 
 
 def score_keys(answer: str, expectation: str, setup_digests: Mapping[str, str]) -> dict[str, str]:
@@ -196,12 +196,12 @@ def score_keys(answer: str, expectation: str, setup_digests: Mapping[str, str]) 
 
 def case_key(keys: CaseKeys, evaluators: str) -> str:
     """Return the key of a whole case as planned: input, expectations, and the evaluators' canonical JSON."""
-    return _key_of(f'["{keys.question}","{keys.expectation}",{evaluators}]')
+    return _key_of_json(f'["{keys.question}","{keys.expectation}",{evaluators}]')
 
 
-def _key_of(canonical: str) -> str:
-    """Return the key of canonical JSON that was put together by hand: keys in hex need no escapes."""
-    return KEY_START + sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+def _key_of_json(canonical: str) -> str:
+    """Return the key of canonical JSON, which the callers format themselves, as keys in hex need no escapes."""
+    return KEY_PREFIX + sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:
@@ -250,50 +250,50 @@ _BUCKETS = 1024
 _DIGEST_BITS = 64
 
 
-def digest_of(key: str) -> int:
-    """Return the 64-bit digest of a key."""
+def digest_64(key: str) -> int:
+    """Return the 64-bit digest of a key as a number."""
     return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 _HAS_LONG_HASH = sys.hash_info.width == _DIGEST_BITS
 # Python's own hash is valid for this process only, which is also the lifetime of a set.
-_digest_here: Callable[[str], int] = hash if _HAS_LONG_HASH else digest_of
-_TYPE_HERE = "q" if _HAS_LONG_HASH else "Q"
+_process_digest: Callable[[str], int] = hash if _HAS_LONG_HASH else digest_64
+_PROCESS_TYPECODE = "q" if _HAS_LONG_HASH else "Q"
 
 
 class DigestSet:
     """A set of keys, stored as 64-bit digests: a million keys take nine megabytes.
 
-    Up to `most_unsorted` are in a Python set, which is faster (bench/echo_cases.py); more are sorted in the arrays of
-    buckets. The probability that two of a million keys share a digest is three in a hundred million.
+    Up to `max_unsorted` keys are in a Python set, which is faster (bench/echo_cases.py); more keys are in sorted
+    arrays, the buckets. The probability that two of a million keys share a digest is three in a hundred million.
     """
 
-    def __init__(self, *, most_unsorted: int = 2**15) -> None:
-        self._most_unsorted = most_unsorted
+    def __init__(self, *, max_unsorted: int = 2**15) -> None:
+        self._max_unsorted = max_unsorted
         self._unsorted: set[int] = set()
         self._buckets: list[array[int]] = []
 
     def add(self, key: str) -> bool:
         """Add `key`; return False if it was there already."""
-        digest = _digest_here(key)
+        digest = _process_digest(key)
         if self._buckets:
             return self._add_sorted(digest)
         if digest in self._unsorted:
             return False
         self._unsorted.add(digest)
-        if len(self._unsorted) > self._most_unsorted:
+        if len(self._unsorted) > self._max_unsorted:
             digests, self._unsorted = self._unsorted, set()
-            self._buckets = [array(_TYPE_HERE) for _ in range(_BUCKETS)]
+            self._buckets = [array(_PROCESS_TYPECODE) for _ in range(_BUCKETS)]
             for each in digests:
                 self._add_sorted(each)
         return True
 
     def _add_sorted(self, digest: int) -> bool:
         bucket = self._buckets[digest % _BUCKETS]
-        place = bisect_left(bucket, digest)
-        if place < len(bucket) and bucket[place] == digest:
+        index = bisect_left(bucket, digest)
+        if index < len(bucket) and bucket[index] == digest:
             return False
-        bucket.insert(place, digest)
+        bucket.insert(index, digest)
         return True
 
     def __len__(self) -> int:
@@ -302,9 +302,9 @@ class DigestSet:
 
 
 class DigestMap:
-    """A map from keys, stored as in DigestSet, to a number each.
+    """A map from keys, stored as digests, to numbers.
 
-    `typecode` is that of an `array`: a number of up to 2**64 - 1 takes eight bytes ("Q"), one of up to 255 one ("B").
+    `typecode` is that of `array`: "Q" for numbers of 64 bits, "I" of 32 bits, "B" of 8 bits.
     """
 
     def __init__(self, typecode: Literal["Q", "I", "B"] = "Q") -> None:
@@ -313,34 +313,34 @@ class DigestMap:
 
     def put(self, key: str, number: int) -> None:
         """Store `number` for `key`, replacing an earlier one."""
-        keys, numbers, place, digest = self._find(key)
-        if _is_at(keys, place, digest):
-            numbers[place] = number
+        keys, numbers, index, digest = self._find(key)
+        if _has_digest_at(keys, index, digest):
+            numbers[index] = number
         else:
-            keys.insert(place, digest)
-            numbers.insert(place, number)
+            keys.insert(index, digest)
+            numbers.insert(index, number)
 
     def setdefault(self, key: str, number: int) -> int:
         """Return the number of `key`; when it has none, store and return `number`."""
-        keys, numbers, place, digest = self._find(key)
-        if _is_at(keys, place, digest):
-            return numbers[place]
-        keys.insert(place, digest)
-        numbers.insert(place, number)
+        keys, numbers, index, digest = self._find(key)
+        if _has_digest_at(keys, index, digest):
+            return numbers[index]
+        keys.insert(index, digest)
+        numbers.insert(index, number)
         return number
 
     def get(self, key: str) -> int | None:
-        """Return the number of `key`, None when there is none."""
-        keys, numbers, place, digest = self._find(key)
-        return numbers[place] if _is_at(keys, place, digest) else None
+        """Return the number of `key`, None if the key is unknown."""
+        keys, numbers, index, digest = self._find(key)
+        return numbers[index] if _has_digest_at(keys, index, digest) else None
 
     def pop(self, key: str) -> int | None:
-        """Remove `key` and return its number, None when there is none."""
-        keys, numbers, place, digest = self._find(key)
-        if not _is_at(keys, place, digest):
+        """Remove `key` and return its number, None if the key is unknown."""
+        keys, numbers, index, digest = self._find(key)
+        if not _has_digest_at(keys, index, digest):
             return None
-        keys.pop(place)
-        return numbers.pop(place)
+        keys.pop(index)
+        return numbers.pop(index)
 
     def numbers(self) -> Iterator[int]:
         """Yield all numbers, in arbitrary order."""
@@ -352,13 +352,13 @@ class DigestMap:
         return sum(map(len, self._keys))
 
     def _find(self, key: str) -> "tuple[array[int], array[int], int, int]":
-        digest = digest_of(key)
+        digest = digest_64(key)
         keys = self._keys[digest % _BUCKETS]
         return keys, self._numbers[digest % _BUCKETS], bisect_left(keys, digest), digest
 
 
-def _is_at(keys: "array[int]", place: int, digest: int) -> bool:
-    return place < len(keys) and keys[place] == digest
+def _has_digest_at(keys: "array[int]", index: int, digest: int) -> bool:
+    return index < len(keys) and keys[index] == digest
 
 
 MAX_ID_CHARACTERS = 48
@@ -373,19 +373,19 @@ def make_id(given: str, *, fallback: str, taken: Container[str] = ()) -> str:
     """
     given = given.strip()
     wanted = (given if _ID.fullmatch(given) else slug(given)) or fallback
-    made, number = wanted, 1
-    while made in taken:
+    unique_id, number = wanted, 1
+    while unique_id in taken:
         number += 1
-        made = f"{wanted}-{number}"
-    return made
+        unique_id = f"{wanted}-{number}"
+    return unique_id
 
 
 def slug(text: str) -> str:
     """Return the first words of a text joined by dashes, at most 48 characters; letters of any script are allowed."""
-    made = ""
+    joined = ""
     for word in _WORD.findall(unicodedata.normalize("NFC", text[: 4 * MAX_ID_CHARACTERS]).casefold()):
-        longer = f"{made}-{word}" if made else word[:MAX_ID_CHARACTERS]
+        longer = f"{joined}-{word}" if joined else word[:MAX_ID_CHARACTERS]
         if len(longer) > MAX_ID_CHARACTERS:
             break
-        made = longer
-    return made
+        joined = longer
+    return joined

@@ -10,9 +10,9 @@ from agentv.types.targets import ResolvedTarget
 
 KEY_VERSION = "v1"
 NONCE = "nonce"
-"""The metadata key under which a judge's request names the nonce in its prompts."""
+"""The metadata key under which a judge's request names its nonce, the one-time text in its prompts."""
 
-SAYS_NOTHING_OF_ANSWERS = frozenset(
+CALL_SETTINGS = frozenset(
     {
         "judge_target",
         "workers",
@@ -33,15 +33,16 @@ SAYS_NOTHING_OF_ANSWERS = frozenset(
 )
 """Settings of a target that change how it is called and what it costs, but not its answers."""
 
-_SHORTEST_NONCE = 8
+_MIN_NONCE_CHARACTERS = 8
 _CAPITAL = re.compile("(?<=[a-z0-9])([A-Z])")
 
 
 def nonce_of(request: ProviderRequest) -> str | None:
     """Return the nonce of a judge's request; None if it has none, or one that could occur in other text by chance."""
     nonce = request.metadata.get(NONCE)
-    is_one = isinstance(nonce, str) and len(nonce) >= _SHORTEST_NONCE and nonce.isascii() and nonce.isalnum()
-    return nonce if is_one and isinstance(nonce, str) else None
+    if not isinstance(nonce, str) or len(nonce) < _MIN_NONCE_CHARACTERS:
+        return None
+    return nonce if nonce.isascii() and nonce.isalnum() else None
 
 
 def request_key(
@@ -54,7 +55,7 @@ def request_key(
 ) -> str:
     """Return the key of a request to a target; equal requests have equal keys in every run.
 
-    `files` are the digests of the contents of its files. `nonce` is blanked wherever it occurs. A provider that
+    `files` are the digests of the contents of its files. `nonce` is removed wherever it occurs. A provider that
     `sends_case_details` may also send the case's id, metadata and paths; a model gets none of these.
     """
     fields: dict[str, JsonValue] = {
@@ -73,22 +74,18 @@ def request_key(
         fields["case"] = [request.eval_case_id, request.eval_dir, dict(request.metadata)]
         fields["paths"] = [*request.guideline_files, *request.input_files]
     text = canonical_json(fields)
-    settings = answering_settings(target.public_settings)
+    settings = answer_settings(target.public_settings)
     return digest([KEY_VERSION, target.provider, settings, text if nonce is None else text.replace(nonce, "")])
 
 
-def answering_settings(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def answer_settings(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return the settings of a target that its answers depend on, with secrets redacted."""
-    return {
-        key: value
-        for key, value in settings.items()
-        if _CAPITAL.sub(r"_\1", key).lower() not in SAYS_NOTHING_OF_ANSWERS
-    }
+    return {key: value for key, value in settings.items() if _CAPITAL.sub(r"_\1", key).lower() not in CALL_SETTINGS}
 
 
 def repeated_key(key: str, times: int) -> str:
-    """Return the key of a repeated request of one run: samples of a judge, trials, cases with the same input.
+    """Return the key of a request that a run makes again, after `times` equal ones: 0 for the first.
 
-    Each repeat has its own cached answer, so that the cache never makes a run's answers more alike than they were.
+    Each repeat has a cached answer of its own: one answer for all would hide the variation of trials and samples.
     """
     return key if times == 0 else digest([key, times])

@@ -14,35 +14,37 @@ from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.summaries import LEVEL, Interval
 
 _DENOMINATORS = (*range(1, 61), 64, 100, 120, 128, 200, 250, 256, 360, 500, 720, 840, 1000, 2520, 5040, 10_000)
-_SLACK = 1e-7
+_STEP_TOLERANCE = 1e-7
+"""The distance from a whole number of steps that counts as rounding."""
 ROUNDING = 1e-9
 """Differences of scores closer to 0 than this are rounding errors."""
 
-_FEWEST = 2
-_ROUNDED_TO_ZERO = 1e-9
+_MIN_CLUSTERS = 2
+_ZERO_DEVIATION = 1e-9
+"""A standard deviation up to this is a rounding error: all differences are equal."""
 _POWER = 0.8
 
 
 def common_step(differences: Sequence[float]) -> float | None:
-    """Return the largest step of which all differences are whole multiples: 1 for pass and fail, 0.1 for tenths.
+    """Return the largest step of which all differences are whole multiples: 1 for passes and fails, 0.1 for tenths.
 
-    None if it would be at most 1/10,000, or if all differences are 0.
+    None if no step of at least 1/10,000 fits, or if all differences are 0.
     """
     distinct = {abs(each) for each in differences if abs(each) > ROUNDING}
     if not distinct:
         return None
     for denominator in _DENOMINATORS:
-        if all(abs(each * denominator - round(each * denominator)) < _SLACK for each in distinct):
-            common: int = math.gcd(*(round(each * denominator) for each in distinct))
-            return common / denominator if common else None
+        if all(abs(each * denominator - round(each * denominator)) < _STEP_TOLERANCE for each in distinct):
+            divisor: int = math.gcd(*(round(each * denominator) for each in distinct))
+            return divisor / denominator if divisor else None
     return None
 
 
 class PairedDifferences(Struct, frozen=True):
     """Summary of differences by case: their number, mean, and standard deviation with n - 1 (0.0 below two cases).
 
-    `step` is the common step of which all are multiples, 0.0 if there is none. If cases belong to
-    sessions, `cases` is the number of sessions, and deviation / √cases is the cluster-robust standard error.
+    `step` is the common step of which all are multiples, 0.0 without one. If cases belong to sessions, `cases` is the
+    number of sessions, and deviation / √cases is the cluster-robust standard error.
     """
 
     cases: int
@@ -55,12 +57,11 @@ class PairedDifferences(Struct, frozen=True):
         """Summarize differences, one per case; there is at least one."""
         cases = len(differences)
         mean = math.fsum(differences) / cases
-        if cases < _FEWEST:
+        if cases < _MIN_CLUSTERS:
             return cls(cases, mean, 0.0)
         scatter = math.fsum((each - mean) ** 2 for each in differences)
         deviation = math.sqrt(scatter / (cases - 1))
-        # Equal differences have a deviation above 0 only by rounding.
-        return cls(cases, mean, deviation if deviation > _ROUNDED_TO_ZERO else 0.0, common_step(differences) or 0.0)
+        return cls(cases, mean, deviation if deviation > _ZERO_DEVIATION else 0.0, common_step(differences) or 0.0)
 
     @classmethod
     def of_clusters(cls, clusters: Sequence[Sequence[float]]) -> Self:
@@ -72,37 +73,37 @@ class PairedDifferences(Struct, frozen=True):
             return cls.of([each[0] for each in clusters])
         cases, count = sum(map(len, clusters)), len(clusters)
         mean = math.fsum(value for each in clusters for value in each) / cases
-        if count < _FEWEST:
+        if count < _MIN_CLUSTERS:
             return cls(count, mean, 0.0)
         scatter = math.fsum(math.fsum(value - mean for value in each) ** 2 for each in clusters)
         deviation = count / cases * math.sqrt(scatter / (count - 1))
-        return cls(count, mean, deviation if deviation > _ROUNDED_TO_ZERO else 0.0)
+        return cls(count, mean, deviation if deviation > _ZERO_DEVIATION else 0.0)
 
     def interval(self, level: float = LEVEL) -> Interval | None:
         """Return Student's interval of the mean. None below two cases, and if all differences are equal."""
-        if self.cases < _FEWEST or not self.deviation:
+        if self.cases < _MIN_CLUSTERS or not self.deviation:
             return None
-        half = t_quantile((1 + level) / 2, self.cases - 1) * self.deviation / math.sqrt(self.cases)
-        return Interval(self.mean - half, self.mean + half, "student-t", level)
+        half_width = t_quantile((1 + level) / 2, self.cases - 1) * self.deviation / math.sqrt(self.cases)
+        return Interval(self.mean - half_width, self.mean + half_width, "student-t", level)
 
     def interval_of_shares(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval for values of 0..1, where means differ by 1 at most.
+        """Return the interval for values of 0..1, whose means differ by 1 at most.
 
-        If all cases have the same difference, cases that were not sampled may differ: Wilson's bound limits their
+        If all cases have the same difference, other cases may still differ from them: Wilson's bound limits their
         share, and their differences may be anything between -1 and 1.
         """
-        if self.cases < _FEWEST:
+        if self.cases < _MIN_CLUSTERS:
             return None
-        found = self.interval(level)
-        if found is not None:
-            return Interval(max(found.low, -1.0), min(found.high, 1.0), found.method, level)
-        deviate = normal_quantile((1 + level) / 2) ** 2
-        others = deviate / (self.cases + deviate)
-        return Interval(self.mean - others * (1 + self.mean), self.mean + others * (1 - self.mean), "wilson", level)
+        interval = self.interval(level)
+        if interval is not None:
+            return Interval(max(interval.low, -1.0), min(interval.high, 1.0), interval.method, level)
+        squared_deviate = normal_quantile((1 + level) / 2) ** 2
+        share = squared_deviate / (self.cases + squared_deviate)
+        return Interval(self.mean - share * (1 + self.mean), self.mean + share * (1 - self.mean), "wilson", level)
 
 
 class PairedTest(Struct, frozen=True):
-    """Result of a test. `p` is two-sided, 0..1; `is_exact` says that all sign patterns were counted.
+    """Result of a test. `p` is two-sided, 0..1; `is_exact` says that it was not estimated by random draws.
 
     `cluster-t` is the test of two independent samples.
     """
@@ -116,7 +117,7 @@ _NEGLIGIBLE = 1e-18
 
 
 def mcnemar_test(gained: int, lost: int) -> float:
-    """Return the exact two-sided p of `gained` cases that pass only now and `lost` that passed only before.
+    """Return the exact two-sided p of `gained` cases that pass only after and `lost` cases that pass only before.
 
     Under the null hypothesis each changed case is a fair coin: twice the lower tail of a binomial, at most 1. Unchanged
     cases carry no information. McNemar 1947; the exact form is Liddell's, 1983.
@@ -124,7 +125,7 @@ def mcnemar_test(gained: int, lost: int) -> float:
     fewer, changed = min(gained, lost), gained + lost
     if not changed:
         return 1.0
-    term = math.exp(_log_chance(fewer, changed))
+    term = math.exp(_log_binomial(fewer, changed))
     terms = [term]
     for count in range(fewer, 0, -1):
         term *= count / (changed - count + 1)
@@ -134,7 +135,7 @@ def mcnemar_test(gained: int, lost: int) -> float:
     return min(1.0, 2 * math.fsum(terms))
 
 
-def _log_chance(count: int, changed: int) -> float:
+def _log_binomial(count: int, changed: int) -> float:
     ways = math.lgamma(changed + 1) - math.lgamma(count + 1) - math.lgamma(changed - count + 1)
     return ways - changed * math.log(2)
 
@@ -146,64 +147,65 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """
     adjusted = [0.0] * len(p_values)
     highest = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, p_values[place] * (len(p_values) - rank)))
-        adjusted[place] = highest
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, p_values[index] * (len(p_values) - rank)))
+        adjusted[index] = highest
     return tuple(adjusted)
 
 
 DRAWS = 9_999
 """The number of random sign patterns if there are too many to count them all."""
 
-_FINEST = 10_000
-_COARSEST = 100
-_DRAWN_STEPS = 250
-_BITS_MOVED = 2**28
+# The number of grid steps to which the largest difference is rounded: for exact counting, and for random draws.
+_FINEST_GRID = 10_000
+_COARSEST_GRID = 100
+_SAMPLED_GRID = 250
+_MAX_BITS_MOVED = 2**28
 """The limit on the cost of exact counting: the bits of the growing integer, summed over all steps (bench/)."""
 
 
 def permutation_test(differences: Iterable[float], rng: random.Random) -> PairedTest:
     """Return the paired permutation test of a mean of 0: each difference has a random sign.
 
-    One difference per case: the mean of its repeats counts once, however many there are. Exact if counting is cheap
-    (some hundred cases), otherwise drawn with `rng`: p = (1 + draws at least as far from 0) / (1 + draws). Both have
-    the stated level (Ernst 2004, "Permutation methods"; Phipson & Smyth 2010). Differences are first rounded to a
-    grid symmetric around 0, which preserves ties and the validity of the test: it is exact for the rounded differences.
+    There is one difference per case, the mean over its repeats. The test is exact if counting is cheap (some hundred
+    cases), otherwise it uses random draws with `rng`: p = (1 + draws at least as far from 0) / (1 + draws). Both are
+    valid tests (Ernst 2004, "Permutation methods"; Phipson & Smyth 2010). Differences are first rounded to a grid
+    symmetric around 0, which keeps ties and the validity.
     """
     changed = [each for each in differences if abs(each) > ROUNDING]
     steps = _on_grid(changed)
     observed = abs(sum(steps))
     if not observed:
         return PairedTest("sign-flips", 1.0, is_exact=True)
-    if _bits_moved(steps) <= _BITS_MOVED:
+    if _bits_moved(steps) <= _MAX_BITS_MOVED:
         return PairedTest("sign-flips", _counted_share(steps, observed), is_exact=True)
     return PairedTest("sign-flips", _drawn_share(Counter(map(abs, steps)), observed, rng), is_exact=False)
 
 
 def _on_grid(differences: Sequence[float]) -> list[int]:
-    """Return the differences in whole steps: exact if they have a common step, else as fine as can be counted."""
+    """Return the differences in whole steps: their common step, else the finest grid that can be counted exactly."""
     if not differences:
         return []
     step = common_step(differences)
     if step is not None:
-        return _rounded(differences, step)
+        return _in_steps(differences, step)
     largest = max(map(abs, differences))
-    size = _FINEST
-    while size >= _COARSEST:
-        steps = _rounded(differences, largest / size)
-        if _bits_moved(steps) <= _BITS_MOVED:
+    size = _FINEST_GRID
+    while size >= _COARSEST_GRID:
+        steps = _in_steps(differences, largest / size)
+        if _bits_moved(steps) <= _MAX_BITS_MOVED:
             return steps
         size //= 10
-    return _rounded(differences, largest / _DRAWN_STEPS)
+    return _in_steps(differences, largest / _SAMPLED_GRID)
 
 
-def _rounded(differences: Sequence[float], step: float) -> list[int]:
+def _in_steps(differences: Sequence[float], step: float) -> list[int]:
     # `round` moves halves to the even neighbour, symmetrically around 0.
     return [round(each / step) for each in differences]
 
 
 def _bits_moved(steps: Sequence[int]) -> int:
-    """Return the cost of counting: one addition per step, of a number with a field for each possible sum."""
+    """Return the cost of exact counting: one addition per step, of an integer with a field for each possible sum."""
     return len(steps) * (len(steps) + 1) * (sum(map(abs, steps)) // 2 + 1)
 
 
@@ -211,7 +213,8 @@ def _counted_share(steps: Sequence[int], observed: int) -> float:
     """Return the share of all sign patterns whose sum is at least `observed` away from 0.
 
     The numbers of subsets with each sum are the coefficients of the product of (1 + x**step), stored in the fields of
-    one long integer; a subset that sums to s makes a total of total - 2s, so that only the low tail is needed.
+    one long integer. If the signs of a subset with the sum s are flipped, the sum of all is total - 2s, so that only
+    the low tail is needed.
     """
     sizes = sorted(map(abs, steps))
     total = sum(sizes)
@@ -236,8 +239,8 @@ def _drawn_share(sizes: Counter[int], observed: int, rng: random.Random) -> floa
     return as_far / (DRAWS + 1)
 
 
-class _Spread(Struct, frozen=True):
-    """A squared standard error and its degrees of freedom."""
+class _EstimatedVariance(Struct, frozen=True):
+    """The variance of a difference of means (its squared standard error), and its degrees of freedom."""
 
     variance: float
     degrees: float
@@ -254,8 +257,8 @@ class IndependentSides(Struct, frozen=True):
         """The mean after minus the mean before."""
         return self.after.mean - self.before.mean
 
-    def separate_spread(self) -> _Spread:
-        """Return the squared standard error of the difference, with the cluster-robust variance of each side.
+    def separate_variance(self) -> _EstimatedVariance:
+        """Return the variance of the difference, with the cluster-robust variance of each side.
 
         Its degrees of freedom are Satterthwaite's. With clusters of one row the test is Welch's. Needs two clusters on
         each side. Liang & Zeger 1986, Biometrika 73(1); Welch 1947, Biometrika 34.
@@ -263,12 +266,12 @@ class IndependentSides(Struct, frozen=True):
         both = self.before.variance, self.after.variance
         variance = sum(both)
         if not variance:
-            return _Spread(0.0, 0.0)
+            return _EstimatedVariance(0.0, 0.0)
         parts = zip(both, (self.before.clusters, self.after.clusters), strict=True)
-        return _Spread(variance, variance**2 / sum(each**2 / (clusters - 1) for each, clusters in parts))
+        return _EstimatedVariance(variance, variance**2 / sum(each**2 / (clusters - 1) for each, clusters in parts))
 
-    def pooled_spread(self) -> _Spread:
-        """Return the squared standard error of the difference with a variance that both sides have in common.
+    def pooled_variance(self) -> _EstimatedVariance:
+        """Return the variance of the difference if both sides have the same variance.
 
         With clusters of one row the test is Student's.
         """
@@ -276,14 +279,16 @@ class IndependentSides(Struct, frozen=True):
         degrees = sum(side.clusters for side in sides) - 2
         per_size = sum(side.scatter for side in sides) / sum(side.sizes for side in sides)
         clusters = sum(side.clusters for side in sides)
-        return _Spread(per_size * clusters / degrees * sum(1 / side.effective_clusters for side in sides), degrees)
+        return _EstimatedVariance(
+            per_size * clusters / degrees * sum(1 / side.effective_clusters for side in sides), degrees
+        )
 
     def interval(self, level: float = LEVEL) -> Interval | None:
         """Return the interval for values without bounds. None below two clusters on a side, or if nothing varies."""
         if not self._has_variance():
             return None
-        half = self._half(self.separate_spread(), level)
-        return Interval(self.difference - half, self.difference + half, "cluster-t", level)
+        half_width = self._half_width(self.separate_variance(), level)
+        return Interval(self.difference - half_width, self.difference + half_width, "cluster-t", level)
 
     def interval_of_shares(self, level: float = LEVEL) -> Interval | None:
         """Return the interval for values of 0..1, by the larger variance. None below two clusters on a side.
@@ -292,8 +297,10 @@ class IndependentSides(Struct, frozen=True):
         """
         if not self._has_variance():
             return self._combined(level)
-        half = max(self._half(spread, level) for spread in (self.separate_spread(), self.pooled_spread()))
-        low, high = max(self.difference - half, -1.0), min(self.difference + half, 1.0)
+        half_width = max(
+            self._half_width(estimate, level) for estimate in (self.separate_variance(), self.pooled_variance())
+        )
+        low, high = max(self.difference - half_width, -1.0), min(self.difference + half_width, 1.0)
         return Interval(low, high, "cluster-t", level)
 
     def p(self) -> float:
@@ -304,17 +311,17 @@ class IndependentSides(Struct, frozen=True):
         one value, all of the other side another.
         """
         if not self._has_variance():
-            if not self.difference or min(self.before.clusters, self.after.clusters) < _FEWEST:
+            if not self.difference or min(self.before.clusters, self.after.clusters) < _MIN_CLUSTERS:
                 return 1.0
             return min(1.0, 2 / math.comb(self.before.clusters + self.after.clusters, self.after.clusters))
-        return max(self._p(spread) for spread in (self.separate_spread(), self.pooled_spread()))
+        return max(self._p(estimate) for estimate in (self.separate_variance(), self.pooled_variance()))
 
     def detectable(self) -> float | None:
         """Return the minimum detectable difference at 80 % power, by the normal distribution; None if unknown."""
         if not self._has_variance():
             return None
         deviates = normal_quantile((1 + LEVEL) / 2) + normal_quantile(_POWER)
-        return deviates * math.sqrt(self._widest())
+        return deviates * math.sqrt(self._larger_variance())
 
     def needed(self, cases: int) -> int | None:
         """Return how many cases detect the observed difference at 80 % power, from `cases` now; None if unknown."""
@@ -323,24 +330,24 @@ class IndependentSides(Struct, frozen=True):
             return None
         return math.ceil(cases * (detectable / self.difference) ** 2)
 
-    def _widest(self) -> float:
-        return max(self.separate_spread().variance, self.pooled_spread().variance)
+    def _larger_variance(self) -> float:
+        return max(self.separate_variance().variance, self.pooled_variance().variance)
 
     def _has_variance(self) -> bool:
         sides = self.before, self.after
-        return min(side.clusters for side in sides) >= _FEWEST and any(side.scatter for side in sides)
+        return min(side.clusters for side in sides) >= _MIN_CLUSTERS and any(side.scatter for side in sides)
 
-    def _half(self, spread: _Spread, level: float) -> float:
-        return t_quantile((1 + level) / 2, spread.degrees) * math.sqrt(spread.variance)
+    def _half_width(self, estimate: _EstimatedVariance, level: float) -> float:
+        return t_quantile((1 + level) / 2, estimate.degrees) * math.sqrt(estimate.variance)
 
-    def _p(self, spread: _Spread) -> float:
-        squared = self.difference**2 / spread.variance
-        return beta_cdf(spread.degrees / (spread.degrees + squared), spread.degrees / 2, 1 / 2)
+    def _p(self, estimate: _EstimatedVariance) -> float:
+        squared = self.difference**2 / estimate.variance
+        return beta_cdf(estimate.degrees / (estimate.degrees + squared), estimate.degrees / 2, 1 / 2)
 
     def _combined(self, level: float) -> Interval | None:
-        was, is_now = mean_interval(self.before, level), mean_interval(self.after, level)
-        if was is None or is_now is None:
+        old, new = mean_interval(self.before, level), mean_interval(self.after, level)
+        if old is None or new is None:
             return None
-        below = math.hypot(self.after.mean - is_now.low, was.high - self.before.mean)
-        above = math.hypot(is_now.high - self.after.mean, self.before.mean - was.low)
+        below = math.hypot(self.after.mean - new.low, old.high - self.before.mean)
+        above = math.hypot(new.high - self.after.mean, self.before.mean - old.low)
         return Interval(self.difference - below, self.difference + above, "newcombe", level)

@@ -7,8 +7,8 @@ from statistics import NormalDist
 _STANDARD = NormalDist()
 _TINY = 1e-300
 _PRECISION = 1e-16
-_MOST_TERMS = 100_000
-_MOST_STEPS = 200
+_MAX_TERMS = 100_000
+_MAX_STEPS = 200
 _MANY_DEGREES = 1000
 
 
@@ -21,8 +21,8 @@ def normal_quantile(probability: float) -> float:
 def t_quantile(probability: float, degrees: float) -> float:
     """Return the quantile of Student's t distribution at `probability` (0..1, ends excluded).
 
-    Through the beta distribution, T² / (degrees + T²) ~ Beta(1/2, degrees/2); from a thousand degrees of freedom by
-    the expansion around the normal quantile, Abramowitz & Stegun 26.7.5, exact to 1e-11 there.
+    Through the beta distribution, T² / (degrees + T²) ~ Beta(1/2, degrees/2); from a thousand degrees of freedom by the
+    expansion around the normal quantile, Abramowitz & Stegun 26.7.5, exact to 1e-11 there.
     """
     if probability < 1 / 2:
         return -t_quantile(1 - probability, degrees)
@@ -49,16 +49,16 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
         return 0.0 if probability <= 0 else 1.0
     low, high, x = 0.0, 1.0, a / (a + b)
     log_scale = _log_beta(a, b)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         excess = beta_cdf(x, a, b) - probability
         low, high = (low, x) if excess > 0 else (x, high)
         density = math.exp((a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - log_scale)
-        newer = x - excess / density if density > _TINY else low
-        if not low < newer < high:
-            newer = (low + high) / 2
-        if abs(newer - x) <= _PRECISION * x:
-            return newer
-        x = newer
+        next_x = x - excess / density if density > _TINY else low
+        if not low < next_x < high:
+            next_x = (low + high) / 2
+        if abs(next_x - x) <= _PRECISION * x:
+            return next_x
+        x = next_x
     return x
 
 
@@ -76,15 +76,15 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
-    """Return 1 + d1 / (1 + d2 / (1 + …)), evaluated forwards by Lentz's method."""
+    """Return the continued fraction 1 + d1 / (1 + d2 / (1 + …)), evaluated forwards by Lentz's method."""
     value, upper, lower = 1.0, 1.0, 0.0
-    for term in range(1, _MOST_TERMS):
+    for term in range(1, _MAX_TERMS):
         half, is_odd = divmod(term, 2)
-        step = a + term
+        shifted = a + term
         if is_odd:
-            coefficient = -(a + half) * (a + b + half) * x / ((step - 1) * step)
+            coefficient = -(a + half) * (a + b + half) * x / ((shifted - 1) * shifted)
         else:
-            coefficient = half * (b - half) * x / ((step - 1) * step)
+            coefficient = half * (b - half) * x / ((shifted - 1) * shifted)
         lower = 1 / ((1 + coefficient * lower) or _TINY)
         upper = (1 + coefficient / upper) or _TINY
         value *= upper * lower

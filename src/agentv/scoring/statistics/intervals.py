@@ -14,19 +14,19 @@ _MIN_CLUSTERS = 2
 def wilson_bounds(share: float, count: float, deviate: float) -> tuple[float, float]:
     """Return the shares µ at a distance of `deviate` standard errors √(µ (1 - µ) / count) from `share`.
 
-    `count` need not be an integer. Wilson 1927, JASA 22(158).
+    `count` may be a fraction. Wilson 1927, JASA 22(158).
     """
     weight = deviate * deviate / count
     middle = share + weight / 2
-    half = math.sqrt(weight * (share * (1 - share) + weight / 4))
+    half_width = math.sqrt(weight * (share * (1 - share) + weight / 4))
     # At the ends the sum is exact except for rounding: a bound of 0.9999999999999999 would be shown as 99.9 %.
-    low = 0.0 if share <= 0 else max((middle - half) / (1 + weight), 0.0)
-    high = 1.0 if share >= 1 else min((middle + half) / (1 + weight), 1.0)
+    low = 0.0 if share <= 0 else max((middle - half_width) / (1 + weight), 0.0)
+    high = 1.0 if share >= 1 else min((middle + half_width) / (1 + weight), 1.0)
     return low, high
 
 
 def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
-    """Return Wilson's interval of a rate; repeats enter by their effective sample size. None below two cases."""
+    """Return Wilson's interval of a rate, with the effective sample size of repeats. None below two cases."""
     if moments.clusters < _MIN_CLUSTERS:
         return None
     if not moments.is_repeated:
@@ -35,24 +35,24 @@ def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
 
 
 def effective_n(moments: ClusterMoments) -> float:
-    """Return the effective sample size of a rate of two or more cases, the smaller of its two sides."""
+    """Return the effective sample size of a rate of two or more cases: the smaller one of its two bounds."""
     return min(_effective_ns(moments)) if moments.is_repeated else moments.rows
 
 
 def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
     """Return the interval of a mean of scores of 0..1, over clusters. None below two cases.
 
-    It holds all means µ within `deviate` standard errors √(V(µ) / cases) of the observed one, with V the parabola that
-    has the variance and the skewness of the cases, v + (third / second central moment) · (µ - mean) - (µ - mean)². For
-    passes and fails that is µ (1 - µ), and the interval is Wilson's. (Student's has constant variance, and misses too
-    often on the side of a tail.) The variance has Student's correction for few cases, with as many degrees of freedom
-    as there are pairs of cases, since scores within 0..1 vary less than normal ones. If all cases have the same mean,
-    the variance is unknown: Wilson's interval, each case counting once. Quadratic variances: Morris 1982, Annals of
-    Statistics 10(1); correction for skewness: Johnson 1978, JASA 73(363).
+    It holds all means µ within `deviate` standard errors √(V(µ) / cases) of the observed one. V is a parabola with the
+    variance v and the skewness of the cases, v + (third / second central moment) · (µ - mean) - (µ - mean)². For passes
+    and fails V is µ (1 - µ), and the interval is Wilson's. (Student's interval assumes a constant variance, and misses
+    too often on the side of a long tail.) The variance has Student's correction for few cases, with as many degrees of
+    freedom as there are pairs of cases, since scores within 0..1 vary less than normal ones. If all cases have the same
+    mean, the variance is unknown: Wilson's interval, each case counting once. Quadratic variances: Morris 1982, Annals
+    of Statistics 10(1); correction for skewness: Johnson 1978, JASA 73(363).
     """
     if moments.clusters < _MIN_CLUSTERS:
         return None
-    # A sum of many scores may be a rounding error beyond its ends.
+    # The mean of many scores may be outside 0..1 by a rounding error.
     mean, cases = min(max(moments.mean, 0.0), 1.0), moments.effective_clusters
     unit = moments.rows / moments.sizes
     squares, cubes = moments.scatter * unit**2, moments.cubed_scatter * unit**3
@@ -65,7 +65,10 @@ def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
 
 
 class _Scores(Struct, frozen=True):
-    """Cases with scores: sums of squares and cubes of their distances from the mean, and the correction of squares."""
+    """Cases with scores: sums of squares and cubes of their distances from the mean.
+
+    `allowance` is the factor by which `squares` are increased because there are few cases.
+    """
 
     mean: float
     cases: float
@@ -78,20 +81,20 @@ class _Scores(Struct, frozen=True):
         return max(self._bound(self.mean, -1, deviate), 0.0), min(self._bound(1 - self.mean, 1, deviate), 1.0)
 
     def _bound(self, distance: float, side: int, deviate: float) -> float:
-        """Return the bound below (side -1) or above (side 1); the end of the scale is at that `distance`."""
+        """Return the bound below (side -1) or above (side 1) the mean, at `distance` from that end of the scale."""
         max_variance, end_weight = self.mean * (1 - self.mean), _end_weight(distance)
         share = (self.squares * self.allowance + end_weight) / (self.cases * max_variance + end_weight)
         skew = (self.cubes + end_weight * (1 - 2 * self.mean)) / (self.squares + end_weight)
         weight = deviate * deviate / self.cases
-        half = math.sqrt(weight * ((1 + weight) * min(share, 1.0) * max_variance + weight * skew * skew / 4))
-        return self.mean + (weight * skew / 2 + side * half) / (1 + weight)
+        half_width = math.sqrt(weight * ((1 + weight) * min(share, 1.0) * max_variance + weight * skew * skew / 4))
+        return self.mean + (weight * skew / 2 + side * half_width) / (1 + weight)
 
 
 def _end_weight(distance: float) -> float:
-    """Return the addition to sums of squares over cases; the end of the scale is at that `distance`.
+    """Return the addition to sums of squares over cases; the mean is `distance` from the end of the scale.
 
     Few cases with similar scores underestimate the variance: distant ones may have been missed by chance. So a case at
-    the end of the scale is added with a weight of half its squared distance. Bounds of a mean from a value at the end:
+    the end of the scale is added, with a weight of half its squared distance. Bounds of a mean from a value at the end:
     Anderson 1969; Learned-Miller & Thomas 2019, arXiv:1905.06208. The weight is the one with the best coverage in
     simulations (docs/explanation/numbers.md); with two hundred cases it hardly matters.
     """
@@ -101,8 +104,8 @@ def _end_weight(distance: float) -> float:
 def _effective_ns(moments: ClusterMoments) -> tuple[float, float]:
     """Return the effective sample sizes of a rate, for its lower and its upper bound.
 
-    They are the rows divided by the design effect (Kish 1965), and at most all rows: Korn & Graubard 1998, Survey
-    Methodology 24(2). They are at least one per case, as nothing in 0..1 varies more than passes and fails do.
+    They are the rows divided by the design effect (Kish 1965), at most the number of rows (Korn & Graubard 1998, Survey
+    Methodology 24(2)), and at least one per case, since nothing in 0..1 varies more than passes and fails.
     """
     rate, cases = moments.mean, moments.effective_clusters
     max_variance = rate * (1 - rate)
@@ -148,17 +151,17 @@ def corrected_interval(
     specificity, and a shift for the skew. Lang & Reiczigel 2014, Preventive Veterinary Medicine 113(1). None if the
     judge is uninformative with these counts.
     """
-    z = normal_quantile((1 + level) / 2)
-    rate = _with_more(raw, z * z / 2)
+    deviate = normal_quantile((1 + level) / 2)
+    rate = _with_more(raw, deviate * deviate / 2)
     hits, rejections = _with_more(sensitivity, 1), _with_more(specificity, 1)
     skill = hits.value + rejections.value - 1
     if skill <= 0:
         return None
     share = (rate.value + rejections.value - 1) / skill
-    of_passes, of_fails = share * hits.variance, (1 - share) * rejections.variance
-    shift = 2 * z * z * (of_passes - of_fails)
-    half = z * math.sqrt(rate.variance + share * of_passes + (1 - share) * of_fails) / skill
-    low, high = (min(max(share + shift + side, 0.0), 1.0) for side in (-half, half))
+    pass_variance, fail_variance = share * hits.variance, (1 - share) * rejections.variance
+    shift = 2 * deviate * deviate * (pass_variance - fail_variance)
+    half_width = deviate * math.sqrt(rate.variance + share * pass_variance + (1 - share) * fail_variance) / skill
+    low, high = (min(max(share + shift + side, 0.0), 1.0) for side in (-half_width, half_width))
     return Interval(low, high, "lang-reiczigel", level)
 
 

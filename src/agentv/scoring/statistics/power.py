@@ -6,24 +6,28 @@ from functools import lru_cache
 from agentv.scoring.statistics.differences import PairedDifferences
 from agentv.scoring.statistics.distributions import t_quantile
 
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
+"""A difference with a p of at most this is significant."""
+
 POWER = 0.8
-FEWEST_CASES = 6
+MIN_CASES = 6
 """Five differences of one sign have a p of 1/16: with fewer than six cases the 5 % level cannot be reached."""
 
-MOST_CASES = 10_000_000
+MAX_CASES = 10_000_000
+"""If more cases are needed than this, no number is returned."""
 
-_POINTS = 320
-_REACH = 9.0
-_TAIL = 40.0
+# The grid of the numerical integral in `_noncentral_t`: its points, its width in standard deviations, its longer tail.
+_GRID_POINTS = 320
+_GRID_DEVIATIONS = 9.0
+_GRID_TAIL = 40.0
 _HALVINGS = 60
 
 
-def power_of(effect: float, cases: int, *, level: float = LEVEL, beyond: float = 0.0) -> float:
+def power_of(effect: float, cases: int, *, level: float = SIGNIFICANCE, beyond: float = 0.0) -> float:
     """Return the power of Student's paired test, two-sided at `level`, for a mean difference of `effect`.
 
-    `effect` is in standard deviations of the differences. By the noncentral t distribution. `beyond` raises the
-    critical value by that many standard errors. 0.0 below two cases.
+    `effect` is in standard deviations of the differences; `beyond` raises the critical value by that many standard
+    errors. By the noncentral t distribution. 0.0 below two cases.
     """
     if cases < 2:  # noqa: PLR2004 - one case has no variance
         return 0.0
@@ -35,21 +39,21 @@ def power_of(effect: float, cases: int, *, level: float = LEVEL, beyond: float =
 def permutation_power(effect: float, cases: int, *, step: float = 0.0) -> float:
     """Return the power of the paired permutation test at the 5 % level for a mean difference of `effect`.
 
-    `effect` and `step` are in standard deviations of the differences. The test loses power against Student's because
-    its p is discrete: with few cases p has steps of 2 / 2**cases, of which half is lost on average; if differences are
-    multiples of `step`, their sum has steps of two `step`, of which half is lost, too (continuity correction). With six
-    cases, all must have changed in the same direction.
+    `effect` and `step` are in standard deviations of the differences. The test has less power than Student's because
+    its p is discrete: p has steps of 2 / 2**cases, and the sum of differences, if all are multiples of `step`, has
+    steps of twice that. Half a step of each is lost on average (continuity correction). With six cases, all must change
+    in the same direction.
     """
-    if cases < FEWEST_CASES:
+    if cases < MIN_CASES:
         return 0.0
-    if cases == FEWEST_CASES:
-        one_way = math.erfc(-effect / math.sqrt(2)) / 2
-        return one_way**cases + (1 - one_way) ** cases
-    return power_of(effect, cases, level=LEVEL - 0.5**cases, beyond=step / math.sqrt(cases))
+    if cases == MIN_CASES:
+        share_positive = math.erfc(-effect / math.sqrt(2)) / 2
+        return share_positive**cases + (1 - share_positive) ** cases
+    return power_of(effect, cases, level=SIGNIFICANCE - 0.5**cases, beyond=step / math.sqrt(cases))
 
 
 def _noncentral_t(value: float, degrees: int, shift: float) -> float:
-    """Return the probability that (Z + shift) / S is at most `value`, S the root of a chi-square over its degrees.
+    """Return the probability that (Z + shift) / S is at most `value`; S² is a chi-square over its degrees of freedom.
 
     The integral over u = ln S of Φ(value · S - shift), by the trapezoidal rule, which is exact to rounding for an
     integrand that vanishes on both sides (Trefethen & Weideman 2014).
@@ -63,14 +67,14 @@ def _noncentral_t(value: float, degrees: int, shift: float) -> float:
 
 @lru_cache(maxsize=64)
 def _scale_grid(degrees: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return values of S and their weights, which sum to 1."""
-    spread = _REACH / math.sqrt(2 * degrees)
-    low, high = -spread - _TAIL / degrees, spread
-    step = (high - low) / _POINTS
-    points = [low + step * number for number in range(_POINTS + 1)]
+    """Return the values of S on the grid, and their weights, which sum to 1."""
+    spread = _GRID_DEVIATIONS / math.sqrt(2 * degrees)
+    low, high = -spread - _GRID_TAIL / degrees, spread
+    step = (high - low) / _GRID_POINTS
+    points = [low + step * number for number in range(_GRID_POINTS + 1)]
     densities = [math.exp(degrees * (point + (1 - math.exp(2 * point)) / 2)) for point in points]
-    whole = math.fsum(densities)
-    return tuple(map(math.exp, points)), tuple(density / whole for density in densities)
+    total = math.fsum(densities)
+    return tuple(map(math.exp, points)), tuple(density / total for density in densities)
 
 
 def detectable_difference(differences: PairedDifferences) -> float | None:
@@ -79,7 +83,7 @@ def detectable_difference(differences: PairedDifferences) -> float | None:
     None if the differences do not vary, or if the cases are too few to detect any.
     """
     cases, deviation = differences.cases, differences.deviation
-    if cases < FEWEST_CASES or not deviation:
+    if cases < MIN_CASES or not deviation:
         return None
     step = differences.step / deviation
     low, high = 0.0, 1.0
@@ -94,17 +98,17 @@ def detectable_difference(differences: PairedDifferences) -> float | None:
 def cases_needed(differences: PairedDifferences) -> int | None:
     """Return the number of cases to detect the observed mean difference at 80 % power.
 
-    None for a difference of 0, and if it is more than ten million.
+    None for a difference of 0, and if more than MAX_CASES are needed.
     """
     if not differences.mean:
         return None
     if not differences.deviation:
-        return FEWEST_CASES
+        return MIN_CASES
     effect, step = (value / differences.deviation for value in (differences.mean, differences.step))
-    low, high = FEWEST_CASES - 1, FEWEST_CASES
+    low, high = MIN_CASES - 1, MIN_CASES
     while permutation_power(effect, high, step=step) < POWER:
         low, high = high, 2 * high
-        if low > MOST_CASES:
+        if low > MAX_CASES:
             return None
     while high - low > 1:
         middle = (low + high) // 2

@@ -168,7 +168,7 @@ def load_sums(stored: StoredRun) -> SumsBySuiteAndTarget:
         key = (row.slot.suite, row.slot.target)
         summary = summaries.get(key)
         if summary is None:
-            summary = summaries[key] = Summary(by=(), has_targets=False)
+            summary = summaries[key] = Summary(by=(), has_shared_cases=False)
         summary.add(row, has_trials=may_repeat)
     return {key: RunSums.of(summary) for key, summary in summaries.items()}
 

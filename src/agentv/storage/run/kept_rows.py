@@ -8,7 +8,7 @@ from typing import BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
-from agentv.scoring.keys.identity import DigestSet, digest_of
+from agentv.scoring.keys.identity import DigestSet, digest_64
 from agentv.storage.files.line_file import open_lines
 from agentv.storage.files.run_file import open_file, size_of, whole_lines
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS, LineDecoder
@@ -98,7 +98,7 @@ class LineIndex:
 
     def _bucket(self, key: str) -> "tuple[array[int], int]":
         """Return the bucket of a key, and the upper bits of its entry."""
-        digest = digest_of(key)
+        digest = digest_64(key)
         return self._buckets[digest % _BUCKETS], digest >> _OFFSET_BITS << _OFFSET_BITS
 
     def _find(self, key: str, bucket: "array[int]", prefix: int) -> tuple[int | None, IndexedLine | None]:
@@ -183,7 +183,7 @@ class StoredRows:
 
     def next_generation(self, key: ResultKey, row: CaseResult | None) -> int:
         """Return the generation of a result that replaces `row` and unjudged answers; 0 for a new result key."""
-        unjudged = self._unjudged.get(digest_of(slot_name(key)), _UNSET)
+        unjudged = self._unjudged.get(digest_64(slot_name(key)), _UNSET)
         return 1 + max(unjudged, _UNSET if row is None else row.generation)
 
     def _index_rows(self, path: Path, *, most_answers: int) -> bytearray:
@@ -209,7 +209,7 @@ class StoredRows:
             if head.error is None or self._has_only_errors(key):
                 self._answers.put(key, at)
             if not _has_bit(judged, number):
-                name = digest_of(slot_name(head.slot))
+                name = digest_64(slot_name(head.slot))
                 self._unjudged[name] = max(head.generation, self._unjudged.get(name, _UNSET))
 
     def _has_only_errors(self, key: str) -> bool:

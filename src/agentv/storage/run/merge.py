@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agentv.scoring.keys.identity import DigestMap, digest_of
+from agentv.scoring.keys.identity import DigestMap, digest_64
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.stored import StoredRun, slot_name
@@ -90,4 +90,4 @@ def _new_ref(line: CaseResult | Label, seq: int, new_numbers: "array[int]", run:
 
 def _content_key(row: CaseResult) -> int:
     scores = "\0".join(f"{name}={key}" for name, key in sorted(row.score_keys.items()))
-    return digest_of(f"{row.answer_key}\0{scores}")
+    return digest_64(f"{row.answer_key}\0{scores}")
