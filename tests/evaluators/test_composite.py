@@ -19,7 +19,7 @@ from agentv.evaluators.judges.composite import (
     Threshold,
     WeightedAverage,
 )
-from agentv.scoring.results.aggregation import case_verdict, first_broken
+from agentv.scoring.results.aggregation import case_verdict, first_failed
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorOutput, EvaluatorResult
 from agentv.types.messages import Message, ToolCall
@@ -89,7 +89,7 @@ def test_a_member_that_raises_is_its_own_error_and_not_the_composites() -> None:
     assert made.members[1].error is not None
     assert made.members[1].error.message.startswith("RuntimeError: boom (")
     row = EvaluatorResult(name="c", type="composite", score=made.score, evaluator_results=made.members)
-    assert first_broken([row]) is made.members[1]
+    assert first_failed([row]) is made.members[1]
 
 
 def test_a_broken_member_never_passes() -> None:

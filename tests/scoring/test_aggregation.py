@@ -9,7 +9,7 @@ from agentv.scoring.results.aggregation import (
     case_fields,
     case_verdict,
     evaluators_score,
-    first_broken,
+    first_failed,
     row_status,
     weighted_mean,
 )
@@ -109,11 +109,11 @@ def test_a_required_rubric_item_decides_the_case_even_inside_a_composite(value: 
 def test_an_error_counts_against_the_row_unless_it_weighs_nothing() -> None:
     broken = result(0.0, name="broken", error=BROKEN, status="error")
     fine = result(1.0)
-    assert first_broken([fine, broken]) is broken
-    assert first_broken([fine, result(0.0, error=BROKEN, weight=0.0)]) is None
-    assert first_broken([fine, result(0.0, error=BROKEN, weight=0.0, required=0.0)]) is not None
-    assert first_broken([result(0.5, evaluator_results=(fine, broken))]) is broken
-    assert first_broken([result(0.5, weight=0.0, evaluator_results=(fine, broken))]) is None
+    assert first_failed([fine, broken]) is broken
+    assert first_failed([fine, result(0.0, error=BROKEN, weight=0.0)]) is None
+    assert first_failed([fine, result(0.0, error=BROKEN, weight=0.0, required=0.0)]) is not None
+    assert first_failed([result(0.5, evaluator_results=(fine, broken))]) is broken
+    assert first_failed([result(0.5, weight=0.0, evaluator_results=(fine, broken))]) is None
 
 
 def test_case_fields_join_several_evaluators_in_order() -> None:

@@ -101,9 +101,9 @@ def test_a_slug_keeps_every_script_and_ends_with_a_word() -> None:
 def test_cases_need_an_input_and_an_outcome() -> None:
     good = {"id": "q", "input": "When?", "expected_outcome": "At nine", "rubrics": ["Says nine", {"id": "x"}]}
     reply = json.dumps({"nonce": "n1", "cases": [good, {"input": "x"}, {"expected_outcome": "x"}, "x", good]})
-    found = parse_cases(reply, nonce="n1", shown=(), most=5)
+    found = parse_cases(reply, nonce="n1", shown=(), limit=5)
     assert [(case.id, case.input, case.expected_outcome) for case in found] == [("q", "When?", "At nine")] * 2
     assert [item.description for item in found[0].rubrics] == ["Says nine"]
-    assert len(parse_cases(reply, nonce="n1", shown=(), most=1)) == 1
+    assert len(parse_cases(reply, nonce="n1", shown=(), limit=1)) == 1
     with pytest.raises(UnusableReplyError, match="no case with an input"):
-        parse_cases('{"cases": [{"input": "x"}]}', nonce="n1", shown=(), most=1)
+        parse_cases('{"cases": [{"input": "x"}]}', nonce="n1", shown=(), limit=1)

@@ -428,7 +428,7 @@ def make_case_tasks(records: Iterable[Record], *, count: int) -> tuple[Generatio
         GenerationTask(
             id=record.place,
             values={"record": record.text, "source": record.place, "count": str(count)},
-            parse=lambda reply, nonce, shown: parse_cases(reply, nonce=nonce, shown=shown, most=count),
+            parse=lambda reply, nonce, shown: parse_cases(reply, nonce=nonce, shown=shown, limit=count),
         )
         for record in records
     )

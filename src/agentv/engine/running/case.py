@@ -53,12 +53,18 @@ from agentv.scoring.results.aggregation import (
     case_fields,
     case_verdict,
     evaluators_score,
-    first_broken,
+    first_failed,
     row_state,
     row_status,
 )
 from agentv.scoring.results.applicable import all_evaluators, evaluators_of_turn
-from agentv.scoring.results.turns import conversation_score, left_out, not_held, turn_name, turn_result
+from agentv.scoring.results.turns import (
+    conversation_score,
+    missing_turn_result,
+    skipped_turn_result,
+    turn_name,
+    turn_result,
+)
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ProviderError, StorageError
@@ -412,7 +418,7 @@ def _row_state(
     if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
         return "skipped", None, None, None
     score = conversation_score(results, case.turn_rules) if case.turns else evaluators_score(results)
-    broken = first_broken(results)
+    broken = first_failed(results)
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"
         return "error", score, None, replace(broken.error, message=message, stage="evaluator")
@@ -768,9 +774,9 @@ class CaseRunner(Struct, frozen=True):
         for number, turn in enumerate(turns, start=1):
             stored = known.get(turn_name(number))
             if failed_turn is not None:
-                result = left_out(number, failed_turn)
+                result = skipped_turn_result(number, failed_turn)
             elif number > len(answers):
-                result = not_held(number)
+                result = missing_turn_result(number)
             elif number in judged:
                 result = judged[number]
             elif stored is not None and (stored.evaluator_results or not evaluators_of_turn(turn)):

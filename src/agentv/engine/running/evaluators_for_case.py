@@ -23,7 +23,7 @@ from agentv.evaluators.registry import DEFAULT_KIND, RUBRIC_KIND, EvaluatorRegis
 from agentv.loading.files.places import find_home
 from agentv.loading.models.settings import read_settings
 from agentv.registry import Spec
-from agentv.scoring.results.aggregation import case_fields, case_verdict, evaluators_score, first_broken
+from agentv.scoring.results.aggregation import case_fields, case_verdict, evaluators_score, first_failed
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvalCase, EvalSuite, listed_cases
@@ -162,7 +162,7 @@ def _answer(case: EvalCase, target: ResolvedTarget, response: ProviderResponse, 
 
 def _aggregated(results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
     """Return the score of a whole case. If there is one evaluator, the score includes its request."""
-    score, fields, broken = evaluators_score(results), case_fields(results), first_broken(results)
+    score, fields, broken = evaluators_score(results), case_fields(results), first_failed(results)
     return EvaluationScore(
         score=score,
         hits=fields.hits,

@@ -28,10 +28,10 @@ from agentv.scoring.results.aggregation import evaluators_score, reaches, to_res
 from agentv.scoring.results.aggregators import (
     arithmetic_score,
     composed,
-    counted,
-    highest,
-    lowest,
-    passing,
+    highest_score,
+    lowest_score,
+    not_skipped,
+    passing_count,
     results_to_json,
     weigh,
 )
@@ -342,20 +342,20 @@ class CompositeEvaluator:
     async def _aggregate(self, context: EvaluationContext, results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
         match self.aggregator:
             case WeightedAverage():
-                return arithmetic_score(evaluators_score(results), results, how="weighted average of")
+                return arithmetic_score(evaluators_score(results), results, method="weighted average of")
             case Minimum():
-                return arithmetic_score(lowest(results), results, how="lowest of")
+                return arithmetic_score(lowest_score(results), results, method="lowest of")
             case Maximum():
-                return arithmetic_score(highest(results), results, how="highest of")
+                return arithmetic_score(highest_score(results), results, method="highest of")
             case AllPass():
-                passed = passing(results) == len(counted(results)) > 0
-                return arithmetic_score(float(passed), results, how="all must pass:")
+                passed = passing_count(results) == len(not_skipped(results)) > 0
+                return arithmetic_score(float(passed), results, method="all must pass:")
             case Threshold(at_least=least):
-                passed = passing(results) >= least
-                return arithmetic_score(float(passed), results, how=f"{least} must pass:")
+                passed = passing_count(results) >= least
+                return arithmetic_score(float(passed), results, method=f"{least} must pass:")
             case PassShare(threshold=least):
-                share = passing(results) / (len(counted(results)) or 1)
-                score = arithmetic_score(share, results, how=f"share that passes, at least {least:g}:")
+                share = passing_count(results) / (len(not_skipped(results)) or 1)
+                score = arithmetic_score(share, results, method=f"share that passes, at least {least:g}:")
                 return replace(score, verdict="pass" if reaches(share, least) else "fail")
             case CodeAggregator():
                 return await self._run_script(self.aggregator, context, results)

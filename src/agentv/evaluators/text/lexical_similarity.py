@@ -186,4 +186,4 @@ def _translation_measure(name: str) -> Measure:
     def compare(candidate: str, reference: str) -> float:
         return float(metric.sentence_score(candidate, [reference]).score) / 100
 
-    return Measure(compare, is_bounded=True)
+    return Measure(compare, is_linear=True)

@@ -1,7 +1,7 @@
 """Parsing of generated requirements and cases from a model's reply.
 
-An object that carries the call's nonce counts. Without one, objects from the prompt are set aside, because a document
-in it may hold a list of requirements of its own.
+The object that carries the call's nonce counts. Without one, objects that also occur in the prompt are ignored, because
+a document there may contain a list of requirements of its own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,13 +38,13 @@ def parse_rubrics(reply: str, *, nonce: str, shown: Iterable[str]) -> tuple[Rubr
     return items
 
 
-def parse_cases(reply: str, *, nonce: str, shown: Iterable[str], most: int) -> tuple[GeneratedCase, ...]:
-    """Return the cases in a reply, the first `most` of them. Raises UnusableReplyError."""
+def parse_cases(reply: str, *, nonce: str, shown: Iterable[str], limit: int) -> tuple[GeneratedCase, ...]:
+    """Return the first `limit` cases in a reply. Raises UnusableReplyError."""
     found = _list_in(reply, "cases", nonce=nonce, shown=shown, single="input")
     cases = tuple(case for case in map(_read_case, found) if case is not None)
     if not cases:
         raise UnusableReplyError("holds no case with an input and an expected outcome")
-    return cases[:most]
+    return cases[:limit]
 
 
 def read_rubrics(values: Iterable[JsonValue]) -> tuple[RubricItem, ...]:
@@ -86,19 +86,19 @@ def _text(value: JsonValue) -> str:
 
 
 def _list_in(reply: str, key: str, *, nonce: str, shown: Iterable[str], single: str) -> Sequence[JsonValue]:
-    """Return the list under a key, or the objects that have the key `single` when the reply is only a list.
+    """Return the list under `key`; in a reply that is only a list, the objects with the key `single`, which items have.
 
-    A list that was cut off, or that is too long to read, is rejected: the rest of it would be incomplete.
+    A list that was cut off or is too long to read is rejected, because it would be incomplete.
     """
     outer = find_objects(reply).objects
-    every = [each for found in outer for each in nested_objects(found)]
-    having = [each for each in every if isinstance(each.get(key), list)]
-    signed = [each for each in having if each.get("nonce") == nonce]
+    all_objects = [each for found in outer for each in nested_objects(found)]
+    objects_with_key = [each for each in all_objects if isinstance(each.get(key), list)]
+    signed = [each for each in objects_with_key if each.get("nonce") == nonce]
     quoted = collect_evidence(shown, keys=(key, single))
-    for each in signed or [each for each in having if not quoted.holds(each)]:
+    for each in signed or [each for each in objects_with_key if not quoted.contains(each)]:
         found = each[key]
         return found if isinstance(found, list) else ()
-    singles = [each for each in outer if single in each and not quoted.holds(each)]
+    singles = [each for each in outer if single in each and not quoted.contains(each)]
     if not singles or f'"{key}"' in reply:
         raise UnusableReplyError(f'holds no JSON object with a list "{key}"')
     return singles

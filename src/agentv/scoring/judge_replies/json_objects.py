@@ -1,7 +1,6 @@
-"""Find JSON objects in free text, with bounded work, and objects in judged texts that could pass for a verdict.
+"""Search for JSON objects in free text, with bounded work, and for objects in judged texts that look like a verdict.
 
-The latter are also recognised in the form in which a judge may quote them: quotes repaired, escapes removed, keys
-reordered.
+The latter are also found as a judge may quote them: with other quotes, without escapes, with keys in another order.
 """
 
 import html
@@ -25,11 +24,12 @@ MAX_FAILED_TRIES = 2_000
 MAX_DEPTH = 64
 """An object nested deeper than this is not read: traversing and serializing it would hit the recursion limit."""
 
-_LONGEST_TOKEN = 32
-"""A decoding error within this many characters of the end of a text may be due to a cut number or word."""
+_MAX_TOKEN_CHARS = 32
+"""A decoding error this close to the end of a text may come from a number or word that was cut off."""
 
 _OPENING = re.compile(r'\{\s*["}]')
 
+# The limits of `last_object`: characters searched, and attempts to read an object.
 LAST_OBJECT_CHARS = 1_000_000
 LAST_OBJECT_TRIES = 5_000
 
@@ -37,7 +37,7 @@ LAST_OBJECT_TRIES = 5_000
 class FoundObjects(Struct, frozen=True):
     """The outermost objects of a text, in order. `complete` is False if the search stopped early.
 
-    `skipped_long` is True if an object may have been too long to be read.
+    `skipped_long` is True if there may be an object that was too long to be read.
     """
 
     objects: tuple[JsonObject, ...]
@@ -46,19 +46,19 @@ class FoundObjects(Struct, frozen=True):
 
 
 class _UnreadableError(ValueError):
-    """An object with a duplicate key (it is undefined which one counts), or nested too deep."""
+    """An object with a duplicate key, whose value is ambiguous, or one nested too deep."""
 
 
-def _without_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+def _reject_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    entry = dict(pairs)
+    if len(entry) < len(pairs):
         raise _UnreadableError
-    return made
+    return entry
 
 
-# Every number is read as a float, so that 1 and 1.0 are equal and a huge one is infinite instead of an error.
-_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_int=float)
-_PLAIN_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates)
+# Every number is read as a float, so that 1 equals 1.0, and a huge number is infinite instead of an error.
+_DECODER = json.JSONDecoder(object_pairs_hook=_reject_duplicates, parse_int=float)
+_PLAIN_DECODER = json.JSONDecoder(object_pairs_hook=_reject_duplicates)
 
 
 def find_objects(text: str) -> FoundObjects:
@@ -90,11 +90,11 @@ def _is_cut_off(error: Exception, window: str) -> bool:
     """Return True if the text after the window may contain the rest of the object."""
     if not isinstance(error, json.JSONDecodeError):
         return False
-    return error.msg.startswith("Unterminated string") or error.pos >= len(window) - _LONGEST_TOKEN
+    return error.msg.startswith("Unterminated string") or error.pos >= len(window) - _MAX_TOKEN_CHARS
 
 
 def whole_object(text: str) -> JsonObject | None:
-    """Return the object that a text consists of, with nothing but white space around it; None for any other text."""
+    """Return the object if a text is one object and nothing else but white space; None for any other text."""
     stripped = text.strip()
     if not stripped.startswith("{") or len(stripped) > MAX_OBJECT_CHARS:
         return None
@@ -106,32 +106,32 @@ def whole_object(text: str) -> JsonObject | None:
 
 
 def last_object(text: str) -> JsonObject | None:
-    """Return the last complete object of a text, None without one; text without objects may follow it.
+    """Return the last complete object of a text, such as a program's output; None without one.
 
-    For the output of programs: the last million characters are searched, with at most 5,000 attempts.
+    The last million characters are searched, with at most 5,000 attempts.
     """
     tail = text[-LAST_OBJECT_CHARS:]
     tries = LAST_OBJECT_TRIES
-    close = tail.rfind("}")
-    while close >= 0 and tries > 0:
-        start = tail.rfind("{", 0, close)
+    end = tail.rfind("}")
+    while end >= 0 and tries > 0:
+        start = tail.rfind("{", 0, end)
         while start >= 0 and tries > 0:
             tries -= 1
-            found = _object_between(tail, start, close + 1)
+            found = _object_between(tail, start, end + 1)
             if found is not None:
                 return found
             start = tail.rfind("{", 0, start)
-        close = tail.rfind("}", 0, close)
+        end = tail.rfind("}", 0, end)
     return None
 
 
 def _object_between(text: str, start: int, end: int) -> JsonObject | None:
     """Return the object that is exactly `text[start:end]`, or None."""
     try:
-        value, found_end = _PLAIN_DECODER.raw_decode(text, start)
+        value, decoded_end = _PLAIN_DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return cast(JsonObject, value) if found_end == end else None
+    return cast(JsonObject, value) if decoded_end == end else None
 
 
 def _read_object(window: str) -> tuple[JsonObject, int]:
@@ -168,7 +168,7 @@ def nested_objects(value: JsonValue) -> Iterator[JsonObject]:
 
 
 def nested_texts(value: JsonValue) -> Iterator[str]:
-    """Yield every string inside a JSON value, keys left out."""
+    """Yield every string inside a JSON value, except keys."""
     waiting: list[JsonValue] = [value]
     while waiting:
         current = waiting.pop()
@@ -178,7 +178,7 @@ def nested_texts(value: JsonValue) -> Iterator[str]:
 
 
 def canonical(value: JsonValue) -> str:
-    """Return JSON that is the same for equal values, whatever their key order and number spelling."""
+    """Return JSON that is the same for equal values, whatever the order of their keys."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
@@ -194,15 +194,15 @@ EVIDENCE_DEPTH = 3
 """The number of levels to which JSON inside JSON strings is decoded."""
 
 VERDICT_KEYS = ("score", "checks", "criteria", "better")
-"""Keys of objects that could pass for a verdict."""
+"""An object with any of these keys looks like a verdict."""
 
 DECIDING_KEYS = ("score", "satisfied", "better")
-"""Keys whose values make a verdict good or bad."""
+"""The keys of a verdict whose values say how good an answer is."""
 
 ENTRY_KEYS = ("checks", "criteria")
 """Keys of the lists in which a verdict has one entry for each requirement or criterion."""
 
-_REACH = 60
+_STATEMENT_CHARS = 60
 """The number of characters after a deciding key within which its value is looked for."""
 
 _NUMBER = re.compile(r"(?<!\w)([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3})?)\s*(%?)")
@@ -214,50 +214,51 @@ _QUOTES = str.maketrans(
 
 
 class Evidence(Struct, frozen=True):
-    """The objects in the judged texts that could pass for a verdict, as canonical JSON.
+    """The objects in the judged texts that look like a verdict, as canonical JSON.
 
-    `complete` is False when some texts were too complex to be searched to their end.
+    `complete` is False if a text was too complex to be searched completely.
     """
 
     objects: frozenset[str] = frozenset()
     complete: bool = True
 
-    def holds(self, found: JsonObject) -> bool:
+    def contains(self, found: JsonObject) -> bool:
         """Return True if the judged texts contain an equal object."""
         return canonical(found) in self.objects
 
 
 class Statements(Struct, frozen=True):
-    """The values that closely follow a deciding key in the judged texts, whether or not they form JSON there."""
+    """The values that follow a deciding key within a few characters in the judged texts, as JSON or otherwise."""
 
     values: frozenset[tuple[str, str | float]]
 
-    def holds(self, found: JsonObject) -> bool:
-        """Return True if the judged texts state every deciding value of an object, in whatever notation."""
+    def contains(self, found: JsonObject) -> bool:
+        """Return True if the judged texts state every deciding value of an object, in any notation."""
         deciding = _deciding_values(found)
         return bool(deciding) and all(
-            any((key, form) in self.values for form in _forms(value)) for key, value in deciding
+            any((key, notation) in self.values for notation in _notations(value)) for key, value in deciding
         )
 
 
 def collect_evidence(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS) -> Evidence:
-    """Return the objects with one of the keys, also nested ones and those inside JSON strings."""
+    """Return the objects with any of the keys, including nested objects and JSON inside strings."""
     complete = True
     objects: set[str] = set()
     for text in texts:
-        for found, whole in _objects_within(text, EVIDENCE_DEPTH, keys):
-            complete = complete and whole
+        for found, is_complete in _objects_within(text, EVIDENCE_DEPTH, keys):
+            complete = complete and is_complete
             if found is not None:
                 objects.add(found)
     return Evidence(frozenset(objects), complete)
 
 
 def collect_statements(texts: Iterable[str]) -> Statements:
-    """Return the values of deciding keys that the texts state, each in the same notation."""
+    """Return the values of deciding keys that the texts state."""
     return Statements(frozenset(each for text in texts for each in _statements(text)))
 
 
 def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tuple[str | None, bool]]:
+    """Yield each object with any of the keys as canonical JSON, or None, and whether the search was complete."""
     if "{" not in text:
         return
     for reading in _readings(text):
@@ -275,7 +276,7 @@ def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tupl
 
 
 def _readings(text: str) -> Iterable[str]:
-    """Return a text as it is, without escapes before quotes, and with every quote repaired."""
+    """Return a text unchanged, without escapes before quotes, and with every typographic quote replaced."""
     unescaped = text.replace('\\"', '"')
     repaired = unescaped.translate(_QUOTES)
     return dict.fromkeys((text, unescaped, repaired))
@@ -286,7 +287,7 @@ def _statements(text: str) -> Iterator[tuple[str, str | float]]:
     plain = _plain(text)
     for key in DECIDING_KEYS:
         for match in re.finditer(key, plain):
-            after = plain[match.end() : match.end() + _REACH].partition("}")[0].partition(key)[0]
+            after = plain[match.end() : match.end() + _STATEMENT_CHARS].partition("}")[0].partition(key)[0]
             for number, percent in _NUMBER.findall(after):
                 yield key, float(number) / (100 if percent else 1)
             for word in _WORD.findall(after):
@@ -301,14 +302,14 @@ def _plain(text: str) -> str:
 
 
 def _deciding_values(found: JsonObject) -> list[tuple[str, JsonValue]]:
-    """Return the deciding values of a verdict itself or of its entries, not those of objects that it encloses."""
+    """Return the deciding values of a verdict's entries, or of the verdict itself without entries, by their keys."""
     lists = [found[key] for key in ENTRY_KEYS if isinstance(found.get(key), list)]
     entries = [entry for each in lists for entry in children(each) if isinstance(entry, Mapping)] or [found]
     return [(key, entry[key]) for entry in entries for key in DECIDING_KEYS if entry.get(key) is not None]
 
 
-def _forms(value: JsonValue) -> Iterator[str | float]:
-    """Yield the notations of a deciding value: 1, 1.0 and true are equal, as are 0 and false; case is ignored."""
+def _notations(value: JsonValue) -> Iterator[str | float]:
+    """Yield the notations of a deciding value: 1, 1.0 and true are equal, as are 0 and false; text is in lower case."""
     number = finite_number(value)
     if isinstance(value, bool):
         yield "true" if value else "false"

@@ -32,18 +32,19 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 
 MAX_LINES = 4
-"""The maximum number of hits, and of misses, that a judge may name (seed: JSON prompt contract)."""
+"""The maximum number of hits, and of misses, that a judge may name."""
 
 
 class UnusableReplyError(ValueError):
-    """A reply without usable content; the message completes a sentence about the reply."""
+    """A reply without usable content. The message is a predicate, as in "The reply … holds no JSON object"."""
 
 
 class ReplyRules(Struct, frozen=True):
     """The conditions under which an object in a reply is the judge's verdict.
 
-    `nonce` is the one-time text of the call, `shown` are the texts that the judge was shown. `is_code` is True if the
-    judge is a program and not a model. With `accepts_unsigned` a verdict without the nonce counts, as unverified.
+    `nonce` is the one-time text of the call, which a signed verdict repeats; `shown` are the texts that the judge was
+    shown. `is_code` says that the judge is a program and not a model. With `accepts_unsigned` a verdict without the
+    nonce counts as unverified.
     """
 
     nonce: str
@@ -53,7 +54,7 @@ class ReplyRules(Struct, frozen=True):
 
 
 class JudgeReply(Struct, frozen=True, kw_only=True):
-    """Base of all verdicts. `unverified` says that the verdict may not be the judge's own."""
+    """Base of all verdicts. `unverified` says that the verdict may come from the judged text instead of the judge."""
 
     unverified: bool = False
 
@@ -68,7 +69,7 @@ class FreeformReply(JudgeReply, frozen=True):
 
 
 class RubricCheck(Struct, frozen=True):
-    """A judge's answer for one rubric item: met or not, or its mark 1..5 on a graded one."""
+    """A judge's answer for one rubric item: whether it is met (`satisfied`), or a `mark` for a graded item."""
 
     satisfied: bool | None
     mark: float | None = None
@@ -100,64 +101,64 @@ def parse_rubric(reply: str, rules: ReplyRules, *, item_ids: Sequence[str]) -> R
 def chosen_reply(reply: str, read: Callable[[JsonObject], Reply | None], rules: ReplyRules, *, wanted: str) -> Reply:
     """Return the verdict that counts in a reply. Raises UnusableReplyError.
 
-    `read` returns the verdict of an object that has its shape, which `wanted` describes, else None. A new kind of
-    verdict must also add its key to evidence.VERDICT_KEYS, so that objects of that shape in the judged texts are set
-    aside.
+    `read` returns the verdict of an object in the right shape, which `wanted` describes, else None. The key of a new
+    kind of verdict belongs in json_objects.VERDICT_KEYS, so that such objects in the judged texts are recognised.
     """
     search = find_objects(reply)
     signed = _verdicts(search, read, lambda found: found.get("nonce") == rules.nonce)
     if signed:
-        return _only_one(signed)
+        return _agreed_verdict(signed)
     shown = tuple(rules.shown) if rules.is_code or rules.accepts_unsigned else ()
     whole = whole_object(reply) if rules.is_code else None
-    bare = None if whole is None else read(whole)
-    if whole is not None and bare is not None:
+    unsigned = None if whole is None else read(whole)
+    if whole is not None and unsigned is not None:
         evidence = collect_evidence(shown)
-        if not evidence.holds(whole):
-            return bare if evidence.complete else replace(bare, unverified=True)
+        if not evidence.contains(whole):
+            return unsigned if evidence.complete else replace(unsigned, unverified=True)
     if rules.accepts_unsigned and search.complete:
-        own = _unsigned_verdicts(search, read, shown)
-        if own:
-            return replace(_only_one(own), unverified=True)
+        unsigned_verdicts = _unsigned_verdicts(search, read, shown)
+        if unsigned_verdicts:
+            return replace(_agreed_verdict(unsigned_verdicts), unverified=True)
     raise UnusableReplyError(_why_unusable(reply, search, read, rules=rules, wanted=wanted))
 
 
 def _verdicts(
-    search: FoundObjects, read: Callable[[JsonObject], Reply | None], counts: Callable[[JsonObject], bool]
+    search: FoundObjects, read: Callable[[JsonObject], Reply | None], is_counted: Callable[[JsonObject], bool]
 ) -> list[tuple[JsonObject, Reply]]:
-    """Return the counting objects in the shape of a verdict, also nested ones, but none inside another verdict."""
+    """Return the objects for which `is_counted` is true, with the verdict of each; none inside another verdict."""
     verdicts: list[tuple[JsonObject, Reply]] = []
-    inside: set[int] = set()
+    nested_ids: set[int] = set()
     for found in (each for outer in search.objects for each in nested_objects(outer)):
-        if id(found) in inside or not counts(found):
+        if id(found) in nested_ids or not is_counted(found):
             continue
         verdict = read(found)
         if verdict is not None:
             verdicts.append((found, verdict))
-            inside.update(id(each) for each in nested_objects(found))
+            nested_ids.update(id(each) for each in nested_objects(found))
     return verdicts
 
 
 def _unsigned_verdicts(
     search: FoundObjects, read: Callable[[JsonObject], Reply | None], shown: Sequence[str]
 ) -> list[tuple[JsonObject, Reply]]:
-    """Return the verdicts that the judged texts neither contain nor state in other words."""
+    """Return the verdicts that the judged texts neither contain nor state in another notation."""
     evidence, statements = collect_evidence(shown), collect_statements(shown)
-    return _verdicts(search, read, lambda found: not (evidence.holds(found) or statements.holds(found)))
+    return _verdicts(search, read, lambda found: not (evidence.contains(found) or statements.contains(found)))
 
 
-def _only_one(verdicts: Sequence[tuple[JsonObject, Reply]]) -> Reply:
-    """Return the verdict that all objects state. Raises UnusableReplyError if they differ."""
-    differing = len({canonical(found) for found, _ in verdicts}) if len(verdicts) > 1 else 1
-    if differing > 1:
-        raise UnusableReplyError(f"holds {differing} verdicts that differ")
+def _agreed_verdict(verdicts: Sequence[tuple[JsonObject, Reply]]) -> Reply:
+    """Return the verdict if all objects are equal. Raises UnusableReplyError if they differ."""
+    if len(verdicts) > 1:
+        distinct = {canonical(found) for found, _ in verdicts}
+        if len(distinct) > 1:
+            raise UnusableReplyError(f"holds {len(distinct)} verdicts that differ")
     return verdicts[0][1]
 
 
 def _why_unusable(
     reply: str, search: FoundObjects, read: Callable[[JsonObject], Reply | None], rules: ReplyRules, wanted: str
 ) -> str:
-    """Return what is wrong with a reply without a verdict that counts."""
+    """Return why a reply has no verdict that counts."""
     if not search.objects:
         if not search.complete:
             return "holds too many braces to be searched for JSON"
@@ -165,10 +166,9 @@ def _why_unusable(
     if _verdicts(search, read, lambda _found: True):
         if rules.accepts_unsigned:
             return "only repeats JSON from the judged texts"
-        or_bare = ", and is not a single JSON object without other text" if rules.is_code else ""
-        return (
-            f"does not repeat the nonce of the call{or_bare} (`unsigned: accept` accepts such a verdict as unverified)"
-        )
+        other_text = ", and is not a single JSON object without other text" if rules.is_code else ""
+        hint = "`unsigned: accept` accepts such a verdict as unverified"
+        return f"does not repeat the nonce of the call{other_text} ({hint})"
     if any(found.get("nonce") == rules.nonce for outer in search.objects for found in nested_objects(outer)):
         return f"repeats the nonce, but not in an object with {wanted}"
     return f"holds JSON, but no object with {wanted}"
@@ -187,7 +187,7 @@ def _read_freeform(found: JsonObject) -> FreeformReply | None:
 
 
 def reply_lines(value: JsonValue) -> tuple[str, ...]:
-    """Return the texts of a reply's list that are not empty, at most four; nothing for any other value."""
+    """Return the first four non-empty texts of a list in a reply; nothing if the value is not a list."""
     if not isinstance(value, list):
         return ()
     texts = (text.strip() for text in value if isinstance(text, str))
@@ -227,7 +227,7 @@ def _read_check(value: JsonValue) -> tuple[str, RubricCheck] | None:
     return str(value["id"]).strip(), check
 
 
-_KIND = "code_judge"
+_CODE_JUDGE = "code_judge"
 
 
 def parse_answer(answer: JsonValue, criteria: Sequence[EvaluationCriteria] = ()) -> EvaluationScore:
@@ -251,7 +251,7 @@ def parse_answer(answer: JsonValue, criteria: Sequence[EvaluationCriteria] = ())
         expected_aspect_count=max(1, len(hits) + len(misses)),
         reasoning=reasoning if isinstance(reasoning, str) else None,
         verdict=cast(Verdict, verdict) if verdict in get_args(Verdict) else None,
-        results=_results(answer.get("results"), criteria),
+        results=_code_judge_results(answer.get("results"), criteria),
     )
 
 
@@ -265,13 +265,13 @@ def _texts(value: JsonValue) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
-def _results(value: JsonValue, criteria: Sequence[EvaluationCriteria]) -> tuple[EvaluationResult, ...]:
+def _code_judge_results(value: JsonValue, criteria: Sequence[EvaluationCriteria]) -> tuple[EvaluationResult, ...]:
     entries = value if isinstance(value, list) else []
-    read = (_result(entry, criteria) for entry in entries if isinstance(entry, Mapping))
+    read = (_code_judge_result(entry, criteria) for entry in entries if isinstance(entry, Mapping))
     return tuple(result for result in read if result is not None)
 
 
-def _result(entry: JsonObject, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult | None:
+def _code_judge_result(entry: JsonObject, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult | None:
     name = entry.get("criterion_name", entry.get("criterion"))
     score, scale, reasoning = entry.get("score"), entry.get("scale"), entry.get("reasoning")
     if not isinstance(name, str):
@@ -281,18 +281,18 @@ def _result(entry: JsonObject, criteria: Sequence[EvaluationCriteria]) -> Evalua
         score=score if isinstance(score, bool | int | float | str) else None,
         scale=scale if isinstance(scale, str) else "numeric",
         reasoning=reasoning if isinstance(reasoning, str) else None,
-        evaluator_type=_KIND,
+        evaluator_type=_CODE_JUDGE,
     )
-    return place_result(result, kind=_KIND, criteria=criteria)
+    return place_result(result, kind=_CODE_JUDGE, criteria=criteria)
 
 
-KIND = "llm_judge"
+_LLM_JUDGE = "llm_judge"
 TWO_VALUED = ("binary", "pass/fail")
-"""Scales with only two values, 0 and 1, on which a mean of several opinions has no place."""
+"""Scales with only the values 0 and 1, so that a mean of opinions is not on the scale."""
 
 
 class CriterionAnswer(Struct, frozen=True):
-    """A judge's answer for one criterion: the score as received, of any type, and the reasoning."""
+    """A judge's answer for one criterion: the score, not yet checked, and the reasoning."""
 
     score: JsonValue
     reasoning: str | None = None
@@ -308,7 +308,9 @@ class CriteriaReply(JudgeReply, frozen=True):
 def parse_criteria(reply: str, rules: ReplyRules, *, names: Iterable[str]) -> CriteriaReply:
     """Return the answers in a reply. Raises UnusableReplyError, also when it answers none of the named criteria."""
     known = frozenset(names)
-    return chosen_reply(reply, lambda found: _read(found, known), rules, wanted='a list "criteria" of these criteria')
+    return chosen_reply(
+        reply, lambda found: _read_criteria(found, known), rules, wanted='a list "criteria" of these criteria'
+    )
 
 
 class ScaledReply(JudgeReply, frozen=True):
@@ -327,7 +329,7 @@ def parse_on_scale(reply: str, rules: ReplyRules, *, criterion: EvaluationCriter
     A numeric scale without bounds is 0..1. Raises UnusableReplyError, also for a score outside the scale.
     """
     found = chosen_reply(reply, _read_scaled, rules, wanted='a "score"')
-    placed = _placed(bounded(criterion), CriterionAnswer(found.given))
+    placed = _place_answer(bounded(criterion), CriterionAnswer(found.given))
     if placed.error is not None or placed.value is None:
         raise UnusableReplyError(f"gives a score that cannot be read: {placed.error or 'it is not on the scale'}")
     return replace(found, value=placed.value)
@@ -353,7 +355,7 @@ def bounded(criterion: EvaluationCriteria) -> EvaluationCriteria:
 
 
 def voted_value(values: Sequence[float], criterion: EvaluationCriteria, vote: Vote) -> float:
-    """Return the combined value of opinions on a criterion; on a scale of two values the majority decides."""
+    """Return the combined value of opinions on a criterion; on a scale of two values by majority, except with `min`."""
     is_two_valued = criterion.scale in TWO_VALUED and not criterion.labels
     return combine(values, "majority" if is_two_valued and vote != "min" else vote)
 
@@ -365,7 +367,7 @@ def opinions_metadata(values: Sequence[float], criterion: EvaluationCriteria) ->
     return {"spread": spread(values)}
 
 
-def _read(found: JsonObject, known: frozenset[str]) -> CriteriaReply | None:
+def _read_criteria(found: JsonObject, known: frozenset[str]) -> CriteriaReply | None:
     given = found.get("criteria")
     if not isinstance(given, list):
         return None
@@ -383,11 +385,11 @@ def criteria_score(
 ) -> EvaluationScore:
     """Return the criteria's weighted mean. Several replies are combined by voting on each criterion.
 
-    A criterion that a reply left out, answered twice differently, or scored off its scale gets an error on its own
-    result and makes the whole a `judge_error`; the other results stay.
+    A criterion that a reply left out, answered twice differently, or scored off its scale gets a result with an error
+    and makes the score a `judge_error`; the results of other criteria are kept.
     """
     results = [_voted(criterion, [_opinion(criterion, reply) for reply in replies], vote) for criterion in criteria]
-    score = score_of_results(results, KIND, criteria)
+    score = score_of_results(results, _LLM_JUDGE, criteria)
     reasoning = next((reply.reasoning for reply in replies if reply.reasoning), None)
     if score.error is not None:
         failure = Failure(kind="judge_error", message=score.error.message, stage="evaluator")
@@ -398,54 +400,55 @@ def criteria_score(
 
 def unscored_criteria(criteria: Iterable[EvaluationCriteria], message: str) -> tuple[EvaluationResult, ...]:
     """Return the results of criteria for which no judge replied."""
-    return tuple(failed_result(message, criterion, kind=KIND) for criterion in criteria)
+    return tuple(failed_result(message, criterion, kind=_LLM_JUDGE) for criterion in criteria)
 
 
 def _opinion(criterion: EvaluationCriteria, reply: CriteriaReply) -> EvaluationResult:
     """Return one reply's result for a criterion, with an error if it has no valid score."""
     answers = reply.answers.get(criterion.name, ())
     if not answers:
-        return failed_result("the judge did not answer it", criterion, kind=KIND)
-    placed = [_placed(criterion, answer) for answer in answers]
-    if len({(result.value, result.score if result.value is None else None, result.error) for result in placed}) > 1:
-        return failed_result("the judge answered it twice, differently", criterion, kind=KIND)
+        return failed_result("the judge did not answer it", criterion, kind=_LLM_JUDGE)
+    placed = [_place_answer(criterion, answer) for answer in answers]
+    distinct = {(result.value, result.score if result.value is None else None, result.error) for result in placed}
+    if len(distinct) > 1:
+        return failed_result("the judge answered it twice, differently", criterion, kind=_LLM_JUDGE)
     return placed[0]
 
 
-def _placed(criterion: EvaluationCriteria, answer: CriterionAnswer) -> EvaluationResult:
+def _place_answer(criterion: EvaluationCriteria, answer: CriterionAnswer) -> EvaluationResult:
     score = answer.score
     if not isinstance(score, bool | int | float | str) or (isinstance(score, str) and not score.strip()):
-        said = "no score" if score is None or score == "" else f"{canonical(score)[:80]}, which is not a score"
-        return failed_result(f"the judge gave {said}", criterion, kind=KIND, reasoning=answer.reasoning)
+        shown = "no score" if score is None or score == "" else f"{canonical(score)[:80]}, which is not a score"
+        return failed_result(f"the judge gave {shown}", criterion, kind=_LLM_JUDGE, reasoning=answer.reasoning)
     if criterion.labels and not isinstance(score, bool | str):
         score = f"{score:g}"  # a label such as "3" is often given as a number
     given = EvaluationResult(criterion.name, score, scale=criterion.scale, reasoning=answer.reasoning)
-    placed = place_result(given, kind=KIND, criteria=[criterion])
+    placed = place_result(given, kind=_LLM_JUDGE, criteria=[criterion])
     if placed.error is not None:
         return replace(placed, score=None)
     # A number without bounds is not scaled: 0.85 and 85 of 100 cannot be distinguished here.
-    as_said = placed.value is None or (criterion.scale == "numeric" and not isinstance(score, bool | str))
-    return placed if as_said else replace(placed, score=denormalize(placed.value or 0.0, criterion))
+    is_unscaled = placed.value is None or (criterion.scale == "numeric" and not isinstance(score, bool | str))
+    return placed if is_unscaled else replace(placed, score=denormalize(placed.value or 0.0, criterion))
 
 
 def _voted(criterion: EvaluationCriteria, opinions: Sequence[EvaluationResult], vote: Vote) -> EvaluationResult:
-    """Return the combined result of several opinions. An error in one of them makes the whole an error."""
-    broken = next((opinion for opinion in opinions if opinion.error is not None), None)
-    if broken is not None or len(opinions) == 1:
-        return broken or opinions[0]
+    """Return the combined result of several opinions, or the first opinion with an error."""
+    failed = next((opinion for opinion in opinions if opinion.error is not None), None)
+    if failed is not None or len(opinions) == 1:
+        return failed or opinions[0]
     values = [opinion.value for opinion in opinions if opinion.value is not None]
     if len(values) < len(opinions):
-        return _commonest(opinions)
+        return _most_common(opinions)
     value = voted_value(values, criterion, vote)
     nearest = min(opinions, key=lambda opinion: abs((opinion.value or 0.0) - value))
     metadata = opinions_metadata(values, criterion)
     return replace(nearest, score=denormalize(value, criterion), value=value, metadata=metadata)
 
 
-def _commonest(opinions: Sequence[EvaluationResult]) -> EvaluationResult:
-    """Return the most common opinion, the first among equals; texts of a custom scale have no mean."""
-    said = Counter(str(opinion.score) for opinion in opinions)
-    chosen = max(opinions, key=lambda opinion: said[str(opinion.score)])
+def _most_common(opinions: Sequence[EvaluationResult]) -> EvaluationResult:
+    """Return the most common opinion, the first one of equally common: texts of a custom scale have no mean."""
+    counts = Counter(str(opinion.score) for opinion in opinions)
+    chosen = max(opinions, key=lambda opinion: counts[str(opinion.score)])
     return replace(chosen, metadata={"opinions": [str(opinion.score) for opinion in opinions]})
 
 
@@ -468,13 +471,15 @@ def parse_pair(reply: str, rules: ReplyRules) -> PairReply:
 
 
 def _read_pair(found: JsonObject) -> PairReply | None:
-    said = reply_text(found.get("better"))
-    better = None if said is None else _PREFERENCES.get(said.casefold().removeprefix("answer").strip(" _"))
+    text = reply_text(found.get("better"))
+    if text is None:
+        return None
+    better = _PREFERENCES.get(text.casefold().removeprefix("answer").strip(" _"))
     return None if better is None else PairReply(better, reply_text(found.get("reasoning")))
 
 
 def candidate_value(better: Better, *, swapped: bool) -> float:
-    """Return a preference as the value of the candidate. The candidate is A, or B when the order was swapped."""
+    """Return the candidate's value: WIN, TIE or LOSS. The candidate is A, or B if the order was swapped."""
     if better == "tie":
         return TIE
     return WIN if (better == "B") is swapped else LOSS
@@ -488,7 +493,7 @@ class BothOrders(Struct, frozen=True):
 
     @property
     def values(self) -> tuple[float, float]:
-        """The candidate's value of each preference."""
+        """The candidate's value in each order."""
         first = candidate_value(self.first.better, swapped=False)
         return first, candidate_value(self.swapped.better, swapped=True)
 

@@ -1,4 +1,4 @@
-"""Rubric scoring: checks by item → score, hits, misses, verdict."""
+"""Rubric scoring: score, hits, misses and verdict from a judge's checks of rubric items."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonValue
 
 MARKS: Mapping[ItemScale, tuple[float, float]] = {"likert5": (1.0, 5.0), "points10": (0.0, 10.0)}
-"""The lowest and the highest mark of each scale."""
+"""The lowest and the highest mark on each scale of a graded item."""
 
 
 def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
-    """Return rubric items; a plain text becomes an item with the id `rubric-N`, N being its position, a dict an item.
+    """Return rubric items. A text becomes an item with the id `rubric-N`, N being its position; a dict becomes an item.
 
     Raises EvalFileError for a dict with wrong keys, ValueError for an empty text, a duplicate id, or a weight that is
     not a finite number of at least 0.
@@ -41,8 +41,11 @@ def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
     return items
 
 
-class _Judged(Struct, frozen=True):
-    """One item over all opinions: its value 0..1, and its line for hits or misses."""
+class _JudgedItem(Struct, frozen=True):
+    """An item over all replies: the combined value (0..1), each reply's value, and the line for hits or misses.
+
+    `answered` is False if no reply has a usable answer.
+    """
 
     item: RubricItem
     values: tuple[float, ...]
@@ -59,32 +62,32 @@ class _Judged(Struct, frozen=True):
 def rubric_score(
     items: Sequence[RubricItem], replies: Sequence[RubricReply], *, vote: Vote = "mean", kind: str = "rubric"
 ) -> EvaluationScore:
-    """Return the weight of met items / the weight of all. An item left out, or answered twice differently, is not met.
+    """Return the weighted mean of the items' values. An item without a usable answer in a reply has the value 0 there.
 
     Several replies are combined by voting on each item. A required item that is not met makes the verdict `fail`.
     """
-    judged = [_judge_item(item, replies, vote) for item in items]
-    met = [each for each in judged if each.met]
-    failed = any(each.item.required and each not in met for each in judged)
+    judged_items = [_judge_item(item, replies, vote) for item in items]
+    met = [each for each in judged_items if each.met]
+    is_required_missed = any(each.item.required and each not in met for each in judged_items)
     return EvaluationScore(
-        score=weighted_mean((each.item.weight, each.value) for each in judged),
+        score=weighted_mean((each.item.weight, each.value) for each in judged_items),
         hits=tuple(each.line for each in met),
-        misses=tuple(each.line for each in judged if each not in met),
+        misses=tuple(each.line for each in judged_items if each not in met),
         expected_aspect_count=max(1, len(items)),
         reasoning=next((reply.reasoning for reply in replies if reply.reasoning), None),
-        must_fail=failed,
+        must_fail=is_required_missed,
         status="unverified" if any(reply.unverified for reply in replies) else "scored",
-        results=tuple(_to_result(each, kind) for each in judged),
+        results=tuple(_to_result(each, kind) for each in judged_items),
     )
 
 
-def _judge_item(item: RubricItem, replies: Sequence[RubricReply], vote: Vote) -> _Judged:
+def _judge_item(item: RubricItem, replies: Sequence[RubricReply], vote: Vote) -> _JudgedItem:
     values = [_item_value(item, reply) for reply in replies]
     counted = tuple(value or 0.0 for value in values)
     value = combine(counted, vote)
     answered = any(each is not None for each in values)
     line = _line(item, replies, _is_met(item, value))
-    return _Judged(item=item, values=counted, value=value, line=line, answered=answered)
+    return _JudgedItem(item=item, values=counted, value=value, line=line, answered=answered)
 
 
 def _is_met(item: RubricItem, value: float) -> bool:
@@ -92,7 +95,7 @@ def _is_met(item: RubricItem, value: float) -> bool:
 
 
 def _item_value(item: RubricItem, reply: RubricReply) -> float | None:
-    """Return one reply's value of an item on 0..1, None if the reply has no usable answer."""
+    """Return an item's value (0..1) in one reply; None if it was left out or answered twice differently."""
     check = reply.checks.get(item.id)
     if check is None or item.id in reply.contradicted:
         return None
@@ -117,7 +120,7 @@ def _line(item: RubricItem, replies: Sequence[RubricReply], met: bool) -> str:  
     return f"{head}: the judge did not answer it"
 
 
-def _to_result(judged: _Judged, kind: str) -> EvaluationResult:
+def _to_result(judged: _JudgedItem, kind: str) -> EvaluationResult:
     item = judged.item
     metadata: dict[str, JsonValue] = {"weight": item.weight, "required": item.required}
     if len(judged.values) > 1:
@@ -127,11 +130,14 @@ def _to_result(judged: _Judged, kind: str) -> EvaluationResult:
     if item.min_value is not None:
         metadata["min_value"] = item.min_value
     lowest, highest = MARKS[item.scale] if item.scale else (0.0, 1.0)
-    mark = lowest + (highest - lowest) * judged.value
-    whole = judged.value in {0.0, 1.0}
+    score: float | bool = judged.value
+    if item.scale:
+        score = lowest + (highest - lowest) * judged.value
+    elif judged.value in {0.0, 1.0}:
+        score = judged.value == 1.0
     return EvaluationResult(
         criterion_name=item.id,
-        score=mark if item.scale else (judged.value == 1.0 if whole else judged.value),
+        score=score,
         value=judged.value,
         scale=item.scale or "binary",
         reasoning=judged.line,

@@ -1,4 +1,4 @@
-"""Aggregation of evaluators to a case: weighted mean, verdicts, the row's strict status, its joined texts."""
+"""Aggregation of evaluators' results to a case: weighted mean, verdicts, strict status, joined texts."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,14 +16,14 @@ from agentv.types.records.result import CaseResult, RowStatus
 from agentv.types.results import RowState
 from agentv.types.usage import Usage, total_usage
 
-_WHOLE = 1.0 - TOLERANCE
+_FULL_SCORE = 1.0 - TOLERANCE
 
 TURN = "turn"
 """The type of the result of one turn of a conversation, whose members are the results of the turn's evaluators."""
 
 
 class CaseFields(Struct, frozen=True, gc=False):
-    """A row's fields over all of its evaluators (docs/reference/results-and-verdicts.md)."""
+    """The fields of a row that combine all of its evaluators (docs/reference/results-and-verdicts.md)."""
 
     hits: tuple[str, ...]
     misses: tuple[str, ...]
@@ -38,17 +38,17 @@ def reaches(score: float, bound: float) -> bool:
 
 
 def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
-    """Return sum(weight * value) / sum(weight), never outside the range of the values with a weight.
+    """Return sum(weight * value) / sum(weight), limited to the range of the values with a weight above 0.
 
-    Weights are finite and >= 0. If all weights are 0, or there is no pair at all: 0.0.
+    Weights are finite and at least 0. 0.0 without a weight above 0.
     """
-    weighing = [pair for pair in pairs if pair[0] > 0]
-    if not weighing:
+    weighted = [pair for pair in pairs if pair[0] > 0]
+    if not weighted:
         return 0.0
-    if len(weighing) == 1:  # a criterion with one result, a case with one evaluator
-        return weighing[0][1]
-    weights = [weight for weight, _ in weighing]
-    values = [value for _, value in weighing]
+    if len(weighted) == 1:  # a criterion with one result, a case with one evaluator
+        return weighted[0][1]
+    weights = [weight for weight, _ in weighted]
+    values = [value for _, value in weighted]
     # Scaled by a power of two, which is exact, so that weights near the largest float do not overflow.
     _, exponent = math.frexp(max(weights))
     shares = [math.ldexp(weight, -exponent) for weight in weights]
@@ -59,12 +59,12 @@ def weighted_mean(pairs: Iterable[tuple[float, float]]) -> float:
 def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
     """Return a case's score: the weighted mean of its evaluators' scores; one with an error counts as 0.0.
 
-    Skipped evaluators are left out. An evaluator with `unmet: zero` whose `required` is not met makes it 0.0.
+    Skipped evaluators are left out. An evaluator with `unmet: zero` whose `required` is not met makes the score 0.0.
     """
     if len(results) == 1 and results[0].unmet == "fail":
         only = results[0]
         return only.score if only.weight > 0 and only.status != "skipped" else 0.0
-    if zeroing(results):
+    if zeroing_evaluators(results):
         return 0.0
     return weighted_mean([(result.weight, result.score) for result in results if result.status != "skipped"])
 
@@ -79,8 +79,10 @@ def required_items_met(results: Iterable[EvaluationResult]) -> bool:
     for item in results:
         if item.metadata is None or not item.metadata.get("required"):
             continue
-        least = item.metadata.get("min_value")
-        if not (item.value is not None and reaches(item.value, least) if _is_number(least) else is_met(item.value)):
+        min_value = item.metadata.get("min_value")
+        if not (
+            item.value is not None and reaches(item.value, min_value) if _is_number(min_value) else is_met(item.value)
+        ):
             return False
     return True
 
@@ -97,8 +99,8 @@ def result_verdict(result: EvaluatorResult) -> Verdict:
 def is_requirement_met(result: EvaluatorResult) -> bool:
     """Return True if the requirements of an evaluator and of its members are met.
 
-    `required: true` requires the verdict `pass`, a number requires that score; required rubric items must be met. What
-    the evaluators of a turn require concerns that turn.
+    `required: true` requires the verdict `pass`, a number requires that score; required rubric items must be met. The
+    requirements of a turn's evaluators count for that turn only.
     """
     if result.status == "skipped" or result.type == TURN:
         return True
@@ -109,14 +111,14 @@ def is_requirement_met(result: EvaluatorResult) -> bool:
 
 
 def _is_satisfied(result: EvaluatorResult) -> bool:
-    """Return True if an evaluator's own `required` is met, or it has none."""
+    """Return True if an evaluator's own `required` is met or not set."""
     required = result.required
     if required is False:
         return True
     return result_verdict(result) == "pass" if required is True else reaches(result.score, required)
 
 
-def zeroing(results: Sequence[EvaluatorResult]) -> list[EvaluatorResult]:
+def zeroing_evaluators(results: Sequence[EvaluatorResult]) -> list[EvaluatorResult]:
     """Return the evaluators that make the case's score 0."""
     return [each for each in results if each.unmet == "zero" and each.status != "skipped" and not _is_satisfied(each)]
 
@@ -134,43 +136,43 @@ def case_verdict(score: float, results: Sequence[EvaluatorResult], pass_score: f
 
 
 def row_status(score: float) -> RowStatus:
-    """Return the strict status of a judged row: `pass` iff its score is 1.0 within 1e-9."""
-    return "pass" if score >= _WHOLE else "fail"
+    """Return the strict status of a judged row: `pass` only if its score is 1.0, within 1e-9."""
+    return "pass" if score >= _FULL_SCORE else "fail"
 
 
 def row_state(result: CaseResult) -> RowState:
-    """Return which of the five disjoint states a row is in: its verdict, or the reason why it has none."""
+    """Return the state of a row: its verdict, or `error` or `skipped` if it has none."""
     if result.status in ("error", "skipped"):
         return result.status
     return result.verdict or "fail"
 
 
-def first_broken(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
+def first_failed(results: Sequence[EvaluatorResult]) -> EvaluatorResult | None:
     """Return the first evaluator, or member of one, whose error excludes the row from every mean.
 
-    An error of an evaluator with weight 0 that is not required does not.
+    The error of an evaluator with weight 0 that is not required excludes nothing.
     """
     for result in results:
         if result.weight <= 0 and result.required is False:
             continue
         if result.error is not None:
             return result
-        if result.evaluator_results and (broken := first_broken(result.evaluator_results)):
-            return broken
+        if result.evaluator_results and (failed := first_failed(result.evaluator_results)):
+            return failed
     return None
 
 
-def case_fields(results: Sequence[EvaluatorResult], *, of: str = "case") -> CaseFields:
+def case_fields(results: Sequence[EvaluatorResult], *, noun: str = "case") -> CaseFields:
     """Join the evaluators' hits, misses and reasons in order; with several, each reason begins with its name.
 
-    `of` is the noun for the judged object in the line about an unmet requirement.
+    `noun` is the word for the judged object in the line about an unmet requirement.
     """
     if len(results) == 1:
         only = results[0]
         aspects_of_only = max(1, only.expected_aspect_count)
         return CaseFields(
             hits=only.hits,
-            misses=only.misses if only.unmet == "fail" else (*only.misses, *_why_zero(results, of)),
+            misses=only.misses if only.unmet == "fail" else (*only.misses, *_why_zero(results, noun)),
             reasoning=only.reasoning or None,
             expected_aspect_count=aspects_of_only,
             raw_aspects=only.raw_aspects,
@@ -179,17 +181,20 @@ def case_fields(results: Sequence[EvaluatorResult], *, of: str = "case") -> Case
     aspects = [result.raw_aspects for result in results if result.raw_aspects is not None]
     return CaseFields(
         hits=tuple([hit for result in results for hit in result.hits]),
-        misses=(*[miss for result in results for miss in result.misses], *_why_zero(results, of)),
+        misses=(*[miss for result in results for miss in result.misses], *_why_zero(results, noun)),
         reasoning=" | ".join(f"{name}: {text}" for name, text in reasons) or None,
         expected_aspect_count=sum([max(1, result.expected_aspect_count) for result in results]),
         raw_aspects=tuple(aspect for group in aspects for aspect in group) if aspects else None,
     )
 
 
-def _why_zero(results: Sequence[EvaluatorResult], of: str) -> tuple[str, ...]:
+def _why_zero(results: Sequence[EvaluatorResult], noun: str) -> tuple[str, ...]:
     """Return a line for each evaluator that makes the case's score 0."""
     return tuple(
-        [f"the {of} scores 0: {each.name!r} is required and scored {each.score:.2f}" for each in zeroing(results)]
+        [
+            f"the {noun} scores 0: {each.name!r} is required and scored {each.score:.2f}"
+            for each in zeroing_evaluators(results)
+        ]
     )
 
 
@@ -213,7 +218,7 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
         results=score.results,
         duration_ms=duration_ms,
     )
-    # A rule calls nothing. A call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
+    # Rules have none of the other fields, and passing them all in one call takes longer (bench/echo_cases.py).
     if score.error is None and not (score.evaluator_raw_request is not None or score.judge_calls or score.members):
         return result
     usage, cost_usd = _spent(score)
@@ -231,7 +236,7 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
 def _spent(score: EvaluationScore) -> tuple[Usage | None, float | None]:
     """Return the tokens and the cost of the judges.
 
-    The cost is None if one of them used tokens at an unknown price, or if nothing was used.
+    The cost is None if a judge used tokens at an unknown price, or if nothing was used.
     """
     calls = [(call.usage, call.cost_usd) for call in score.judge_calls]
     parts = calls + [(member.usage, member.cost_usd) for member in score.members]

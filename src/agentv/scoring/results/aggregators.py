@@ -15,61 +15,64 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 
 def weigh(results: Sequence[EvaluatorResult], weights: Mapping[str, float]) -> tuple[EvaluatorResult, ...]:
-    """Return the results with the weights that a composite gives its members, or with their own if it gives none.
+    """Return the results of a composite's members with `weights`, or with their own weights if it is empty.
 
-    A member that is missing in the given weights has weight 0.
+    A member that is missing in `weights` has weight 0.
     """
     if not weights:
         return tuple(results)
     return tuple(replace(result, weight=weights.get(result.name, 0.0)) for result in results)
 
 
-def counted(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """Return the results that count: those not skipped."""
+def not_skipped(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """Return the results that were not skipped."""
     return tuple(result for result in results if result.status != "skipped")
 
 
-def passing(results: Sequence[EvaluatorResult]) -> int:
-    """Return the number of members that pass: judged, with verdict `pass`."""
-    return sum(result.error is None and result_verdict(result) == "pass" for result in counted(results))
+def passing_count(results: Sequence[EvaluatorResult]) -> int:
+    """Return the number of members without an error whose verdict is `pass`."""
+    return sum(result.error is None and result_verdict(result) == "pass" for result in not_skipped(results))
 
 
-def lowest(results: Sequence[EvaluatorResult]) -> float:
-    """Return the lowest score of the members that count, 0.0 without any."""
-    return min((result.score for result in counted(results)), default=0.0)
+def lowest_score(results: Sequence[EvaluatorResult]) -> float:
+    """Return the lowest score of the members that were not skipped, 0.0 without any."""
+    return min((result.score for result in not_skipped(results)), default=0.0)
 
 
-def highest(results: Sequence[EvaluatorResult]) -> float:
-    """Return the highest score of the members that count, 0.0 without any."""
-    return max((result.score for result in counted(results)), default=0.0)
+def highest_score(results: Sequence[EvaluatorResult]) -> float:
+    """Return the highest score of the members that were not skipped, 0.0 without any."""
+    return max((result.score for result in not_skipped(results)), default=0.0)
 
 
 def composed(score: EvaluationScore, results: Sequence[EvaluatorResult]) -> EvaluationScore:
     """Return a composite's score with its members, and the verdict `fail` when a member's requirement is not met."""
-    if score.error is not None or all(is_requirement_met(result) for result in counted(results)):
+    if score.error is not None or all(is_requirement_met(result) for result in not_skipped(results)):
         return replace(score, members=tuple(results))
     return replace(score, members=tuple(results), verdict="fail", must_fail=True)
 
 
-def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, how: str) -> EvaluationScore:
-    """Return a score computed from the members' scores, with their hits and misses under their names."""
+def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, method: str) -> EvaluationScore:
+    """Return a composite's score with the value computed by `method`, and the members' hits and misses.
+
+    `method` is the beginning of the reasoning, such as `lowest of`.
+    """
     hits = tuple(f"{result.name}: {hit}" for result in results for hit in result.hits)
     misses = tuple(f"{result.name}: {miss}" for result in results for miss in result.misses)
-    parts = ", ".join(f"{result.name} {result.score:.2f}" for result in counted(results))
+    parts = ", ".join(f"{result.name} {result.score:.2f}" for result in not_skipped(results))
     return EvaluationScore(
         score=value,
         hits=hits,
         misses=misses,
         expected_aspect_count=max(1, len(hits) + len(misses)),
-        reasoning=f"{how} {parts}" if parts else f"{how} no member",
-        status="scored" if counted(results) else "skipped",
+        reasoning=f"{method} {parts}" if parts else f"{method} no member",
+        status="scored" if not_skipped(results) else "skipped",
     )
 
 
 def results_to_json(results: Sequence[EvaluatorResult], *, with_assertions: bool = False) -> dict[str, JsonValue]:
     """Return the results by name, as passed to a composite's code aggregator or judge.
 
-    A second member of the same name is called `name#2`. `with_assertions` lists hits and misses as `assertions`, too.
+    A second member of the same name is called `name#2`. With `with_assertions` hits and misses are also `assertions`.
     """
     by_name: dict[str, JsonValue] = {}
     for result in results:
@@ -117,68 +120,71 @@ def fold_turns(
 ) -> EvaluationScore:
     """Return one score for all turns; hits, misses and results name their turn.
 
-    `mean`: the turns' mean. `min`: the worst turn's score and results. `last`: those of the last turn. A turn that
-    could not be judged makes the whole an error, like an evaluator's own failure. Skipped turns are left out; if all
-    were skipped, so is the whole.
+    `mean` is the turns' mean, `min` takes score and results of the worst turn, `last` those of the last turn. A turn
+    that could not be judged makes the score an error. Skipped turns are left out; if all were skipped, so is the score.
     """
-    heard = [turn for turn in turns if turn.score.status != "skipped"]
-    if not heard:
-        results = tuple(_marked(result, turn.number) for turn in turns for result in turn.score.results)
+    judged_turns = [turn for turn in turns if turn.score.status != "skipped"]
+    if not judged_turns:
+        results = tuple(_with_turn(result, turn.number) for turn in turns for result in turn.score.results)
         return EvaluationScore(0.0, status="skipped", reasoning="\n".join(_reasons(turns)) or None, results=results)
-    turns = heard
-    broken = [turn for turn in turns if turn.score.error is not None]
+    turns = judged_turns
+    failed_turns = [turn for turn in turns if turn.score.error is not None]
     judged = turns[-1:] if aggregate == "last" else turns
     chosen = {"mean": judged, "min": [min(judged, key=lambda turn: turn.score.score)], "last": judged}[aggregate]
-    whole = EvaluationScore(
+    score = EvaluationScore(
         score=weighted_mean((1.0, turn.score.score) for turn in chosen),
-        hits=_named(judged, "hits"),
-        misses=_named(judged, "misses"),
+        hits=_turn_lines(judged, "hits"),
+        misses=_turn_lines(judged, "misses"),
         expected_aspect_count=sum(turn.score.expected_aspect_count for turn in judged),
         reasoning="\n".join(_reasons(judged)) or None,
         evaluator_raw_request=_requests(turns),
         must_fail=any(turn.score.must_fail for turn in judged),
         status="unverified" if any(turn.score.status == "unverified" for turn in judged) else "scored",
-        results=tuple(_marked(result, turn.number) for turn in chosen for result in turn.score.results),
+        results=tuple(_with_turn(result, turn.number) for turn in chosen for result in turn.score.results),
         judge_calls=tuple(call for turn in turns for call in turn.score.judge_calls),
-        members=tuple(_member(member, turn.number) for turn in turns for member in turn.score.members),
+        members=tuple(_named_after_turn(member, turn.number) for turn in turns for member in turn.score.members),
     )
-    return _failed(whole, turns, broken, criteria) if broken else whole
+    return _failed(score, turns, failed_turns, criteria) if failed_turns else score
 
 
 def _failed(
-    whole: EvaluationScore,
+    score: EvaluationScore,
     turns: Sequence[TurnScore],
-    broken: Sequence[TurnScore],
+    failed_turns: Sequence[TurnScore],
     criteria: Sequence[EvaluationCriteria],
 ) -> EvaluationScore:
-    """Return the score if some turns could not be judged: each criterion without a value in one of them is an error."""
-    failures = [(turn.number, turn.score.error) for turn in broken if turn.score.error is not None]
+    """Return the score if turns could not be judged: a criterion without a value in any of them gets an error."""
+    failures = [(turn.number, turn.score.error) for turn in failed_turns if turn.score.error is not None]
     message = "; ".join(f"turn {number}: {error.message}" for number, error in failures)
     names = dict.fromkeys(result.criterion_name for turn in turns for result in turn.score.results)
-    faults = {name: fault for name in names if (fault := next(_faults(name, broken), None)) is not None}
+    error_by_criterion = {
+        name: error_text
+        for name in names
+        if (error_text := next(_criterion_errors(name, failed_turns), None)) is not None
+    }
     kind = failures[0][1].kind
     failed = tuple(
-        failed_result(fault, criterion_named(name, criteria, scale="numeric"), kind=_kind_of(name, turns))
-        for name, fault in faults.items()
+        failed_result(error_text, criterion_named(name, criteria, scale="numeric"), kind=_kind_of(name, turns))
+        for name, error_text in error_by_criterion.items()
     )
-    stand = tuple(
-        _marked(result, turn.number)
+    kept_results = tuple(
+        _with_turn(result, turn.number)
         for turn in turns
         for result in turn.score.results
-        if result.criterion_name not in faults
+        if result.criterion_name not in error_by_criterion
     )
     error = Failure(kind=kind, message=message, stage="evaluator")
-    return replace(whole, score=0.0, verdict=None, status="error", error=error, results=stand + failed)
+    return replace(score, score=0.0, verdict=None, status="error", error=error, results=kept_results + failed)
 
 
-def _faults(name: str, broken: Iterable[TurnScore]) -> Iterator[str]:
-    """Yield why a criterion has no value in a turn: its own error, or that of a turn without a result for it."""
-    for turn in broken:
+def _criterion_errors(name: str, failed_turns: Iterable[TurnScore]) -> Iterator[str]:
+    """Yield, for each failed turn, the error of a criterion: its own, or that of a turn without a result for it."""
+    for turn in failed_turns:
         own = [result for result in turn.score.results if result.criterion_name == name]
         errors = [result.error for result in own if result.error is not None]
         if errors or not own:
-            said = errors[0] if errors else turn.score.error.message if turn.score.error is not None else ""
-            yield f"turn {turn.number}: {said}"
+            message = errors[0] if errors else turn.score.error.message if turn.score.error is not None else ""
+            yield f"turn {turn.number}: {message}"
 
 
 def _kind_of(name: str, turns: Iterable[TurnScore]) -> str:
@@ -186,7 +192,7 @@ def _kind_of(name: str, turns: Iterable[TurnScore]) -> str:
     return next((result.evaluator_type for result in results if result.criterion_name == name), "")
 
 
-def _named(turns: Iterable[TurnScore], lines: str) -> tuple[str, ...]:
+def _turn_lines(turns: Iterable[TurnScore], lines: str) -> tuple[str, ...]:
     return tuple(f"turn {turn.number}: {line}" for turn in turns for line in getattr(turn.score, lines))
 
 
@@ -199,9 +205,9 @@ def _requests(turns: Sequence[TurnScore]) -> JsonObject | None:
     return {"turns": requests} if any(requests) else None
 
 
-def _marked(result: EvaluationResult, number: int) -> EvaluationResult:
+def _with_turn(result: EvaluationResult, number: int) -> EvaluationResult:
     return replace(result, metadata={**(result.metadata or {}), "turn": number})
 
 
-def _member(member: EvaluatorResult, number: int) -> EvaluatorResult:
+def _named_after_turn(member: EvaluatorResult, number: int) -> EvaluatorResult:
     return replace(member, name=f"turn {number}: {member.name}")

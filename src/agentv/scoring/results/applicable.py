@@ -13,10 +13,10 @@ RUBRIC_EVALUATOR = "rubric"
 
 
 def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[EvaluatorLike, ...], bool]:
-    """Return a case's evaluators in order, and whether they came in the older single form.
+    """Return a case's evaluators in order, and whether they are given by `evaluator`, the older form for a single one.
 
-    An empty list means the same as an absent one. Those of a case with turns judge the whole conversation; the default
-    judge is none of them, since turns have evaluators of their own.
+    An empty list counts as absent. The evaluators of a case with turns judge the whole conversation; the default judge
+    is not among them, since turns have evaluators of their own.
     """
     listed = case.evaluators
     if not listed:
@@ -26,7 +26,7 @@ def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[Evalu
         if not listed and single is None and not case.rubrics and case.turns:
             return (), False
         if not listed:
-            return _alone(case, single, suite.base_dir)
+            return _from_single_form(case, single, suite.base_dir)
     return ((_rubric(case), *listed) if case.rubrics else listed), False
 
 
@@ -46,8 +46,11 @@ def all_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[EvaluatorLike, ...
     return (*own, *(each for turn in case.turns for each in evaluators_of_turn(turn)))
 
 
-def _alone(case: EvalCase, single: str | None, base_dir: str) -> tuple[tuple[EvaluatorLike, ...], bool]:
-    """Return the single evaluator of a case without a list; none if the case has rubrics."""
+def _from_single_form(case: EvalCase, single: str | None, base_dir: str) -> tuple[tuple[EvaluatorLike, ...], bool]:
+    """Return the evaluators of a case without a list: `single`, else its rubric alone or the default judge.
+
+    With both, the rubric comes first.
+    """
     if not case.rubrics:
         return _single(DEFAULT_EVALUATOR if single is None else single, base_dir), True
     return (_rubric(case), *(() if single is None else _single(single, base_dir))), False

@@ -1,4 +1,8 @@
-"""Validation of what an evaluator returned, as an EvaluationScore. The result contains neither NaN nor infinity."""
+"""Validation of an evaluator's output, and its conversion to an EvaluationScore without NaN and infinity.
+
+Plug-ins may return objects of any type. The `plain_…` functions return a value as its exact built-in type; their `at`
+is the field for messages, and they raise EvaluatorError for a value of the wrong type.
+"""
 
 import math
 import sys
@@ -37,29 +41,29 @@ from agentv.types.json_value import JsonValue
 from agentv.types.records.fields import TOLERANCE
 from agentv.types.usage import Usage
 
-# Both limit the work for an object that contains itself.
-_LEVELS = 100
+# Limits on the work for an object that contains itself.
+_MAX_DEPTH = 100
 _MAX_CONTAINERS = 100_000
-# The largest exponent of a float; JSON readers in other languages accept much less.
+# A larger integer does not fit into a float; JSON parsers in other languages accept much less.
 _INTEGER_BITS = 1024
 
 
-def described(value: object) -> str:
+def type_text(value: object) -> str:
     """Return a description of a value's type, for messages."""
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
-def refused(value: object, at: str, wanted: str) -> EvaluatorError:
-    """Return the error for a field that has the wrong type."""
-    return EvaluatorError(f"`{at}` must be {wanted}, got {described(value)}")
+def type_error(value: object, at: str, wanted: str) -> EvaluatorError:
+    """Return the error for a field of the wrong type; `wanted` describes the right one."""
+    return EvaluatorError(f"`{at}` must be {wanted}, got {type_text(value)}")
 
 
 def plain_text(value: object, at: str) -> str:
-    """Return a plain str. A subclass may return another text on each conversion, so it is converted once."""
+    """Return a plain str. A subclass is converted only once, because it may return another text each time."""
     if type(value) is str:
         return value
     if not isinstance(value, str):
-        raise refused(value, at, "a string")
+        raise type_error(value, at, "a string")
     return str.__str__(value)
 
 
@@ -68,14 +72,14 @@ def plain_texts(values: object, at: str) -> tuple[str, ...]:
     if type(values) is tuple and not values:
         return ()
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise refused(values, at, "a sequence of texts")
+        raise type_error(values, at, "a sequence of texts")
     return tuple(plain_text(value if isinstance(value, str) else str(value), at) for value in values)
 
 
 def plain_flag(value: object, at: str) -> bool:
     """Return True or False."""
     if not isinstance(value, bool):
-        raise refused(value, at, "True or False")
+        raise type_error(value, at, "True or False")
     return value
 
 
@@ -84,7 +88,7 @@ def plain_number(value: object, at: str) -> float:
     if type(value) is float:
         return value
     if not isinstance(value, Real):
-        raise refused(value, at, "a number")
+        raise type_error(value, at, "a number")
     try:
         return float.__float__(float(value))
     except OverflowError:
@@ -106,9 +110,9 @@ def plain_weight(value: object, at: str) -> float:
 
 
 def unit_number(value: object, what: str) -> float:
-    """Return the score of `what`, a number from 0 to 1, clamped within 1e-9; NaN is an error."""
+    """Return the score of `what`, a number from 0 to 1; a number up to 1e-9 outside is clamped. NaN is an error."""
     if not isinstance(value, Real):
-        raise EvaluatorError(f"the score of {what!r} is not a number but {described(value)}")
+        raise EvaluatorError(f"the score of {what!r} is not a number but {type_text(value)}")
     number = plain_number(value, what)
     if not -TOLERANCE <= number <= 1 + TOLERANCE:
         raise EvaluatorError(f"the score of {what!r} is {number:g}; allowed: 0 to 1")
@@ -120,7 +124,7 @@ def plain_count(value: object, at: str) -> int:
     if type(value) is int and 0 <= value <= sys.maxsize:
         return value
     if not isinstance(value, Integral):
-        raise refused(value, at, "a whole number")
+        raise type_error(value, at, "a whole number")
     number = int.__int__(int(value))
     if number < 0 or number.bit_length() > _INTEGER_BITS:
         raise EvaluatorError(f"`{at}` must be at least 0, and small enough for a float")
@@ -136,10 +140,10 @@ def plain_name(names: Sequence[str], value: object, at: str) -> str:
 
 
 def plain_object(value: object, at: str) -> JsonValue:
-    """Return a JSON object as a dict of texts, numbers, lists and dicts; a number that is not finite becomes None."""
+    """Return a JSON object in built-in types; a number that is not finite becomes None."""
     if not isinstance(value, Mapping):
-        raise refused(value, at, "a mapping")
-    return _plain_json(value, at, _LEVELS, iter(range(_MAX_CONTAINERS)))
+        raise type_error(value, at, "a mapping")
+    return _plain_json(value, at, _MAX_DEPTH, iter(range(_MAX_CONTAINERS)))
 
 
 def _plain_json(value: object, at: str, levels: int, remaining: Iterator[int]) -> JsonValue:
@@ -153,7 +157,7 @@ def _plain_json(value: object, at: str, levels: int, remaining: Iterator[int]) -
         return finite_or_none(value, at)
     if levels == 0 or next(remaining, None) is None:
         raise EvaluatorError(
-            f"`{at}` is nested more than {_LEVELS} levels deep, or holds more than {_MAX_CONTAINERS:,} lists"
+            f"`{at}` is nested more than {_MAX_DEPTH} levels deep, or holds more than {_MAX_CONTAINERS:,} lists"
         )
     if isinstance(value, Mapping):
         return {
@@ -162,26 +166,25 @@ def _plain_json(value: object, at: str, levels: int, remaining: Iterator[int]) -
         }
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [_plain_json(item, at, levels - 1, remaining) for item in value]
-    raise refused(value, at, "JSON")
+    raise type_error(value, at, "JSON")
 
 
 Part = TypeVar("Part")
-# Compared by identity: where equal objects are not identical, a score is only checked in full, which is harmless.
-_NOTHING: object = ()
+# Compared by identity: if an equal object is not identical, the score is checked in full, which is only slower.
+_EMPTY: object = ()
 _SCORED: object = "scored"
-# The result of a check goes into a field by its name, which type checkers cannot follow.
+# Any, because the result of a check is assigned to a field by name, which type checkers cannot follow.
 Check: TypeAlias = Callable[[object, str], Any]
 
 
 def checked_score(score: EvaluationScore) -> EvaluationScore:
     """Return a score of plain types and finite numbers, with at least as many aspects as it has hits and misses.
 
-    The score is 0.0 if it has an error. Raises EvaluatorError that names the first field whose value does not
-    have the type that EvaluationScore declares.
+    The score is 0.0 if it has an error. Raises EvaluatorError that names the first field of the wrong type.
     """
     checked = _fields(score, EvaluationScore, "")
-    named = len(checked["hits"]) + len(checked["misses"])
-    checked["expected_aspect_count"] = max(checked["expected_aspect_count"], named)
+    line_count = len(checked["hits"]) + len(checked["misses"])
+    checked["expected_aspect_count"] = max(checked["expected_aspect_count"], line_count)
     if checked["error"] is not None:
         return EvaluationScore(**{**checked, "score": 0.0, "verdict": None, "status": "error"})
     if checked["status"] == "error":
@@ -190,7 +193,7 @@ def checked_score(score: EvaluationScore) -> EvaluationScore:
 
 
 def is_plain(score: object) -> TypeGuard[EvaluationScore]:
-    """Return True for a score as rules return it: exact types, nothing nested. Most are, and need no full check."""
+    """Return True for a score of exact types with nothing nested, as rules return; such scores need no full check."""
     if type(score) is not EvaluationScore:
         return False
     number, hits, misses, aspects = score.score, score.hits, score.misses, score.expected_aspect_count
@@ -209,9 +212,9 @@ def is_plain(score: object) -> TypeGuard[EvaluationScore]:
         and score.must_fail is False
         and score.status is _SCORED
         and score.error is None
-        and score.results is _NOTHING
-        and score.judge_calls is _NOTHING
-        and score.members is _NOTHING
+        and score.results is _EMPTY
+        and score.judge_calls is _EMPTY
+        and score.members is _EMPTY
     )
 
 
@@ -238,13 +241,13 @@ def _fields(part: object, cls: type, at: str) -> dict[str, Any]:
 
 def _checked_instance(cls: type[Part], value: object, at: str) -> Part:
     if not isinstance(value, cls):
-        raise refused(value, at, f"of class {cls.__name__}")
+        raise type_error(value, at, f"of class {cls.__name__}")
     return cls(**_fields(value, cls, at))
 
 
 def _each(check: Check, values: object, at: str) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise refused(values, at, "a tuple")
+        raise type_error(values, at, "a tuple")
     return tuple(check(value, f"{at}[{index}]") for index, value in enumerate(values))
 
 
@@ -254,7 +257,7 @@ def _optional(check: Check, value: object, at: str) -> object:
 
 def _result(value: object, at: str) -> EvaluationResult:
     if not isinstance(value, EvaluationResult):
-        raise refused(value, at, "of class EvaluationResult")
+        raise type_error(value, at, "of class EvaluationResult")
     return checked_result(value, at)
 
 
@@ -264,7 +267,7 @@ def _aspects(value: object, at: str) -> int:
 
 def _flag(value: object, at: str) -> bool:
     if not isinstance(value, bool):
-        raise refused(value, at, "true or false")
+        raise type_error(value, at, "true or false")
     return value
 
 
@@ -300,7 +303,7 @@ _JUDGED: Mapping[str, Check] = {
     "judge_calls": partial(_each, partial(_checked_instance, JudgeCall)),
 }
 _FIELDS: Mapping[type, Mapping[str, Check]] = {
-    # The score's own number is checked together with its error.
+    # `checked_score` checks `score`, which depends on `error`.
     EvaluationScore: {
         **_JUDGED,
         "evaluator_raw_request": _optional_object,
@@ -355,12 +358,12 @@ _FIELDS: Mapping[type, Mapping[str, Check]] = {
 
 
 def failed_score(message: str, *, kind: FailureKind = "evaluator_error") -> EvaluationScore:
-    """Return the score of an evaluator that could not judge: 0.0 by definition, the error's text in `misses`."""
+    """Return the score of an evaluator that could not judge: 0.0, with the message in `misses`."""
     return score_of_failure(Failure(kind=kind, message=message, stage="evaluator"))
 
 
 def score_of_failure(failure: Failure) -> EvaluationScore:
-    """Return the score for a failure."""
+    """Return the score of an evaluator that failed: 0.0, with the failure's message in `misses`."""
     return EvaluationScore(score=0.0, misses=(failure.message,), status="error", error=failure)
 
 
@@ -374,9 +377,9 @@ def to_score(
 ) -> EvaluationScore:
     """Complete the output of an evaluator: a score, a number, a bool, or results per criterion.
 
-    `name` is the criterion when the evaluator names none, `kind` the evaluator's type, `criteria` the scales and
-    weights of named criteria. Never raises: an output that is not a judgement in 0..1, or has a field of the wrong
-    type, becomes an `evaluator_error` score with that message.
+    `name` is the criterion if the output names none, `kind` the evaluator's type, `criteria` the scales and weights of
+    named criteria. Never raises: an output that is not a judgement in 0..1, or has a field of the wrong type, becomes a
+    score with an `evaluator_error`.
     """
     try:
         score = output if is_plain(output) else _complete(output, name, kind, criteria)
@@ -403,7 +406,7 @@ def _complete(output: object, name: str, kind: str, criteria: Sequence[Evaluatio
     if results and all(isinstance(item, EvaluationResult) for item in results):
         return score_of_results(results, kind, criteria)
     raise EvaluatorError(
-        f"evaluator {name or kind!r} returned {described(output)}; allowed: an EvaluationScore, a number from 0 to 1, "
+        f"evaluator {name or kind!r} returned {type_text(output)}; allowed: an EvaluationScore, a number from 0 to 1, "
         "a bool, or EvaluationResults"
     )
 
@@ -421,28 +424,28 @@ def score_of_results(
 ) -> EvaluationScore:
     """Return the score of results per criterion: the mean of their values, weighted by `criteria`.
 
-    A result that cannot be placed on its scale gets an error and makes the whole an `evaluator_error`; others stay.
+    A result that is not on its scale gets an error and makes the score an `evaluator_error`; other results are kept.
     """
     placed = tuple(place_result(checked_result(result), kind=kind, criteria=criteria) for result in results)
-    valued = [result for result in placed if result.value is not None]
-    entries = ((result.criterion_name, 1.0, result.value or 0.0) for result in valued)
-    broken = tuple(f"{result.criterion_name}: {result.error}" for result in placed if result.error is not None)
-    misses = tuple(_line(result) for result in valued if not is_met(result.value))
+    with_value = [result for result in placed if result.value is not None]
+    entries = ((result.criterion_name, 1.0, result.value or 0.0) for result in with_value)
+    failed = tuple(f"{result.criterion_name}: {result.error}" for result in placed if result.error is not None)
+    misses = tuple(_criterion_line(result) for result in with_value if not is_met(result.value))
     score = EvaluationScore(
         score=mean_over_criteria(entries, weights_of(criteria)),
-        hits=tuple(_line(result) for result in valued if is_met(result.value)),
-        misses=misses + broken,
+        hits=tuple(_criterion_line(result) for result in with_value if is_met(result.value)),
+        misses=misses + failed,
         expected_aspect_count=len(placed),
         results=placed,
     )
-    if not broken:
+    if not failed:
         return score
-    failure = Failure(kind="evaluator_error", message="; ".join(broken), stage="evaluator")
+    failure = Failure(kind="evaluator_error", message="; ".join(failed), stage="evaluator")
     return replace(score, score=0.0, verdict=None, status="error", error=failure)
 
 
 def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
-    """Return one criterion's result with its 0..1 value, or with an error when it has none."""
+    """Return one criterion's result with its 0..1 value, or with an error if the score is not on the scale."""
     criterion = criterion_named(result.criterion_name, criteria, scale=result.scale)
     typed = replace(result, evaluator_type=result.evaluator_type or kind, scale=criterion.scale)
     if typed.error is not None:
@@ -461,7 +464,7 @@ def _value_of(result: EvaluationResult, criterion: EvaluationCriteria) -> float 
     return normalize(result.score, criterion)
 
 
-def _line(result: EvaluationResult) -> str:
+def _criterion_line(result: EvaluationResult) -> str:
     return f"{result.criterion_name}: {result.reasoning}" if result.reasoning else result.criterion_name
 
 
@@ -488,7 +491,7 @@ def _negated_result(result: EvaluationResult, criteria: Sequence[EvaluationCrite
 def _implicit_result(
     score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationResult:
-    """Return the result of the single criterion that an evaluator judges when it names none."""
+    """Return the result of the only criterion of an evaluator whose output names none."""
     if not criteria and score.error is None:  # an undefined criterion without bounds: the value is its own score
         blank = blank_result(name or kind, "numeric", kind)
         return replace(blank, score=score.score, value=score.score, reasoning=score.reasoning)

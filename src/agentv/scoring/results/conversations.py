@@ -1,7 +1,7 @@
-"""A conversation that already happened: its messages, its turns, and the transcript for people and judges.
+"""A conversation that already took place: its messages, its turns, and the transcript for people and judges.
 
-A turn is a user's message and everything up to the next user's message. Messages before the first of them (a system
-message, a greeting) belong to no turn; a conversation without a user's message is one turn.
+A turn is a user's message and everything up to the next user's message. Messages before the first user's message (a
+system message, a greeting) belong to no turn; a conversation without a user's message is one turn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from agentv.types.messages_json import compact_json, content_text
 
 
 def conversation(context: EvaluationContext) -> tuple[Message, ...]:
-    """Return the whole conversation: the history, the last input if it is not part of it, and the answer, each once."""
+    """Return the whole conversation, each message once: the history, the last input if not in it, and the answer."""
     history = context.message_history or context.eval_case.input_messages
     last_input = context.eval_case.input_messages[-1:]
     answer = _answer(context)
@@ -38,13 +38,13 @@ def conversation(context: EvaluationContext) -> tuple[Message, ...]:
 def transcript(messages: Sequence[Message]) -> str:
     """Return messages as `User: …`, `Assistant: …`, with tool calls and their results as lines.
 
-    Continuation lines of a message are indented by two blanks, so that none can pass for a new message.
+    Continuation lines of a message are indented by two blanks, so that none looks like a new message.
     """
     return "\n".join(line for message in messages for line in _lines(message))
 
 
 class Turn(Struct, frozen=True):
-    """One turn: its number from 1, and its range of the conversation's messages."""
+    """One turn: its number from 1, and the indexes of its first message and of the message after its last."""
 
     number: int
     start: int
@@ -55,32 +55,32 @@ def turns_of(messages: Sequence[Message]) -> tuple[Turn, ...]:
     """Return the turns of a conversation, in order."""
     starts = [index for index, message in enumerate(messages) if message.role == "user"] or [0]
     ends = [*starts[1:], len(messages)]
-    return tuple(Turn(number, *place) for number, place in enumerate(zip(starts, ends, strict=True), start=1))
+    return tuple(Turn(number, *limits) for number, limits in enumerate(zip(starts, ends, strict=True), start=1))
 
 
 def last_turns(context: EvaluationContext, window: int) -> EvaluationContext:
-    """Return a context without messages before the last `window` turns. Raises EvaluatorError below 1."""
+    """Return a context without the messages before the last `window` turns. Raises EvaluatorError for less than 1."""
     messages = conversation(context)
-    return _narrowed(context, messages, turns_of(messages)[-1], _checked(window))
+    return _narrowed(context, messages, turns_of(messages)[-1], _checked_window(window))
 
 
 def contexts_by_turn(
     context: EvaluationContext, window: int | None = None
 ) -> tuple[tuple[int, EvaluationContext], ...]:
-    """Return one context, with its number, for each turn with an assistant's message, which is its answer.
+    """Return number and context of each turn with an assistant's message; the context's answer is that of the turn.
 
-    Its history is the conversation up to then, limited to the last `window` turns. Raises EvaluatorError if no turn has
-    an assistant's message.
+    Its history is the conversation up to the turn, limited to the last `window` turns. Raises EvaluatorError if no turn
+    has an assistant's message.
     """
-    limit = None if window is None else _checked(window)
+    limit = None if window is None else _checked_window(window)
     messages = conversation(context)
-    spoken = [turn for turn in turns_of(messages) if any(each.role == "assistant" for each in _part(messages, turn))]
-    if not spoken:
+    answered = [turn for turn in turns_of(messages) if any(each.role == "assistant" for each in _part(messages, turn))]
+    if not answered:
         raise EvaluatorError("`per_turn` finds no turn with a message of the assistant")
-    return tuple((turn.number, _narrowed(context, messages, turn, limit)) for turn in spoken)
+    return tuple((turn.number, _narrowed(context, messages, turn, limit)) for turn in answered)
 
 
-def _checked(window: int) -> int:
+def _checked_window(window: int) -> int:
     if window < 1:
         raise EvaluatorError(f"`window` must be at least 1, not {window}")
     return window
@@ -94,7 +94,7 @@ def _narrowed(
         return context
     first = 0 if window is None or window >= turn.number else turns[turn.number - window].start
     answer_start = turn.start + 1
-    judged = replace(
+    narrowed = replace(
         context,
         prompt_inputs=replace(
             context.prompt_inputs, question=content_text(messages[turn.start].content), chat_prompt=None
@@ -103,15 +103,15 @@ def _narrowed(
         message_history=messages[first:answer_start],
     )
     if turn.number == len(turns) and not any(message.role == "user" for message in context.output_messages or ()):
-        return judged
-    said = messages[answer_start : turn.end]
+        return narrowed
+    answer = messages[answer_start : turn.end]
     return replace(
-        judged,
-        candidate=context.candidate if turn.number == len(turns) else _last_text(said),
-        output_messages=said,
+        narrowed,
+        candidate=context.candidate if turn.number == len(turns) else _last_text(answer),
+        output_messages=answer,
         trace=None,
         candidate_trace=None,
-        candidate_trace_summary=summarize_trace(said),
+        candidate_trace_summary=summarize_trace(answer),
     )
 
 

@@ -1,7 +1,7 @@
-"""Score over criteria: each criterion counts once, however many results it has.
+"""Scales of criteria, and the score over criteria, in which each criterion counts once, however many results it has.
 
-Its weight is its own, times the mean weight of the evaluators that scored it. With one result for each evaluator that
-is the mean over evaluators of a case, where an evaluator's weight is multiplied by its criterion's (`weight_in`).
+The weight of a criterion is multiplied by the mean weight of the evaluators that scored it. With one result for each
+evaluator the score is the same as that of a case, where an evaluator has the weight `weight_in`.
 """
 
 import math
@@ -29,12 +29,12 @@ _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:(%)|/
 def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None:
     """Return a score on its criterion's scale as 0..1; None for a text on a custom scale, which is not averaged.
 
-    A bool is 1 or 0 on every scale. Raises ValueError with the allowed scores for one that cannot be placed.
+    A bool is 1 or 0 on every scale. Raises ValueError with the allowed scores for a score that is not on the scale.
     """
     if isinstance(score, bool):
         return float(score)
     if criterion.labels:
-        return _place_among(score, criterion.labels)
+        return _position_among(score, criterion.labels)
     if isinstance(score, str):
         return _text_value(score, criterion)
     if _is_custom(criterion):
@@ -77,8 +77,8 @@ def _number_between(bounds: tuple[float, float] | None, value: float) -> float:
     return min(max(low * (1 - value) + high * value, low), high)
 
 
-def _place_among(score: float | str, labels: tuple[str, ...]) -> float:
-    """Return a score's position among labels. Labels may be numbers; otherwise the numbers 0 and 1 are no and yes."""
+def _position_among(score: float | str, labels: tuple[str, ...]) -> float:
+    """Return a score's position among labels, as 0..1; the numbers 0 and 1 are the ends unless they are labels."""
     written = score if isinstance(score, str) else f"{score:g}"
     if score in {0, 1} and written not in labels:
         return float(score)
@@ -162,7 +162,7 @@ def _within(value: float, low: float, high: float, what: str) -> float:
 
 
 ErrorPolicy: TypeAlias = Literal["exclude", "zero"]
-"""How results with an error count: not at all, or as 0."""
+"""The treatment of results with an error: `exclude` from the mean, or count as `zero`."""
 
 
 class WeighedResult(Struct, frozen=True):
@@ -173,7 +173,7 @@ class WeighedResult(Struct, frozen=True):
 
 
 class CriteriaScore(Struct, frozen=True):
-    """`overall` is 0..1, None when nothing could be scored; `scored` of `expected` results were included."""
+    """The score over criteria: `overall` is 0..1, None without a value; `scored` of `expected` results are included."""
 
     overall: float | None
     scored: int
@@ -185,8 +185,8 @@ def criteria_score(
 ) -> CriteriaScore:
     """Return the weighted mean over criteria; several results of one criterion are averaged first.
 
-    An undefined criterion has weight 1. A result without a value and without an error is on a custom scale: it is
-    expected, but not scored. An evaluator of weight 0 is reported, not counted; if all have weight 0, the score is 0.
+    An undefined criterion has weight 1. A result without a value and without an error is on a custom scale: it counts
+    as expected, not as scored. An evaluator of weight 0 is not counted; if all have weight 0, the score is 0.
     """
     valued = [
         (each.result.criterion_name, each.weight, value)
@@ -201,19 +201,19 @@ def criteria_verdict(
     score: CriteriaScore,
     weighed: Sequence[WeighedResult],
     criteria: Sequence[EvaluationCriteria],
-    said: Sequence[EvaluatorResult],
+    results: Sequence[EvaluatorResult],
 ) -> Verdict | None:
-    """Return the verdict of a judgement by the same rules as for a case, or None.
+    """Return the verdict by the same rules as for a case, or None. `results` are the evaluators' results.
 
-    A judge's failure never counts as a wrong answer: an error of a result that has weight or is required leaves no
-    verdict, whatever the error policy makes of the score. `said` are the evaluators' results.
+    A judge's failure never counts as a wrong answer: if a result that has weight or is required has an error, there is
+    no verdict, whatever the error policy.
     """
     failed = [each.result.criterion_name for each in weighed if each.result.error is not None and each.weight > 0]
     if failed:
         weights = weights_of(criteria)
         failed = [name for name in failed if weights.get(name, 1.0) > 0]
-    unheard = any(result.error is not None and result.required is not False for result in said)
-    return None if score.overall is None or failed or unheard else case_verdict(score.overall, said)
+    has_failed_evaluator = any(result.error is not None and result.required is not False for result in results)
+    return None if score.overall is None or failed or has_failed_evaluator else case_verdict(score.overall, results)
 
 
 def _counted(result: EvaluationResult, error_policy: ErrorPolicy) -> float | None:
@@ -228,34 +228,36 @@ def weights_of(criteria: Iterable[EvaluationCriteria]) -> Mapping[str, float]:
 
 
 def mean_over_criteria(entries: Iterable[tuple[str, float, float]], weights: Mapping[str, float]) -> float:
-    """Return the mean over criteria of `(criterion, weight of the evaluator, value)`; weight 0 does not count."""
+    """Return the mean over criteria of entries (criterion, weight of the evaluator, value); weight 0 does not count."""
     by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for name, weight, value in entries:
         if weight > 0:
             by_name[name].append((weight, value))
     if len({weight for pairs in by_name.values() for weight, _ in pairs}) > 1:  # equal weights cancel out
         weights = {
-            name: product(weights.get(name, 1.0), math.fsum(weight / len(pairs) for weight, _ in pairs))
+            name: weight_product(weights.get(name, 1.0), math.fsum(weight / len(pairs) for weight, _ in pairs))
             for name, pairs in by_name.items()
         }
     return weighted_mean((weights.get(name, 1.0), weighted_mean(pairs)) for name, pairs in by_name.items())
 
 
 def weight_in(criteria: Iterable[EvaluationCriteria], config: EvaluatorConfig) -> float:
-    """Return an evaluator's weight in its case: its own, times that of the criterion that it scores."""
-    own = config.criterion or config.name
-    return next((product(config.weight, each.weight) for each in criteria if each.name == own), config.weight)
+    """Return an evaluator's weight in its case: its own weight times that of the criterion that it scores."""
+    criterion_name = config.criterion or config.name
+    return next(
+        (weight_product(config.weight, each.weight) for each in criteria if each.name == criterion_name), config.weight
+    )
 
 
-def product(weight: float, other: float) -> float:
-    """Return the product of two weights, which is finite and positive if both are."""
+def weight_product(weight: float, other: float) -> float:
+    """Return the product of two weights; finite and positive if both are, without overflow and underflow."""
     return min(max(weight * other, sys.float_info.min), sys.float_info.max) if weight > 0 and other > 0 else 0.0
 
 
 def mixed_ranges(results: Iterable[EvaluationResult], criteria: Iterable[EvaluationCriteria]) -> tuple[str, ...]:
-    """Return a warning for each `numeric` criterion without bounds whose results lie on both sides of 1.
+    """Return a warning for each `numeric` criterion without bounds that has scores both below and above 1.
 
-    It is then unknown whether 0.9 is out of 1 or out of 100 (docs/how-to/criteria.md).
+    It is then unknown whether 0.9 is of 1 or of 100 (docs/how-to/criteria.md).
     """
     open_ended = [each.name for each in criteria if each.scale == "numeric" and each.min is None and each.max is None]
     if not open_ended:
@@ -279,11 +281,11 @@ def criterion_named(
     for each in criteria:
         if each.name == name:
             return each
-    return _undefined(name, scale)
+    return _undefined_criterion(name, scale)
 
 
 @lru_cache(maxsize=1024)
-def _undefined(name: str, scale: EvaluationScale) -> EvaluationCriteria:
+def _undefined_criterion(name: str, scale: EvaluationScale) -> EvaluationCriteria:
     return EvaluationCriteria(name, scale=scale)
 
 
@@ -313,7 +315,7 @@ def blank_result(name: str, scale: EvaluationScale, kind: str) -> EvaluationResu
 def failed_result(
     error: str, criterion: EvaluationCriteria, *, kind: str, reasoning: str | None = None
 ) -> EvaluationResult:
-    """Return the result of a criterion that could not be judged: an error on every scale, never a 1 of 5."""
+    """Return the result of a criterion that could not be judged: an error without a score, on every scale."""
     return EvaluationResult(
         criterion_name=criterion.name,
         score=None,

@@ -1,4 +1,4 @@
-"""Folding of texts, which normalizes characters that disguise words and maps positions back; votes on opinions."""
+"""Folding of texts, which undoes disguises of words and maps positions back; and votes on opinions."""
 
 import re
 import statistics
@@ -24,9 +24,9 @@ _PIECE = regex.compile(r"[\x00-\x7f]+(?!\p{M})|[\u1100-\u11ff\u3131-\u318e\uffa0
 
 
 class Folding(Struct, frozen=True, kw_only=True):
-    """Options of folding: wide, circled and similar letters become plain ones (NFKC), invisible characters vanish.
+    """Options of folding: wide, circled and similar letters become plain (NFKC), invisible characters are removed.
 
-    White space is collapsed to one blank. Letters become lower case unless `case_sensitive`; with `accents`, the
+    A run of white space becomes one blank. Letters become lower case unless `case_sensitive`; with `accents`, the
     accents of Latin, Greek and Cyrillic letters are removed as well.
     """
 
@@ -65,7 +65,7 @@ class Folding(Struct, frozen=True, kw_only=True):
         return Places(tuple(folded), tuple(shifts), tuple(starts), tuple(origins))
 
     def _keeps_places(self, text: str, letters: str) -> bool:
-        """Return True if, apart from white space, each character maps to exactly one."""
+        """Return True if, apart from white space, each character is folded to exactly one character."""
         if text.isascii():
             return True
         if self.accents or len(text) != len(letters):
@@ -114,11 +114,11 @@ class Places(Struct, frozen=True):
 def _visible_places(text: str) -> Sequence[int]:
     """Return the positions of the visible characters."""
     places: list[int] = []
-    at = 0
+    position = 0
     for invisible in _INVISIBLE.finditer(text):
-        places.extend(range(at, invisible.start()))
-        at = invisible.end()
-    places.extend(range(at, len(text)))
+        places.extend(range(position, invisible.start()))
+        position = invisible.end()
+    places.extend(range(position, len(text)))
     return places
 
 
@@ -126,7 +126,7 @@ Vote: TypeAlias = Literal["mean", "median", "majority", "min"]
 
 
 def combine(values: Sequence[float], vote: Vote) -> float:
-    """Return the combined value of opinions on 0..1. `majority`: 1.0 when more than half say `pass`, else 0.0."""
+    """Return the combined value of opinions, 0..1. `majority` is 1.0 if more than half pass, else 0.0."""
     match vote:
         case "mean":
             return weighted_mean((1.0, value) for value in values)
@@ -140,5 +140,5 @@ def combine(values: Sequence[float], vote: Vote) -> float:
 
 
 def spread(values: Sequence[float]) -> JsonObject:
-    """Return the spread of several opinions: their values, their range, and their standard deviation (n)."""
+    """Return the spread of several opinions: values, minimum, maximum, and standard deviation (divided by n)."""
     return {"values": list(values), "min": min(values), "max": max(values), "stdev": statistics.pstdev(values)}

@@ -18,44 +18,44 @@ ReadFile = Callable[[str], str]
 
 
 class SourcePath(Struct, frozen=True):
-    """A path as written, and its steps: names, and keys or list indexes as text."""
+    """A parsed path: its text, its first name (`root`), and the keys or list indexes after it (`steps`)."""
 
-    written: str
+    path_text: str
     root: str
     steps: tuple[str, ...] = ()
 
 
-def parse_source(written: str) -> SourcePath:
+def parse_source(path_text: str) -> SourcePath:
     """Split a path at its dots; `["odd.key"]` is a key with dots. Raises ValueError for an invalid path."""
-    if written.startswith("files.") and written != "files.":
-        return SourcePath(written, "files", (written.removeprefix("files."),))
+    if path_text.startswith("files.") and path_text != "files.":
+        return SourcePath(path_text, "files", (path_text.removeprefix("files."),))
     steps: list[str] = []
     position = 0
-    while position < len(written):
-        step = _STEP.match(written, position)
-        if step is None or (position == 0 and written[0] in ".["):
-            raise ValueError(f'{written!r} is not a path; allowed: names separated by dots, odd keys as ["odd.key"]')
+    while position < len(path_text):
+        step = _STEP.match(path_text, position)
+        if step is None or (position == 0 and path_text[0] in ".["):
+            raise ValueError(f'{path_text!r} is not a path; allowed: names separated by dots, odd keys as ["odd.key"]')
         steps.append(step[1] if step[1] is not None else step[2])
         position = step.end()
-    root = _OTHER_NAMES.get(steps[0], steps[0]) if steps else ""
+    root = _CAMEL_CASE_NAMES.get(steps[0], steps[0]) if steps else ""
     if root not in _ROOTS or steps == ["context"]:
         raise ValueError(
-            f"{written!r} is not a source; allowed: response, prompt, ground_truth, context.PATH, metadata.PATH, "
+            f"{path_text!r} is not a source; allowed: response, prompt, ground_truth, context.PATH, metadata.PATH, "
             "output_messages.PATH, conversation, files.PATH, diff"
         )
-    return SourcePath(written, root, tuple(steps[1:]))
+    return SourcePath(path_text, root, tuple(steps[1:]))
 
 
-def source_text(context: EvaluationContext, written: str, *, read_file: ReadFile | None = None) -> str:
+def source_text(context: EvaluationContext, path_text: str, *, read_file: ReadFile | None = None) -> str:
     """Return the text at a path; `read_file` reads `files.PATH` from the workspace.
 
     Numbers and booleans become text, objects and lists compact JSON. Raises EvaluatorError when the path is invalid or
     nothing is found there.
     """
-    if written == "response":
+    if path_text == "response":
         return context.candidate
     try:
-        path = parse_source(written)
+        path = parse_source(path_text)
     except ValueError as error:
         raise EvaluatorError(str(error)) from error
     if path.root == "files":
@@ -64,9 +64,9 @@ def source_text(context: EvaluationContext, written: str, *, read_file: ReadFile
     return found if isinstance(found, str) else compact_json(found)
 
 
-def source_value(context: EvaluationContext, written: str) -> JsonValue:
+def source_value(context: EvaluationContext, path_text: str) -> JsonValue:
     """Return the JSON value at a path, None when nothing is found there. Raises ValueError for an invalid path."""
-    path = parse_source(written)
+    path = parse_source(path_text)
     try:
         return _walk(_ROOTS[path.root](context), path)
     except EvaluatorError:
@@ -75,7 +75,7 @@ def source_value(context: EvaluationContext, written: str) -> JsonValue:
 
 def _file_text(path: SourcePath, read_file: ReadFile | None) -> str:
     if read_file is None:
-        raise EvaluatorError(f"{path.written!r} needs a workspace, and this answer has none")
+        raise EvaluatorError(f"{path.path_text!r} needs a workspace, and this answer has none")
     return read_file(".".join(path.steps))
 
 
@@ -100,7 +100,7 @@ _ROOTS: Mapping[str, Callable[[EvaluationContext], JsonValue | tuple[Message, ..
     "conversation": lambda context: transcript(conversation(context)),
 }
 
-_OTHER_NAMES = {
+_CAMEL_CASE_NAMES = {
     "groundTruth": "ground_truth",
     "referenceAnswer": "reference_answer",
     "outputMessages": "output_messages",
@@ -108,7 +108,7 @@ _OTHER_NAMES = {
 
 
 _WHOLE_MESSAGE = ((), ("content",))
-"""The steps below a message for which the text of its content is returned."""
+"""The remaining steps after a message for which the text of its content is returned."""
 
 
 def _walk(value: JsonValue | tuple[Message, ...], path: SourcePath) -> JsonValue:
@@ -120,7 +120,7 @@ def _walk(value: JsonValue | tuple[Message, ...], path: SourcePath) -> JsonValue
     plain = _as_json(found)
     if plain is None:
         what = f"this answer has no {path.root}" if value is None else "there is nothing of that name"
-        raise EvaluatorError(f"the source {path.written!r} finds nothing: {what}")
+        raise EvaluatorError(f"the source {path.path_text!r} finds nothing: {what}")
     return plain
 
 

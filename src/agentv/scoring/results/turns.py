@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from agentv.scoring.results.aggregation import TURN, case_fields, case_verdict, evaluators_score, first_broken, zeroing
+from agentv.scoring.results.aggregation import (
+    TURN,
+    case_fields,
+    case_verdict,
+    evaluators_score,
+    first_failed,
+    zeroing_evaluators,
+)
 from agentv.types.cases import EvalCase, TurnRules
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
@@ -22,9 +29,9 @@ def turn_names(case: EvalCase) -> tuple[str, ...]:
 
 
 def turn_result(number: int, members: Sequence[EvaluatorResult], pass_score: float | None) -> EvaluatorResult:
-    """Return the result of a turn from those of its evaluators, which count as those of a case do.
+    """Return the result of a turn from those of its evaluators, by the same rules as for a case.
 
-    A turn without evaluators scores 1. One whose evaluator failed is an error, one whose evaluators were all skipped is
+    A turn without evaluators scores 1. If an evaluator failed, the turn is an error; if all were skipped, it is
     skipped.
     """
     if not members:
@@ -33,8 +40,8 @@ def turn_result(number: int, members: Sequence[EvaluatorResult], pass_score: flo
         return EvaluatorResult(
             name=turn_name(number), type=TURN, score=0.0, status="skipped", evaluator_results=tuple(members)
         )
-    score, broken, fields = evaluators_score(members), first_broken(members), case_fields(members, of="turn")
-    error = None if broken is None or broken.error is None else broken.error
+    score, failed, fields = evaluators_score(members), first_failed(members), case_fields(members, noun="turn")
+    error = None if failed is None or failed.error is None else failed.error
     durations = [member.duration_ms for member in members if member.duration_ms is not None]
     costs = [member.cost_usd for member in members if member.usage is not None or member.cost_usd is not None]
     known = [cost for cost in costs if cost is not None]
@@ -48,7 +55,7 @@ def turn_result(number: int, members: Sequence[EvaluatorResult], pass_score: flo
         misses=fields.misses,
         reasoning=fields.reasoning,
         expected_aspect_count=fields.expected_aspect_count,
-        error=None if error is None or broken is None else replace(error, message=f"{broken.name}: {error.message}"),
+        error=None if error is None or failed is None else replace(error, message=f"{failed.name}: {error.message}"),
         duration_ms=sum(durations) if durations else None,
         usage=total_usage(member.usage for member in members),
         cost_usd=sum(known) if known and len(known) == len(costs) else None,
@@ -56,14 +63,17 @@ def turn_result(number: int, members: Sequence[EvaluatorResult], pass_score: flo
     )
 
 
-def left_out(number: int, failed: int) -> EvaluatorResult:
-    """Return the result of a turn that did not take place because an earlier one did not pass: 0."""
-    why = f"skipped, because turn {failed} did not pass"
+def skipped_turn_result(number: int, failed_number: int) -> EvaluatorResult:
+    """Return the result of a turn that did not take place because turn `failed_number` did not pass: score 0."""
+    why = f"skipped, because turn {failed_number} did not pass"
     return EvaluatorResult(name=turn_name(number), type=TURN, score=0.0, verdict="fail", misses=(why,))
 
 
-def not_held(number: int) -> EvaluatorResult:
-    """Return the result of a turn that was left out when the target was called, and would take place now: an error."""
+def missing_turn_result(number: int) -> EvaluatorResult:
+    """Return the error of a turn that has no answer, because it was skipped in the run, but is needed now.
+
+    That happens if an earlier turn passes after rescoring.
+    """
     message = (
         "was left out when the target was called, because an earlier turn did not pass; it passes now, "
         "so that the conversation has to be held again (agentv retry)"
@@ -81,7 +91,7 @@ def conversation_score(results: Sequence[EvaluatorResult], rules: TurnRules) -> 
     turns = [each.score for each in results if each.type == TURN and each.status != "skipped"]
     own = [each for each in results if each.type != TURN and each.status != "skipped"]
     values = [*turns, *([evaluators_score(own)] if own else [])]
-    if not values or zeroing(own):
+    if not values or zeroing_evaluators(own):
         return 0.0
     match rules.aggregate:
         case "min":

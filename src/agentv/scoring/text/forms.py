@@ -14,23 +14,23 @@ NormalForm: TypeAlias = Literal["NFC", "NFD", "NFKC"]
 
 
 @cache
-def _long_run() -> "regex.Pattern[str]":
+def _long_mark_run() -> "regex.Pattern[str]":
     import regex  # noqa: PLC0415 - slow to import, and not needed for ASCII
 
-    # Combining marks, and the two sound marks of half-width Katakana, which become marks. No script puts thirty on one
-    # letter (Unicode Standard Annex 15, Stream-Safe Text Format).
+    # Combining marks, including the two sound marks of half-width Katakana. No script puts thirty on one letter
+    # (Unicode Standard Annex 15, Stream-Safe Text Format).
     return regex.compile(r"[\p{M}\uff9e\uff9f]{30}(?=[\p{M}\uff9e\uff9f])")
 
 
 def normalized(form: NormalForm, text: str) -> str:
-    r"""Return a text in a normal form; in longer runs, each thirty combining marks are ordered separately.
+    r"""Return a text in a normal form; runs of more than thirty combining marks are normalized in pieces of thirty.
 
     >>> normalized("NFC", "e\u0301")
     'é'
     """
     if text.isascii():
         return text
-    ends = [run.end() for run in _long_run().finditer(text)]
+    ends = [run.end() for run in _long_mark_run().finditer(text)]
     if not ends:
         return unicodedata.normalize(form, text)
     pieces = (text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
@@ -44,11 +44,11 @@ _BLANKS = str.maketrans(dict.fromkeys(_OTHER_BLANKS, " "))
 
 
 class TextForm(Struct, frozen=True, kw_only=True):
-    """The differences between two texts that are ignored.
+    """A form of texts for comparison, in which some differences are ignored.
 
-    `unicode` NFC combines e and a combining accent to one letter; NFKC also replaces wide letters and ligatures by
-    plain ones. Without `case_sensitive`, case is ignored (`Straße` equals `STRASSE`). With `normalize_whitespace`, a
-    run of white space is one blank and none is left at the ends.
+    `unicode` NFC combines a letter and a combining accent into one character; NFKC also replaces wide letters and
+    ligatures by plain letters. Without `case_sensitive`, case is ignored (`Straße` equals `STRASSE`). With
+    `normalize_whitespace`, a run of white space is one blank and none is left at the ends.
     """
 
     unicode: UnicodeForm = "NFC"
@@ -77,7 +77,10 @@ class TextForm(Struct, frozen=True, kw_only=True):
 
 
 def _well_spaced(plain: str) -> str:
-    """Return an ASCII text with one blank between words; checking whether a change is needed is faster than `split`."""
+    """Return an ASCII text with one blank between words.
+
+    Most texts have that already, and checking is faster than splitting.
+    """
     if any(map(plain.__contains__, _OTHER_BLANKS)):
         plain = plain.translate(_BLANKS)
     if "  " in plain or plain.startswith(" ") or plain.endswith(" "):
@@ -86,7 +89,7 @@ def _well_spaced(plain: str) -> str:
 
 
 SWAPS = {"4": "a", "@": "a", "3": "e", "1": "il", "0": "o", "5": "s", "$": "s", "7": "t"}
-"""The letters that a sign may replace."""
+"""The letters that a digit or sign may replace."""
 
 _SAME_KEY = {letter: letters[0] for letters in ("i1l", "a4@", "e3", "o0", "s5$", "t7") for letter in letters}
 _KEYS = {**_SAME_KEY, **{letter.upper(): key for letter, key in _SAME_KEY.items() if letter.isalpha()}}
@@ -95,9 +98,9 @@ _REPLACEMENTS = tuple((letter, key) for letter, key in _KEYS.items() if letter !
 
 
 def swap_key(text: str) -> str:
-    """Return a text of the same length in which letters and the signs that may replace them are the same.
+    """Return a key of the same length, in which letters and the signs that may replace them are one character.
 
-    Texts that differ only in such signs have the same key; so have some others (`tail` and `tall`).
+    Texts that differ only in such signs have the same key, as do a few other texts (`tail` and `tall`).
     """
     if text.isascii():
         return text.translate(_TABLE)
@@ -107,7 +110,7 @@ def swap_key(text: str) -> str:
 
 
 def is_disguised(written: str, term: str) -> bool:
-    """Return True if a text of the same length is a term, literally or with signs in place of letters.
+    """Return True if `written`, which is as long as `term`, is the term, literally or with signs in place of letters.
 
     Digits alone are a number and not a disguised word, unless the term has the same digits.
 

@@ -1,4 +1,4 @@
-"""Regular expressions that users write: compiled only if their repeats stay within a bound.
+"""Compilation of regular expressions from users, with a limit on their repeats.
 
 Compiling copies the repeated part of a pattern as often as it must match, so that `a{99999999}` takes all memory.
 """
@@ -10,12 +10,13 @@ from types import ModuleType
 import regex
 
 MAX_REPEATS = 100_000
-"""The maximum number of required repeats (20 in `a{20,}`) of a pattern: nested ones are multiplied, others added."""
+"""The maximum number of required repeats (20 in `a{20,}`) of a pattern: nested repeats are multiplied, others added."""
 
 _MAX_PARTS = 500_000
 """The maximum number of parts (characters, sets and their members, groups) after all repeats are written out."""
 
 _PARTS_OF_A_REPEAT = 3
+"""The number of parts for which a repeat itself counts."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -24,8 +25,9 @@ def compile_pattern(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
 
     Raises ValueError with the fault and its position; a pattern whose repeats are too large is not compiled.
     """
+    core = _parser_module()
     try:
-        repeats, parts = _expanded(_core(), _parsed(_core(), pattern, flags)) if "{" in pattern else (0, 0)
+        repeats, parts = _expanded_size(core, _parsed(core, pattern, flags)) if "{" in pattern else (0, 0)
         if repeats <= MAX_REPEATS and parts <= _MAX_PARTS + len(pattern):
             return regex.compile(pattern, flags)
     except (regex.error, ValueError) as error:
@@ -41,8 +43,8 @@ def compile_pattern(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
     )
 
 
-def _core() -> ModuleType:
-    # The package has no public parser, and a parser of ours would differ from it in some syntax.
+def _parser_module() -> ModuleType:
+    # The package has no public parser, and a parser of our own would differ in some syntax.
     from regex import _regex_core  # noqa: PLC0415
 
     core: ModuleType = _regex_core
@@ -50,7 +52,7 @@ def _core() -> ModuleType:
 
 
 def _parsed(core: ModuleType, pattern: str, flags: int) -> object:
-    """Return the tree of a pattern, as `regex.compile` makes it before it compiles anything."""
+    """Return the syntax tree of a pattern, parsed as `regex.compile` does."""
     while True:
         source = core.Source(pattern)
         info = core.Info(flags, source.char_type, {})
@@ -58,15 +60,15 @@ def _parsed(core: ModuleType, pattern: str, flags: int) -> object:
         source.ignore_space = bool(info.flags & core.VERBOSE)
         try:
             return core._parse_pattern(source, info)  # noqa: SLF001 - the package has no public parser
-        except core._UnscopedFlagSet:  # noqa: SLF001 - a flag inside the pattern that holds for all of it: start again
+        except core._UnscopedFlagSet:  # noqa: SLF001 - the pattern sets a global flag: parse again with it
             flags = info.global_flags
 
 
-def _expanded(core: ModuleType, node: object) -> tuple[int, int]:
-    """Return the minimum repeats below a node, 0 if there are none, and its parts with all repeats written out."""
-    below = [_expanded(core, child) for child in _children(core, node)]
-    repeats, parts = sum(each[0] for each in below), sum(each[1] for each in below)
-    if not isinstance(node, core.GreedyRepeat):  # the lazy and the possessive ones are its subclasses
+def _expanded_size(core: ModuleType, node: object) -> tuple[int, int]:
+    """Return a node's number of required repeats, and its number of parts with all repeats written out."""
+    sizes = [_expanded_size(core, child) for child in _children(core, node)]
+    repeats, parts = sum(repeats for repeats, _ in sizes), sum(parts for _, parts in sizes)
+    if not isinstance(node, core.GreedyRepeat):  # lazy and possessive repeats are subclasses
         return repeats, parts + (not isinstance(node, core.Sequence))
     count: int = node.min_count
     if count <= 1:

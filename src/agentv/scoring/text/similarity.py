@@ -12,26 +12,26 @@ from rapidfuzz.fuzz import token_set_ratio
 from agentv.scoring.text.words import words_of
 
 MAX_CELLS = 4e10
-"""The largest product of two lengths for measures of quadratic time (about a second)."""
+"""The maximum product of two lengths for measures that take quadratic time: about a second."""
 
 
 class Measure(Struct, frozen=True):
-    """A measure of similarity: `prepare` converts each text once, `compare` compares two of the results (0..1).
+    """A measure of similarity: `prepare` converts each text once, `compare` compares two converted texts (0..1).
 
-    `compare` gets the candidate first, and only texts that differ and are not empty. `is_bounded` says that its time
-    does not grow with the product of both lengths.
+    `compare` gets the candidate first; the texts differ and are not empty. `is_linear` says that its time does not grow
+    with the product of both lengths.
     """
 
     compare: Callable[[Any, Any], float]  # the type of the prepared text differs by measure
     prepare: Callable[[str], Any] = str
-    is_bounded: bool = False
+    is_linear: bool = False
 
 
 class Prepared(NamedTuple):
     """A text prepared for a measure."""
 
     text: str
-    made: Any  # the result of the measure's `prepare`
+    converted: Any  # the result of the measure's `prepare`
 
 
 def prepared(measure: Measure, text: str) -> Prepared:
@@ -48,14 +48,14 @@ def similarity(measure: Measure, candidate: Prepared, reference: Prepared) -> fl
         return 1.0
     if not candidate.text or not reference.text:
         return 0.0
-    if not measure.is_bounded and len(candidate.made) * len(reference.made) > MAX_CELLS:
+    if not measure.is_linear and len(candidate.converted) * len(reference.converted) > MAX_CELLS:
         raise ValueError(f"texts of {len(candidate.text):,} and {len(reference.text):,} characters are too long for it")
-    value = measure.compare(candidate.made, reference.made)
+    value = measure.compare(candidate.converted, reference.converted)
     return value if 0.0 <= value <= 1.0 else min(1.0, max(0.0, value))
 
 
 def _bigrams(text: str) -> Counter[tuple[str, str]]:
-    """Count each pair of neighbouring characters. Bytes or integers would be hardly faster (bench/)."""
+    """Return the number of each pair of neighbouring characters."""
     return Counter(pairwise(text))
 
 
@@ -64,7 +64,7 @@ def _dice(candidate: Counter[tuple[str, str]], reference: Counter[tuple[str, str
     in_both = candidate.keys() & reference.keys()
     common = sum(map(min, map(candidate.__getitem__, in_both), map(reference.__getitem__, in_both)))
     pairs = candidate.total() + reference.total()
-    return 2 * common / pairs if pairs else 0.0  # two texts of one character have no pairs, and differ here
+    return 2 * common / pairs if pairs else 0.0  # texts of one character have no pairs; equal texts never get here
 
 
 def _rouge_l(candidate: tuple[str, ...], reference: tuple[str, ...]) -> float:
@@ -74,7 +74,7 @@ def _rouge_l(candidate: tuple[str, ...], reference: tuple[str, ...]) -> float:
 
 
 MEASURES: Mapping[str, Measure] = {
-    "sorensen_dice": Measure(_dice, _bigrams, is_bounded=True),
+    "sorensen_dice": Measure(_dice, _bigrams, is_linear=True),
     "jaro_winkler": Measure(JaroWinkler.normalized_similarity),
     "levenshtein": Measure(Levenshtein.normalized_similarity),
     "token_set": Measure(lambda candidate, reference: token_set_ratio(candidate, reference) / 100),

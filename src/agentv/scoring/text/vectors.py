@@ -32,7 +32,7 @@ def vectors_problem(vectors: Sequence[Vector], *, texts: int) -> str | None:
         return "vectors of different lengths"
     if any(not vector for vector in vectors):
         return "a vector without numbers"
-    # Numbers of 32 bits cannot overflow a sum of 64 bits: the sum is finite exactly when all of them are.
+    # A sum of 32-bit numbers cannot overflow 64 bits, so it is finite exactly if all numbers are.
     if not all(math.isfinite(sum(vector)) for vector in vectors):
         return "a number in a vector that is not finite"
     return None

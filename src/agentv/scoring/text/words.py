@@ -11,8 +11,8 @@ from functools import lru_cache
 import regex
 
 _UNSPACED = r"[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-# A mark belongs to the character before it, and the characters around a joiner belong together: a match never ends
-# inside what is displayed as one character.
+# A mark belongs to the character before it, and a joiner joins the characters around it: a match never ends inside
+# a displayed character.
 _WITHIN_CHARACTER = r"(?<=\S)[\p{M}\u200d]|(?<=\u200d)\S"
 _EDGE = rf"(?:(?<!\w)|(?!\w)|(?<={_UNSPACED})|(?={_UNSPACED}))(?!{_WITHIN_CHARACTER})"
 
@@ -20,7 +20,7 @@ _edge = regex.compile(_EDGE)
 _word = regex.compile(rf"{_UNSPACED}\p{{M}}*|(?:(?!{_UNSPACED})\w)+")
 _ascii_word = re.compile(r"\w+", re.ASCII)  # equivalent for ASCII text, and faster
 
-_TRIES = 8
+_MAX_CHECKED = 8
 """The number of positions checked one by one before a pattern is compiled.
 
 Compiling costs about as much as checking these positions (bench/).
@@ -38,30 +38,30 @@ def is_edge(text: str, position: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_edge_between(before: str, after: str) -> bool:
-    """Return True if a word can begin or end between two characters; "" is the end of the text."""
+    """Return True if a word can begin or end between two characters; "" stands for the start or end of the text."""
     return is_edge(before + after, len(before))
 
 
 def has_words(text: str, words: str) -> bool:
-    """Return True if a text contains the given word or words literally, and not as a part of longer words.
+    """Return True if a text contains the given words literally, and not as a part of longer words.
 
     An end of `words` that is not a letter or digit needs no boundary: `C++` is found in `C++11`.
 
     >>> has_words("use node.js here", "node.js"), has_words("two cafés", "café"), has_words("我喜欢苹果", "苹果")
     (True, False, True)
     """
-    at = text.find(words)
-    for _ in range(_TRIES):
-        if at < 0:
+    position = text.find(words)
+    for _ in range(_MAX_CHECKED):
+        if position < 0:
             return False
-        if is_edge(text, at) and is_edge(text, at + len(words)):
+        if is_edge(text, position) and is_edge(text, position + len(words)):
             return True
-        at = text.find(words, at + 1)
-    return at >= 0 and _whole(words).search(text, at) is not None
+        position = text.find(words, position + 1)
+    return position >= 0 and _whole_words(words).search(text, position) is not None
 
 
 @lru_cache(maxsize=512)
-def _whole(words: str) -> "regex.Pattern[str]":
+def _whole_words(words: str) -> "regex.Pattern[str]":
     return regex.compile(_EDGE + regex.escape(words, literal_spaces=True) + _EDGE)
 
 

@@ -18,29 +18,29 @@ from agentv.types.messages import Message, ToolCall, TraceEvent
 
 CallSource: TypeAlias = Literal["message_history", "context"]
 _CONTEXT_KEYS = ("toolCalls", "tool_calls")
-_SHOWN_CHARS = 120
+_MAX_SHOWN_CHARS = 120
 Calls: TypeAlias = Sequence[ToolCall] | None
-"""The recorded calls (recorded_calls), None when nothing is recorded."""
+"""The result of `recorded_calls`: None when nothing is recorded."""
 
 
 def recorded_calls(context: EvaluationContext, source: CallSource | None = None) -> tuple[ToolCall, ...] | None:
     """Return the recorded tool calls, with their results if known; None when nothing is recorded.
 
-    `message_history` stands for the history and the output messages, `context` for the list `context.toolCalls`, None
-    for both, and for the trace when they hold no call. A call that is recorded in several places counts once. Raises
-    EvaluatorError for a list in the context that cannot be read.
+    `message_history` selects the history and the output messages, `context` the list `context.toolCalls`, None both,
+    and the trace if they hold no call. A call that is recorded in several places counts once. Raises EvaluatorError for
+    a list in the context that cannot be read.
     """
     messages = () if source == "context" else recorded_messages(context)
     listed = None if source == "message_history" else _listed(context)
-    record = _Record()
+    records = _CallRecords()
     for message in messages:
-        record.read(message)
-    record.pair(listed or ())
+        records.add_message(message)
+    records.merge(listed or ())
     trace = context.trace if context.trace is not None else context.candidate_trace
-    if source is None and not record.calls and trace is not None:
+    if source is None and not records.calls and trace is not None:
         return tool_calls_of_trace(trace)
     is_recorded = bool(messages) or listed is not None or (source != "context" and context.output_messages is not None)
-    return tuple(record.calls) if is_recorded else None
+    return tuple(records.calls) if is_recorded else None
 
 
 def recorded_messages(context: EvaluationContext) -> tuple[Message, ...]:
@@ -50,43 +50,43 @@ def recorded_messages(context: EvaluationContext) -> tuple[Message, ...]:
 
 
 def _listed(context: EvaluationContext) -> tuple[ToolCall, ...] | None:
-    """Return the calls that the context lists; None when it has no such list."""
+    """Return the calls in the context's list; None without such a list."""
     key = next((key for key in _CONTEXT_KEYS if key in context.context), None)
     if key is None:
         return None
     listed = context.context[key]
     if not isinstance(listed, list | tuple):
         raise EvaluatorError(f"`context.{key}` must be a list of tool calls")
-    return tuple(_read(entry, f"context.{key}.{index}") for index, entry in enumerate(listed))
+    return tuple(_read_call(entry, f"context.{key}.{index}") for index, entry in enumerate(listed))
 
 
-def _read(entry: JsonValue, place: str) -> ToolCall:
+def _read_call(entry: JsonValue, place: str) -> ToolCall:
     call = tool_call_from_json(entry)
     if call is None:
         raise EvaluatorError(f"`{place}` is not a tool call: it has no tool name")
     return call
 
 
-class _Record:
+class _CallRecords:
     """Accumulates recorded calls, merging several records of one call."""
 
     def __init__(self) -> None:
         self.calls: list[ToolCall] = []
         self._by_id: dict[str, list[int]] = defaultdict(list)
 
-    def read(self, message: Message) -> None:
+    def add_message(self, message: Message) -> None:
         """Add the calls and the results in a message."""
         for call in calls_of(message) if message.role == "assistant" else ():
-            known = self._known(call)
+            known = self._repeated_index(call)
             if known is None:
                 self._add(call)
             else:
-                self._complete(known, call.output)
+                self._set_output(known, call.output)
         for result in results_of(message):
-            self._take(result)
+            self._add_result(result)
 
-    def pair(self, listed: Sequence[ToolCall]) -> None:
-        """Merge a list of calls from another source; each is either a known call or a new one."""
+    def merge(self, listed: Sequence[ToolCall]) -> None:
+        """Merge calls from another source: each is either a call that is recorded already or a new one."""
         free: dict[str, list[int]] = defaultdict(list)
         for index, call in enumerate(self.calls):
             free[call.tool].append(index)
@@ -96,28 +96,31 @@ class _Record:
                 self._add(call)
             else:
                 free[call.tool].remove(same)
-                self._complete(same, call.output)
+                self._set_output(same, call.output)
 
     def _add(self, call: ToolCall) -> None:
         if call.id is not None:
             self._by_id[call.id].append(len(self.calls))
         self.calls.append(call)
 
-    def _known(self, call: ToolCall) -> int | None:
-        """Return the call that this one repeats; some agents number their calls anew in each turn."""
+    def _repeated_index(self, call: ToolCall) -> int | None:
+        """Return the index of the recorded call that this one repeats, None for a new call.
+
+        An id alone is not enough: some agents number their calls anew in each turn.
+        """
         indexes = () if call.id is None else self._by_id.get(call.id, ())
         return next((index for index in indexes if _is_same(call, self.calls[index])), None)
 
-    def _take(self, result: ToolResult) -> None:
+    def _add_result(self, result: ToolResult) -> None:
         if result.id is not None:
             indexes: Sequence[int] = self._by_id.get(result.id, ())
         else:
             indexes = [index for index, call in enumerate(self.calls) if call.tool == result.tool]
         waiting = [index for index in indexes if self.calls[index].output is None]
         if waiting:
-            self._complete(waiting[0], {"error": result.output} if result.failed else result.output)
+            self._set_output(waiting[0], {"error": result.output} if result.failed else result.output)
 
-    def _complete(self, index: int, output: JsonValue) -> None:
+    def _set_output(self, index: int, output: JsonValue) -> None:
         if self.calls[index].output is None:
             self.calls[index] = replace(self.calls[index], output=output)
 
@@ -156,7 +159,7 @@ def count_errors(context: EvaluationContext, calls: Calls) -> int | None:
 
 
 def count_model_steps(context: EvaluationContext) -> int | None:
-    """Return the number of model calls: steps in the trace, else the assistant's messages; None without either."""
+    """Return the number of model calls: of `model_step` events, else of assistant messages; None without either."""
     steps = sum(event.type == "model_step" for event in _trace(context) or ())
     if steps:
         return steps
@@ -165,10 +168,10 @@ def count_model_steps(context: EvaluationContext) -> int | None:
 
 
 def most_repeated_call(calls: Calls) -> tuple[str, int] | None:
-    """Return the call that was made most often with the same arguments, as text, and its number.
+    """Return the call that was made most often with the same arguments, as text, and how often.
 
-    ("", 0) when none was made, None when nothing is recorded. A call without recorded arguments counts as one with
-    none. Raises EvaluatorError for arguments that are nested too deep to compare.
+    ("", 0) if no call was made, None if nothing is recorded. Arguments that are not recorded count as none. Raises
+    EvaluatorError for arguments that are nested too deep to compare.
     """
     if calls is None:
         return None
@@ -187,7 +190,7 @@ def _canonical_arguments(call: ToolCall) -> str:
 
 
 def _shown(arguments: str) -> str:
-    return arguments if len(arguments) <= _SHOWN_CHARS else f"{arguments[:_SHOWN_CHARS]} …"
+    return arguments if len(arguments) <= _MAX_SHOWN_CHARS else f"{arguments[:_MAX_SHOWN_CHARS]} …"
 
 
 def _ended_as_error(call: ToolCall) -> bool:

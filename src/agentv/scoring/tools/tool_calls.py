@@ -1,4 +1,4 @@
-"""Tool calls: those that messages record, and matching by name with globs, by exact, subset or field-wise inputs."""
+"""Tool calls: their matching with expected calls by name and input, and those that messages record."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -15,27 +15,28 @@ from agentv.types.messages_json import content_text
 Matcher: TypeAlias = (
     Literal["exact", "subset", "ignore", "named_keys", "known_keys"] | tuple[str, ...] | Mapping[str, JsonValue]
 )
-# Named here, because `str | int` would be built at each comparison; `dict` comes first, because checking the
+# Constants, because `str | int` would create a type at each comparison; `dict` comes first, because checking the
 # abstract class is slower.
 _SCALAR = (str, int, float)
 _LIST = (list, tuple)
 _OBJECT = (dict, Mapping)
-_WORDS = ("exact", "subset", "ignore", "named_keys", "known_keys")
-_IDS = ("toolCallId", "tool_call_id", "tool_use_id", "call_id", "id")
-_NAMES = ("toolName", "tool_name", "tool", "name")
+_MATCHER_NAMES = ("exact", "subset", "ignore", "named_keys", "known_keys")
+_ID_KEYS = ("toolCallId", "tool_call_id", "tool_use_id", "call_id", "id")
+_NAME_KEYS = ("toolName", "tool_name", "tool", "name")
 _FAILED_OUTPUTS = frozenset({"error-text", "error-json", "execution-denied"})
 _WRAPPED_OUTPUTS = _FAILED_OUTPUTS | {"text", "json", "content"}
-_OUTPUTS = ("result", "output", "content", "error")
+_OUTPUT_KEYS = ("result", "output", "content", "error")
 
 
 class ExpectedCall(Struct, frozen=True):
     """One expected call of a trajectory. `tool` may be a glob.
 
-    `args` are the arguments that the call must have; it may have more. With `input`, that holds the arguments, and
+    `args` are the arguments that the call must have; it may have more. With `input`, the arguments are given there, and
     `args` says how they are compared: `subset` (more is fine at every depth; the default), `exact`, `named_keys` (these
     keys have exactly these values, further keys are fine), `known_keys` (no other key, but keys may be missing),
-    `ignore`, a list of paths of fields to compare, or a matcher for each field that differs from `exact`. Without both
-    any input matches. `max_duration_ms` limits how long the call that was found may take; it is not part of matching.
+    `ignore`, a list of paths of fields to compare, or a matcher for each field that differs from `exact`. Without
+    `input` and `args` any input matches. `max_duration_ms` limits the duration of the matched call; it is not part of
+    matching.
 
     >>> ExpectedCall("lookup", args={"order": "1001"}).matches(ToolCall("lookup", {"order": "1001", "full": True}))
     True
@@ -78,11 +79,11 @@ class ExpectedCall(Struct, frozen=True):
         return named and (self.input is None or _inputs_match(self.args, self.input, call.input))
 
     def matches_name(self, call: ToolCall) -> bool:
-        """Return True if a call is of the expected tool, whatever its input."""
+        """Return True if a call's tool is the expected one, whatever the input."""
         return name_matches(self.tool, call.tool)
 
     def matches_input(self, call: ToolCall) -> bool:
-        """Return True if a call's input is the expected one, whatever its tool."""
+        """Return True if a call's input is the expected one, whatever the tool."""
         return self.input is None or _inputs_match(self.args, self.input, call.input)
 
 
@@ -101,31 +102,31 @@ def _check_matcher(matcher: JsonValue) -> None:
     elif isinstance(matcher, _LIST):
         if not all(isinstance(path, str) for path in matcher):
             raise ValueError("`args`: a list must have the paths of fields")
-    elif matcher not in _WORDS:
-        allowed = f"{', '.join(_WORDS)}, a list of fields, or one per field"
+    elif matcher not in _MATCHER_NAMES:
+        allowed = f"{', '.join(_MATCHER_NAMES)}, a list of fields, or a matcher for each field"
         raise ValueError(f"`args`: unknown matcher {matcher!r}; allowed: {allowed}")
 
 
-def _inputs_match(matcher: JsonValue, wanted: JsonValue, got: JsonValue) -> bool:
+def _inputs_match(matcher: JsonValue, expected: JsonValue, actual: JsonValue) -> bool:
     if matcher == "ignore":
         return True
-    if got is None and isinstance(wanted, _OBJECT):
-        got = {}
+    if actual is None and isinstance(expected, _OBJECT):
+        actual = {}
     if matcher == "subset":
-        return is_subset(wanted, got)
+        return is_subset(expected, actual)
     if matcher == "exact":
-        return json_equal(wanted, got)
+        return json_equal(expected, actual)
     if isinstance(matcher, Mapping):
-        return _fields_match(matcher, wanted, got)
-    if not isinstance(wanted, Mapping) or not isinstance(got, Mapping):
-        return json_equal(wanted, got)
+        return _fields_match(matcher, expected, actual)
+    if not isinstance(expected, Mapping) or not isinstance(actual, Mapping):
+        return json_equal(expected, actual)
     if isinstance(matcher, _LIST):
         paths = [str(path) for path in matcher]
         return all(
-            _field(wanted, path) is None or json_equal(_field(wanted, path), _field(got, path)) for path in paths
+            _field(expected, path) is None or json_equal(_field(expected, path), _field(actual, path)) for path in paths
         )
-    names = wanted if matcher == "named_keys" else got
-    return all(name in wanted and name in got and json_equal(wanted[name], got[name]) for name in names)
+    names = expected if matcher == "named_keys" else actual
+    return all(name in expected and name in actual and json_equal(expected[name], actual[name]) for name in names)
 
 
 def _field(value: JsonValue, path: str) -> JsonValue:
@@ -135,15 +136,15 @@ def _field(value: JsonValue, path: str) -> JsonValue:
     return value
 
 
-def _fields_match(matchers: Mapping[str, JsonValue], wanted: JsonValue, got: JsonValue) -> bool:
+def _fields_match(matchers: Mapping[str, JsonValue], expected: JsonValue, actual: JsonValue) -> bool:
     """Compare field by field: fields with a matcher by it, all others exactly."""
-    if not isinstance(wanted, Mapping) or not isinstance(got, Mapping):
-        return json_equal(wanted, got)
-    for name in {*wanted, *got}:
+    if not isinstance(expected, Mapping) or not isinstance(actual, Mapping):
+        return json_equal(expected, actual)
+    for name in {*expected, *actual}:
         matcher = matchers.get(name, "exact")
         if matcher == "ignore":
             continue
-        if name not in wanted or name not in got or not _inputs_match(matcher, wanted[name], got[name]):
+        if name not in expected or name not in actual or not _inputs_match(matcher, expected[name], actual[name]):
             return False
     return True
 
@@ -168,20 +169,22 @@ def json_equal(left: JsonValue, right: JsonValue) -> bool:
     return left == right
 
 
-def is_subset(wanted: JsonValue, got: JsonValue) -> bool:
-    """Return True if `got` contains `wanted`; objects may have more keys at every depth, lists must be equally long."""
-    if isinstance(wanted, _SCALAR):
-        return json_equal(wanted, got)
-    if isinstance(wanted, _OBJECT) and isinstance(got, _OBJECT):
-        return wanted.keys() <= got.keys() and all(map(is_subset, wanted.values(), map(got.__getitem__, wanted)))
-    lists = _both_lists(wanted, got)
+def is_subset(expected: JsonValue, actual: JsonValue) -> bool:
+    """Return True if `actual` contains `expected`: objects may have more keys at any depth, lists are equally long."""
+    if isinstance(expected, _SCALAR):
+        return json_equal(expected, actual)
+    if isinstance(expected, _OBJECT) and isinstance(actual, _OBJECT):
+        return expected.keys() <= actual.keys() and all(
+            map(is_subset, expected.values(), map(actual.__getitem__, expected))
+        )
+    lists = _both_lists(expected, actual)
     if lists is not None:
         return len(lists[0]) == len(lists[1]) and all(map(is_subset, *lists))
-    return json_equal(wanted, got)
+    return json_equal(expected, actual)
 
 
 class ToolResult(Struct, frozen=True):
-    """The result of a tool, separate from its call. `failed` when the record marks it as an error."""
+    """The result of a tool, separate from its call. `failed` says that it is marked as an error."""
 
     output: JsonValue
     id: str | None = None
@@ -190,7 +193,7 @@ class ToolResult(Struct, frozen=True):
 
 
 def calls_in(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """Return every tool call of the messages, in order; one that is also in content parts counts once."""
+    """Return every tool call of the messages, in order; a call that content parts repeat counts once."""
     if not any(isinstance(message.content, tuple) for message in messages):
         return tool_calls_of(messages)
     return tuple(call for message in messages for call in calls_of(message))
@@ -200,8 +203,8 @@ def calls_of(message: Message) -> tuple[ToolCall, ...]:
     """Return the tool calls of one message: its `tool_calls`, then those that are only in an assistant's parts."""
     if not isinstance(message.content, tuple) or message.role != "assistant":
         return message.tool_calls
-    added = [call for call in _part_calls(message.content) if not _is_known(call, message.tool_calls)]
-    return (*message.tool_calls, *added)
+    part_calls = [call for call in _part_calls(message.content) if not _is_known(call, message.tool_calls)]
+    return (*message.tool_calls, *part_calls)
 
 
 def results_of(message: Message) -> Iterator[ToolResult]:
@@ -210,18 +213,18 @@ def results_of(message: Message) -> Iterator[ToolResult]:
     results = [part for part in parts if isinstance(part, DataPart) and is_result_part(part.type)]
     if message.role == "tool" and message.content is not None and not results:
         content = message.content
-        said = content_text(content) if isinstance(content, tuple) else content
-        yield ToolResult(said, message.tool_call_id, message.name)
+        text = content_text(content) if isinstance(content, tuple) else content
+        yield ToolResult(text, message.tool_call_id, message.name)
     for part in results:
         fields = part.value
-        output, output_type = _unwrapped(first(fields, *_OUTPUTS))
+        output, output_type = _unwrapped(first(fields, *_OUTPUT_KEYS))
         is_error = fields.get("is_error") is True or fields.get("isError") is True
         failed = is_error or part.type == "tool-error" or output_type in _FAILED_OUTPUTS
-        yield ToolResult(output, _text(fields, _IDS), _text(fields, _NAMES), failed)
+        yield ToolResult(output, _text(fields, _ID_KEYS), _text(fields, _NAME_KEYS), failed)
 
 
 def _unwrapped(output: JsonValue) -> tuple[JsonValue, str | None]:
-    """Return the output inside the AI SDK's `{type, value}`, with that type; any other output as it is."""
+    """Return value and type of an AI SDK output, `{type, value}`; any other output unchanged, with None."""
     given = output.get("type") if isinstance(output, Mapping) else None
     type_ = given if isinstance(given, str) else None
     if isinstance(output, Mapping) and type_ in _WRAPPED_OUTPUTS and not output.keys().isdisjoint(("value", "reason")):

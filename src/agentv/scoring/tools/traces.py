@@ -26,15 +26,15 @@ def summarize_trace(steps: Sequence[TraceStep]) -> TraceSummary:
     """
     if not hasattr(steps, "__iter__") or isinstance(steps, str | Mapping | TraceEvent | Message):
         raise MessageError("trace", "must be a list of trace events or messages", f"got {type(steps).__name__}")
-    read = [each for place, step in enumerate(steps) for each in _read_step(step, f"trace[{place}]")]
-    messages = [step for step in read if isinstance(step, Message)]
-    events = [step for step in read if isinstance(step, TraceEvent)]
-    called = calls_in(messages)
-    calls = Counter(call.tool for call in (*called, *tool_calls_of_trace(events)))
+    parts = [each for index, step in enumerate(steps) for each in _read_step(step, f"trace[{index}]")]
+    messages = [each for each in parts if isinstance(each, Message)]
+    events = [each for each in parts if isinstance(each, TraceEvent)]
+    message_calls = calls_in(messages)
+    counts = Counter(call.tool for call in (*message_calls, *tool_calls_of_trace(events)))
     return TraceSummary(
-        event_count=len(events) + len(called),
-        tool_names=tuple(sorted(calls)),
-        tool_calls_by_name=dict(calls),
+        event_count=len(events) + len(message_calls),
+        tool_names=tuple(sorted(counts)),
+        tool_calls_by_name=dict(counts),
         error_count=sum(event.type == "error" for event in events),
     )
 
@@ -42,7 +42,7 @@ def summarize_trace(steps: Sequence[TraceStep]) -> TraceSummary:
 def _read_step(step: TraceStep, at: str) -> Sequence[TraceEvent | Message]:
     if isinstance(step, TraceEvent | Message):
         return (step,)
-    # Anything may be given as JSON; read_message rejects everything but mappings.
+    # Python callers may pass anything; `read_message` rejects everything but mappings.
     if isinstance(step, dict) and "role" not in step and step.get("type") in TRACE_EVENT_TYPES:
         return trace_from_json([step], at) or ()
     try:
