@@ -77,18 +77,18 @@ def measure_difference(
     measure: str, before: Side, after: Side, pairs: Iterable[Pair], *, rng: random.Random | None = None
 ) -> MeasureDifference | None:
     """Return the difference in a measure, None if no case has it on both sides. With `rng` it is tested."""
-    found = _Pairs()
+    values = _Pairs()
     for pair in pairs:
         old, new = before.mean(measure, pair.before), after.mean(measure, pair.after)
         if old is not None and new is not None:
             session = before.session(pair.before) or after.session(pair.after)
-            found.add(pair.before[:2], (old, new), session, rows=after.measured_count(measure, pair.after))
-    if not found.index_by_case:
+            values.add(pair.before[:2], (old, new), session, rows=after.measured_count(measure, pair.after))
+    if not values.index_by_case:
         return None
-    means_before, means_after = found.means(0), found.means(1)
+    means_before, means_after = values.means(0), values.means(1)
     differences = array("d", map(sub, means_after, means_before))
-    clusters = found.clusters()
-    summed = (
+    clusters = values.clusters()
+    paired = (
         PairedDifferences.of(differences)
         if len(clusters) == len(differences)
         else PairedDifferences.of_clusters([[differences[index] for index in each] for each in clusters])
@@ -98,13 +98,13 @@ def measure_difference(
         measure,
         before=_mean(means_before),
         after=_mean(means_after),
-        difference=summed.mean,
+        difference=paired.mean,
         sizes=(len(differences), len(differences)),
-        differences=summed,
+        differences=paired,
         higher=sum(each > ROUNDING for each in differences),
         lower=sum(each < -ROUNDING for each in differences),
-        interval=summed.interval() if measure in SPENDING else summed.interval_of_shares(),
-        moments_after=_moments(means_after, clusters, found.rows),
+        interval=paired.interval() if measure in SPENDING else paired.interval_of_shares(),
+        moments_after=_moments(means_after, clusters, values.rows),
         test=test,
         p=None if test is None else test.p,
     )

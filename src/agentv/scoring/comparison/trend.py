@@ -37,8 +37,8 @@ def _lower_tail(count: int, group: int, others: int, marked: int) -> float:
     least = max(0, marked - others)
     term = _hypergeometric_probability(count, group, others, marked)
     terms = [term]
-    for each in range(count, least, -1):
-        term *= each * (others - marked + each) / ((marked - each + 1) * (group - each + 1))
+    for number in range(count, least, -1):
+        term *= number * (others - marked + number) / ((marked - number + 1) * (group - number + 1))
         if term < _NEGLIGIBLE * terms[0]:
             break
         terms.append(term)
@@ -136,7 +136,6 @@ def clearest_split(series: Sequence[Observation]) -> tuple[int, float]:
 
     The probability comes from the least significant of several tests: against the variation of cases within runs, if
     known, and against the variation between runs, weighted by cases and unweighted. Needs three observations or more.
-    or more.
     """
     cumulative_weights = list(accumulate(each.weight for each in series))
     split_statistics = [_split_statistic(series, at) for at in range(1, len(series))]
@@ -233,14 +232,14 @@ def _crossing(deviate: float, correlation: float) -> float:
     terms = []
     for number in range(_STEPS + 1):
         x = low + step * number
-        share = math.erfc((deviate - correlation * x) / (spread * math.sqrt(2))) / 2
+        tail = math.erfc((deviate - correlation * x) / (spread * math.sqrt(2))) / 2
         weight = 1 if number in (0, _STEPS) else 4 if number % 2 else 2
-        terms.append(weight * math.exp(-x * x / 2) * share)
+        terms.append(weight * math.exp(-x * x / 2) * tail)
     return 2 * math.fsum(terms) * step / 3 / math.sqrt(2 * math.pi)
 
 
 SuiteTarget = tuple[str, str]
-"""A suite and a target."""
+"""The names of a suite and a target."""
 
 
 class TrendRun(Struct, frozen=True):

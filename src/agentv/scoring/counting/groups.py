@@ -72,7 +72,7 @@ class Groups:
 
     def add(
         self,
-        kind: RowKind,
+        row_kind: RowKind,
         rows: int = 1,
         case: int | None = None,
         *,
@@ -85,8 +85,8 @@ class Groups:
         """
         for by, tallies in self._tallies.items():
             if self._has_given_answers and by == "criterion":
-                self._list_criteria(kind)
-            parts = parts_of(kind, by, metadata=metadata, time=time)
+                self._list_criteria(row_kind)
+            parts = parts_of(row_kind, by, metadata=metadata, time=time)
             if by in _PARTS and case is None and _has_duplicate_names(parts):
                 self._add_cases(by, parts, rows)
                 continue
@@ -94,9 +94,9 @@ class Groups:
                 tally = tallies.get(group) or self._tally_for(by, group)
                 tally.add(state, score, rows, case)
 
-    def _list_criteria(self, kind: RowKind) -> None:
+    def _list_criteria(self, row_kind: RowKind) -> None:
         """Add a tally for every criterion, including those on a scale that cannot be averaged, which stay at 0."""
-        for name, _, _ in kind.criteria:
+        for name, _, _ in row_kind.criteria:
             if name not in self._tallies["criterion"]:
                 self._tally_for("criterion", name)
 
@@ -105,9 +105,9 @@ class Groups:
         by_name: dict[str, list[tuple[RowState, float | None]]] = {}
         for name, state, score in parts:
             by_name.setdefault(name, []).append((state, score))
-        for name, same_name in by_name.items():
+        for name, named_parts in by_name.items():
             tally = self._tallies[by].get(name) or self._tally_for(by, name)
-            tally.add_cases(same_name, cases)
+            tally.add_cases(named_parts, cases)
 
     def _tally_for(self, by: str, group: str) -> Tally:
         """Return a new tally for a group, or the tally of OTHERS if there are too many groups."""
@@ -143,15 +143,15 @@ def group_summary(by: str, name: str, tally: Tally) -> GroupSummary:
     )
 
 
-def parts_of(kind: RowKind, by: str, *, metadata: JsonObject, time: datetime | None) -> list[ScoredPart]:
+def parts_of(row_kind: RowKind, by: str, *, metadata: JsonObject, time: datetime | None) -> list[ScoredPart]:
     """Return the groups of kind `by` that a row belongs to, each with the state and the score that count there.
 
     State and score are those of the row; for evaluators and criteria, those of their results. `metadata` is that of the
     row's case, `time` the time when it finished.
     """
     if by in _PARTS:
-        return _PARTS[by](kind)
-    return [(group, kind.state, kind.score) for group in _names(kind, by, metadata, time)]
+        return _PARTS[by](row_kind)
+    return [(group, row_kind.state, row_kind.score) for group in _group_names_of_row(row_kind, by, metadata, time)]
 
 
 def _has_duplicate_names(parts: Sequence[ScoredPart]) -> bool:
@@ -159,8 +159,8 @@ def _has_duplicate_names(parts: Sequence[ScoredPart]) -> bool:
     return len(parts) > 1 and len({name for name, _, _ in parts}) < len(parts)
 
 
-def _scored_evaluators(kind: RowKind) -> list[ScoredPart]:
-    return [(name, state, score) for name, _, state, score in kind.scored_evaluators()]
+def _scored_evaluators(row_kind: RowKind) -> list[ScoredPart]:
+    return [(name, state, score) for name, _, state, score in row_kind.scored_evaluators()]
 
 
 _PARTS: dict[str, Callable[[RowKind], list[ScoredPart]]] = {
@@ -170,20 +170,20 @@ _PARTS: dict[str, Callable[[RowKind], list[ScoredPart]]] = {
 """Kinds of groups that count parts of a row; all other kinds count rows."""
 
 
-def _names(kind: RowKind, by: str, metadata: JsonObject, time: datetime | None) -> tuple[str, ...]:
+def _group_names_of_row(row_kind: RowKind, by: str, metadata: JsonObject, time: datetime | None) -> tuple[str, ...]:
     if by == "tag":
-        return kind.tags
+        return row_kind.tags
     if by == "week":
         return () if time is None else (week_of(time),)
     if by == "dataset":
-        return (kind.dataset,)
+        return (row_kind.dataset,)
     if by == "target":
-        return (kind.target,)
+        return (row_kind.target,)
     if by == "suite":
-        return (kind.suite,)
+        return (row_kind.suite,)
     if by == "prompt":
-        return () if kind.prompt is None else (kind.prompt,)
-    return tuple(dict.fromkeys(_group_names(metadata.get(by.removeprefix(METADATA)))))
+        return () if row_kind.prompt is None else (row_kind.prompt,)
+    return tuple(dict.fromkeys(_metadata_names(metadata.get(by.removeprefix(METADATA)))))
 
 
 def week_of(time: datetime) -> str:
@@ -192,7 +192,7 @@ def week_of(time: datetime) -> str:
     return f"{year}-W{week:02}"
 
 
-def _group_names(value: JsonValue) -> Iterator[str]:
+def _metadata_names(value: JsonValue) -> Iterator[str]:
     """Yield the names of groups for a metadata value: its text, or those of its items; none for an object or null."""
     if isinstance(value, bool):
         yield "true" if value else "false"
@@ -200,7 +200,7 @@ def _group_names(value: JsonValue) -> Iterator[str]:
         yield f"{value}"
     elif isinstance(value, list):
         for each in value:
-            yield from _group_names(each)
+            yield from _metadata_names(each)
 
 
 def count_groups(rows: Iterable[CaseResult], words: Sequence[str]) -> tuple[GroupSummary, ...]:

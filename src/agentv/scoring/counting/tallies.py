@@ -26,7 +26,7 @@ _ROUNDING = 1e-6
 
 @lru_cache(maxsize=1024)
 def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[float, float] | None:
-    """Return the interval of the percentile at `share` (0..1) of `count` values, as two ranks, each / (count + 1).
+    """Return the interval of the percentile at `share` (0..1) of `count` values: two ranks divided by count + 1.
 
     The value at rank k of `count` is below the percentile with probability I_share(k, count + 1 - k) for any
     distribution; ranks are interpolated to the probabilities (1 ± level) / 2. This is the exact limit of a bootstrap of
@@ -69,7 +69,7 @@ def _rank(share: float, count: int, probability: float) -> float:
 _BLOCK_SIZE = 4096
 """The number of durations in a sorted block."""
 _MAX_UINT32 = 2**32 - 1
-_MAX_S = 1e12
+_MAX_DURATION_S = 1e12
 _NO_CASE = 0
 _CASES_AT_ONCE = 2**17
 """The number of case numbers counted at once for an interval, to bound the memory."""
@@ -103,8 +103,8 @@ class Durations:
         `case` (case_sums.case_of) is given if the case may have other durations. Only 32 bits of it are stored: among
         100,000 cases, about one collision is expected.
         """
-        if not 0 <= seconds <= _MAX_S:
-            seconds = min(max(seconds, 0.0), _MAX_S)
+        if not 0 <= seconds <= _MAX_DURATION_S:
+            seconds = min(max(seconds, 0.0), _MAX_DURATION_S)
         self._latest.append(round(seconds * 1_000_000))
         self._cases.append(case & _MAX_UINT32 if case else _NO_CASE)
         if len(self._latest) == _BLOCK_SIZE:
@@ -208,7 +208,7 @@ def _packed(ordered: list[int]) -> "array[int]":
 
 
 _BUCKET_WIDTH = math.log(1.02)
-_MIN_S = 1e-9
+_MIN_DURATION_S = 1e-9
 
 
 class Quantiles:
@@ -219,7 +219,7 @@ class Quantiles:
 
     def add(self, seconds: float) -> None:
         """Count one duration; one below 1e-9 counts as 1e-9."""
-        self._buckets[math.floor(math.log(max(seconds, _MIN_S)) / _BUCKET_WIDTH)] += 1
+        self._buckets[math.floor(math.log(max(seconds, _MIN_DURATION_S)) / _BUCKET_WIDTH)] += 1
 
     def at(self, share: float) -> float | None:
         """Return the seconds below which `share` (0..1) of the durations lie; None without any."""

@@ -39,14 +39,14 @@ def kappa_error(cases: Sequence[int], first: Sequence[float], second: Sequence[f
     if len(clusters) < 2:  # noqa: PLR2004 - one cluster has no variance
         return None
     observed = math.fsum((one - other) ** 2 for one, other in zip(first, second, strict=True)) / count
-    expected = math.fsum(times * to_second[value] for value, times in firsts.items()) / count
+    expected = math.fsum(value_count * to_second[value] for value, value_count in firsts.items()) / count
     if expected <= _ROUNDING:
         return None
     for case, one, other in zip(cases, first, second, strict=True):
         by_chance = to_second[one] + to_first[other] - 2 * expected
         clusters[case] += observed / expected**2 * by_chance - ((one - other) ** 2 - observed) / expected
-    several = len(clusters)
-    return math.sqrt(several / (several - 1) * math.fsum(each * each for each in clusters.values())) / count
+    cluster_count = len(clusters)
+    return math.sqrt(cluster_count / (cluster_count - 1) * math.fsum(each * each for each in clusters.values())) / count
 
 
 def kappa_interval(
@@ -64,7 +64,7 @@ def kappa_interval(
 
 
 def _mean_distance(value: float, others: Mapping[float, int], count: int) -> float:
-    return math.fsum(times * (value - other) ** 2 for other, times in others.items()) / count
+    return math.fsum(value_count * (value - other) ** 2 for other, value_count in others.items()) / count
 
 
 MIN_CASES_FOR_INTERVAL = 20
@@ -232,17 +232,17 @@ def _kappa(
 
 
 def _people_agreement(answers: Sequence[LabelledAnswer]) -> PeopleAgreement:
-    several = [each for each in answers if len(each.people) > 1]
+    shared = [each for each in answers if len(each.people) > 1]
     annotators = len({opinion.annotator for each in answers for opinion in each.people})
-    if not several:
+    if not shared:
         return PeopleAgreement(annotators, 0)
-    pairs = [pair for each in several for pair in combinations((opinion.passed for opinion in each.people), 2)]
-    scores: list[list[Label | None]] = [[opinion.value for opinion in each.people] for each in several]
-    verdicts: list[list[Label | None]] = [[opinion.passed for opinion in each.people] for each in several]
+    pairs = [pair for each in shared for pair in combinations((opinion.passed for opinion in each.people), 2)]
+    scores: list[list[Label | None]] = [[opinion.value for opinion in each.people] for each in shared]
+    verdicts: list[list[Label | None]] = [[opinion.passed for opinion in each.people] for each in shared]
     is_graded = len({score for scores_of_answer in scores for score in scores_of_answer}) > _TWO_VALUES
     return PeopleAgreement(
         annotators=annotators,
-        answers=len(several),
+        answers=len(shared),
         alike=sum(one == other for one, other in pairs) / len(pairs),
         alpha=krippendorff_alpha(verdicts),
         scale_alpha=krippendorff_alpha(scores, metric="interval") if is_graded else None,
@@ -376,18 +376,18 @@ def _metric_of_scale(criterion: EvaluationCriteria | None, units: Sequence[Label
 def annotator_agreement(given: CriterionLabels, tag: str | None = None) -> AnnotatorAgreement:
     """Return the agreement on a criterion, over all answers, or over those to cases with `tag`."""
     units = [unit for unit in given.units if tag is None or tag in unit.tags]
-    several = [unit for unit in units if len(unit.labels) > 1]
+    shared = [unit for unit in units if len(unit.labels) > 1]
     names = tuple(sorted({name for unit in units for name in unit.labels}))
-    complete = [list(unit.labels.values()) for unit in several if len(unit.labels) == len(names)]
-    alike = [one == other for unit in several for one, other in combinations(unit.labels.values(), 2)]
-    clusters = _by_case(several)
-    alpha = _alpha(several, given.metric)
+    complete = [list(unit.labels.values()) for unit in shared if len(unit.labels) == len(names)]
+    alike = [one == other for unit in shared for one, other in combinations(unit.labels.values(), 2)]
+    clusters = _by_case(shared)
+    alpha = _alpha(shared, given.metric)
     return AnnotatorAgreement(
         criterion=given.criterion,
         tag=tag,
         metric=given.metric,
         annotators=names,
-        answers=len(several),
+        answers=len(shared),
         cases=len(clusters),
         alike=sum(alike) / len(alike) if alike else None,
         alpha=Kappa(alpha, None if alpha is None else _alpha_interval(alpha, clusters, given.metric)),

@@ -189,6 +189,7 @@ def score_trajectory(trajectory: Trajectory, calls: Sequence[ToolCall]) -> Traje
         if trajectory.scoring == "strict":
             requirements.append(float(comparison.all_match and time_limits.met == time_limits.checked))
         else:
+            # A time limit counts as much as an expected call.
             share, weight = comparison.share(), len(trajectory.expected)
             total = weight + time_limits.checked
             requirements.append((share * weight + time_limits.met) / total if time_limits.checked else share)
