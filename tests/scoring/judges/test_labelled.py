@@ -34,7 +34,7 @@ def label(score: Any, **more: Any) -> Label:
 
 def found(*labels: Label, row: CaseResult = ROW, criteria: tuple[EvaluationCriteria, ...] = ()) -> LabelledAnswers:
     known = {(row.slot.suite, row.slot.eval_id): criteria}
-    return label_answers([row], labels, known, evaluator="tone", criterion="tone", labels_of="tone")
+    return label_answers([row], labels, known, evaluator="tone", criterion="tone", label_criterion="tone")
 
 
 def test_each_annotator_stands_beside_the_judge_with_his_reason() -> None:

@@ -206,7 +206,7 @@ def _labelled_answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers
         criteria,
         evaluator=pairing.evaluator,
         criterion=pairing.criterion,
-        labels_of=pairing.label_criterion,
+        label_criterion=pairing.label_criterion,
     )
     if found.unplaced:
         more = f" (and {len(found.unplaced) - 1:,} more)" if len(found.unplaced) > 1 else ""

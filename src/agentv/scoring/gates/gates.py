@@ -182,15 +182,15 @@ class _Reader:
 
     def __init__(self, expression: str) -> None:
         self._text = expression
-        self._at = 0
+        self._position = 0
 
     def take(self, pattern: str) -> Part | None:
         """Return the match at this position and move past it; None without a match."""
         self._skip_space()
-        match = re.compile(pattern).match(self._text, self._at)
+        match = re.compile(pattern).match(self._text, self._position)
         if match is None:
             return None
-        self._at = match.end()
+        self._position = match.end()
         return Part(match[0], match.start() + 1)
 
     def need(self, pattern: str, wanted: str) -> Part:
@@ -212,20 +212,20 @@ class _Reader:
     def end(self) -> None:
         """Raise GateError if any text follows."""
         self._skip_space()
-        if self._at < len(self._text):
+        if self._position < len(self._text):
             raise self._error_here("the end, or 'with 95%'")
 
     def _skip_space(self) -> None:
-        space = _SPACE.match(self._text, self._at)
-        self._at = space.end() if space else self._at
+        space = _SPACE.match(self._text, self._position)
+        self._position = space.end() if space else self._position
 
     def _error_here(self, wanted: str) -> GateError:
         self._skip_space()
-        word = _WORD.match(self._text, self._at)
+        word = _WORD.match(self._text, self._position)
         found = repr(word[0]) if word else "the end"
         meant = _SIMILAR_OPERATORS.get(word[0]) if word else None
         hint = f". Did you mean {meant!r}?" if meant else ""
-        return GateError(self._text, self._at + 1, f"expected {wanted}; found {found}{hint}")
+        return GateError(self._text, self._position + 1, f"expected {wanted}; found {found}{hint}")
 
 
 COST = "cost_usd"

@@ -97,16 +97,16 @@ def label_answers(
     *,
     evaluator: str,
     criterion: str,
-    labels_of: str,
+    label_criterion: str,
 ) -> LabelledAnswers:
     """Return the answers on which both an evaluator and people have an opinion of a criterion.
 
-    `labels_of` is the criterion's name in the labels. Labels of an earlier answer of a row are ignored. `criteria` are
+    `label_criterion` is the criterion's name in the labels. Labels of an earlier answer of a row are ignored. `criteria` are
     those of each case, by suite and id.
     """
     by_answer: dict[tuple[ResultKey, int], list[Label]] = {}
     for label in labels:
-        if label.criterion == labels_of:
+        if label.criterion == label_criterion:
             by_answer.setdefault((label.slot, label.answer_seq), []).append(label)
     found = LabelledAnswers()
     for row in rows:
@@ -131,11 +131,7 @@ def _people_opinions(
         defined = next((each for each in known if each.name == label.criterion), None)
         try:
             value = normalize(
-                label.score,
-                defined
-                or EvaluationCriteria(
-                    name=label.criterion, description="", scale="numeric", weight=1.0, min=0.0, max=1.0
-                ),
+                label.score, defined or EvaluationCriteria(label.criterion, scale="numeric", min=0.0, max=1.0)
             )
         except ValueError as error:
             hint = "" if defined else f"; define {label.criterion!r} under `criteria`, with its scale"
