@@ -101,8 +101,8 @@ def label_answers(
 ) -> LabelledAnswers:
     """Return the answers on which both an evaluator and people have an opinion of a criterion.
 
-    `label_criterion` is the criterion's name in the labels. Labels of an earlier answer of a row are ignored. `criteria` are
-    those of each case, by suite and id.
+    `label_criterion` is the criterion's name in the labels. Labels of an earlier answer of a row are ignored.
+    `criteria` are those of each case, by suite and id.
     """
     by_answer: dict[tuple[ResultKey, int], list[Label]] = {}
     for label in labels:
@@ -130,9 +130,8 @@ def _people_opinions(
     for label in labels:
         defined = next((each for each in known if each.name == label.criterion), None)
         try:
-            value = normalize(
-                label.score, defined or EvaluationCriteria(label.criterion, scale="numeric", min=0.0, max=1.0)
-            )
+            criterion = defined or EvaluationCriteria(label.criterion, scale="numeric", min=0.0, max=1.0)
+            value = normalize(label.score, criterion)
         except ValueError as error:
             hint = "" if defined else f"; define {label.criterion!r} under `criteria`, with its scale"
             found.unplaced.append(f"{label.slot.eval_id}, {label.annotator}: {error}{hint}")
