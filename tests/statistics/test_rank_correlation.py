@@ -28,6 +28,12 @@ def test_few_things_and_a_perfect_order_have_no_interval() -> None:
     assert correlation_interval(1.0, 100) is None
 
 
+@pytest.mark.parametrize("count", [3, 18, 19, 32])
+def test_equal_ranks_have_a_correlation_of_exactly_one(count: int) -> None:
+    numbers = list(range(count))
+    assert (rank_correlation(numbers, numbers), rank_correlation(numbers, numbers[::-1])) == (1.0, -1.0)
+
+
 @pytest.mark.parametrize("correlation", [0.0, 0.5, -0.8])
 @pytest.mark.parametrize("count", [20, 200])
 def test_the_interval_holds_the_truth_in_93_to_97_percent(correlation: float, count: int) -> None:

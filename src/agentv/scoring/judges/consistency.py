@@ -32,7 +32,8 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
     1.0
     """
     one, other = _centred_ranks(first), _centred_ranks(second)
-    scatter = math.sqrt(math.fsum(each * each for each in one)) * math.sqrt(math.fsum(each * each for each in other))
+    # One root of the product is exact for equal ranks, unlike the product of two roots.
+    scatter = math.sqrt(math.fsum(each * each for each in one) * math.fsum(each * each for each in other))
     if not scatter:
         return None
     return min(max(math.fsum(a * b for a, b in zip(one, other, strict=True)) / scatter, -1.0), 1.0)
