@@ -257,6 +257,28 @@ def test_workers_share_the_limit_of_a_target(project: Path) -> None:
     assert [len(run) for run in rows(project)] == [12]
 
 
+def test_files_with_different_workers_share_the_larger_limit(project: Path) -> None:
+    for name, number in (("alone", 1), ("pair", 2)):
+        (project / "evals" / f"{name}.yaml").write_text(
+            f"execution:\n  workers: {number}\n  trials: {number}\n"
+            "  evaluators: [{name: met, type: equals, value: met}]\n"
+            f"evalcases: [{{id: {name}, expected_outcome: a, input_messages: [{{role: user, content: q}}]}}]\n"
+        )
+    (project / "targets.yaml").write_text("targets: [{name: default, provider: python, callable: pair.py:answer}]")
+    (project / "pair.py").write_text(
+        "import threading\npair = threading.Barrier(2)\n"
+        "def answer(request):\n"
+        "    if request.eval_case_id == 'pair': pair.wait(5)\n"
+        "    return 'met'\n"
+    )
+    (project / "test_desk.py").write_text(
+        "import pytest\n@pytest.mark.agentv('evals/alone.yaml')\ndef test_alone(): pass\n"
+        "@pytest.mark.agentv('evals/pair.yaml')\ndef test_pair(): pass\n"
+    )
+    session = Session(project)
+    assert session.code == 0, session.output
+
+
 @pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
 def test_an_interrupt_ends_the_run_and_keeps_its_rows(project: Path, options: tuple[str, ...]) -> None:
     (project / "targets.yaml").write_text("targets: [{name: default, provider: python, callable: target.py:answer}]")

@@ -245,9 +245,13 @@ class RunPlan(Struct, frozen=True):
         """
         if not _is_among(target, self.targets):
             return target.workers or sum(map(self.workers, self.targets))
-        of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
-        workers = self.options.workers or max(of_suites, default=0) or target.workers or most or self.default_workers
+        workers = self.configured_workers(target) or most or self.default_workers
         return workers if most is None else min(workers, most)
+
+    def configured_workers(self, target: ResolvedTarget) -> int | None:
+        """Return the concurrent rows that are set for a target: `--workers`, else the suites' most, else its own."""
+        of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
+        return self.options.workers or max(of_suites, default=0) or target.workers
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool = False) -> Iterator[CaseTask]:
         """Yield a target's rows over all suites."""

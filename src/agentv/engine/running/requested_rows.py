@@ -6,11 +6,12 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import result_key_of
 from agentv.types.errors import AgentvError
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
+from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:
     from agentv.engine.running.case import CaseRunner
@@ -45,14 +46,15 @@ class RequestedRows:
         self._opened: Future[asyncio.AbstractEventLoop] = Future()
         self._closing: asyncio.Event | None = None
         self._group: asyncio.TaskGroup | None = None
+        self._plan: RunPlan | None = None
         self._runner: CaseRunner | None = None
         self._recorder: RunRecorder | None = None
         self._rows: dict[ResultKey, asyncio.Task[CaseResult]] = {}
         self._limits: dict[int, AbstractAsyncContextManager[object]] = {}
 
-    async def serve(self, runner: "CaseRunner", recorder: "RunRecorder") -> None:
+    async def serve(self, plan: RunPlan, runner: "CaseRunner", recorder: "RunRecorder") -> None:
         """Run the requested rows until `close` is called."""
-        self._runner, self._recorder, self._closing = runner, recorder, asyncio.Event()
+        self._plan, self._runner, self._recorder, self._closing = plan, runner, recorder, asyncio.Event()
         async with asyncio.TaskGroup() as group:
             self._group = group
             self._opened.set_result(asyncio.get_running_loop())
@@ -114,22 +116,24 @@ class RequestedRows:
         return row
 
     async def _run(self, task: CaseTask) -> CaseResult:
-        runner, recorder = self._runner, self._recorder
-        if runner is None or recorder is None:
+        plan, runner, recorder = self._plan, self._runner, self._recorder
+        if plan is None or runner is None or recorder is None:
             raise RunEndedError("the run has not begun")
-        async with self._limit(task, runner):
+        async with self._limit(task.target, plan, runner):
             row = await runner.run(task)
             recorder.row(row)
             return row
 
-    def _limit(self, task: CaseTask, runner: "CaseRunner") -> AbstractAsyncContextManager[object]:
+    def _limit(
+        self, target: ResolvedTarget, plan: RunPlan, runner: "CaseRunner"
+    ) -> AbstractAsyncContextManager[object]:
         """Return a semaphore with the number of concurrent rows of a target; without a limit, it never waits."""
-        key = id(task.target)
+        key = id(target)
         if key not in self._limits:
             max_workers = None
             with suppress(AgentvError):  # the row reports that its target cannot be created
-                max_workers = getattr(runner.runtime.provider(task.target).provider, "max_workers", None)
-            limits = [limit for limit in (task.suite.workers or task.target.workers, max_workers) if limit is not None]
+                max_workers = getattr(runner.runtime.provider(target).provider, "max_workers", None)
+            limits = [limit for limit in (plan.configured_workers(target), max_workers) if limit is not None]
             self._limits[key] = asyncio.Semaphore(min(limits)) if limits else nullcontext()
         return self._limits[key]
 

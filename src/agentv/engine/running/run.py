@@ -285,7 +285,7 @@ async def _run_targets(
         run_elsewhere=None if cluster is None else cluster.run,
     )
     if requested is not None:
-        await requested.serve(runner, recorder)
+        await requested.serve(plan, runner, recorder)
         return
     async with asyncio.TaskGroup() as group:
         for target in plan.targets:
