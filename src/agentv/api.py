@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Rows(Struct):
+class _RowCollector(Struct):
     """Collects finished rows."""
 
     event_types = (RowFinished,)
@@ -60,7 +60,7 @@ class _Rows(Struct):
 
 
 class _Destination(Struct, frozen=True):
-    """Where a run is stored (a `.agentv` folder, the team's database, or both), and the URL of its shared quota."""
+    """The stores of a run (a `.agentv` folder, the team's database, or both) and the URL of its shared quota."""
 
     folder: str | os.PathLike[str] | None = None
     store: str | None = None
@@ -143,19 +143,19 @@ async def _evaluate(
 ) -> RunReport:
     cwd = Path.cwd()
     store_url = None if destination.store is None else named_store(destination.store, cwd=cwd, env=os.environ)
-    shared = named_quota(destination.quota, store_url)
-    secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(shared.url, os.environ))
+    quota_source = named_quota(destination.quota, store_url)
+    secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(quota_source.url, os.environ))
     inputs, options = load_given(source, given, options, secrets)
     home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     if isinstance(source, str | os.PathLike) and given.is_in_files:
         plan = replace(plan, paths=(os.fspath(source),), folder=str(cwd))
-    plan = replace(plan, store=recorded_name(destination.store, store_url), quota=shared.recorded)
-    quota = open_quota(shared, plan)
+    plan = replace(plan, store=recorded_name(destination.store, store_url), quota=quota_source.recorded)
+    quota = open_quota(quota_source, plan)
     clock = make_clock()
     is_stored = destination.folder is not None or store_url is not None or isinstance(source, str | os.PathLike)
-    rows = _Rows()
-    rng = random.Random(options.seed)  # noqa: S311 - spreads retries, keeps no secret
+    rows = _RowCollector()
+    rng = random.Random(options.seed)  # noqa: S311 - jitter of retries, not security
     async with AsyncExitStack() as opened:
         for observer in observers:
             opened.callback(observer.close)
@@ -174,10 +174,10 @@ async def run_evaluation(
 ) -> AggregatedEvaluationResult:
     """Judge an existing answer by named criteria, and store the judgement if the configuration names a store.
 
-    `input` may be a dict with the keys of `EvaluationInput`, `config` one with the keys of a configuration file
+    `input` may be a dict with the keys of `EvaluationInput`, and `config` a dict with the keys of a configuration file
     (`EvaluationRunConfig.from_dict`). `store="runs"` also stores the judgement in a run, for `agentv compare`, `report`
-    and other commands: the process has one such run for each configuration, or, with a `name`, one that all equal
-    configurations share. If the judgement cannot be stored, `run_errors` says so.
+    and other commands. A process makes one run for each configuration object; with a `name`, all equal configurations
+    share the run of that name. If the judgement cannot be stored, `run_errors` has the reason.
 
     Reuse one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
@@ -225,7 +225,7 @@ def run_evaluation_sync(
 
 
 def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
-    """Return the run that a configuration's judgements are stored in: one per process, or per process and name."""
+    """Return the run in which this process stores a configuration's judgements under a name; it is kept in `config`."""
     from agentv.engine.criteria.process_runs import ProcessRun, named_run  # noqa: PLC0415 - only for stored judgements
 
     key = f"_run {os.getpid()} {name!r}"
@@ -264,11 +264,11 @@ def load_suite(
 ) -> EvalSuite:
     """Read one eval file. Raises EvalFileError with all of its problems.
 
-    Files named in it must lie inside the project or in one of the folders `allow_paths`. `variables` override those of
-    the file.
+    Files that the eval file names must lie inside the project or in one of the folders `allow_paths`. `variables`
+    override the variables of the file.
 
-    `specs` are the evaluators and providers that the file may name: by default the built-in ones, those of installed
-    packages, and the `plugins:` of the nearest `.agentv.yaml`, which are imported.
+    `specs` are the plug-ins that the file may name: by default the built-in ones, those of installed packages, and the
+    `plugins:` of the nearest `.agentv.yaml`, which are imported.
     """
     file = Path(path)
     known = specs or load_project_parts([file.parent])[0]

@@ -1,4 +1,4 @@
-"""Names → plug-ins: aliases, lazy factories, "did you mean". One registry for each kind of plug-in."""
+"""Registries that find plug-ins by name or alias, and import them on first use. Each kind of plug-in has one."""
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,10 +25,10 @@ def load_reference(reference: Reference) -> Callable[..., Any]:
 
 
 class NamedModel(Struct, frozen=True):
-    """How `provider:model` becomes the settings of a provider: the key of the model, and the variables of other keys.
+    """The settings of a target that is named `provider:model` instead of being listed in a targets file.
 
-    `key` is the name of the setting with the model. `variables` are environment variables by setting, as the vendor's
-    own client reads them; `api_key` is one of them. `judge` is the model that judges when only a key is given.
+    `key` is the setting that takes the model. `variables` maps further settings, `api_key` among them, to the
+    environment variables from which the vendor's own client reads them. `judge` is the judge model if none is named.
     """
 
     variables: Mapping[str, str]
@@ -40,8 +40,7 @@ class Spec(Struct, frozen=True):
     """A registered plug-in: its names, its settings, and its factory.
 
     `settings` is a frozen Struct whose fields carry their descriptions (`Annotated[..., Meta(description=…)]`);
-    loading derives the strict model, the JSON Schema and the docs table from it. `cost` says whether using it may
-    cost money.
+    loading derives the strict model, the JSON Schema and the docs table from it. `cost` is `free` or `paid`.
     """
 
     name: str
@@ -52,12 +51,12 @@ class Spec(Struct, frozen=True):
     cost: str = "free"
     extra: str | None = None
     is_deterministic: bool = True
-    """Evaluators only: the same answer always gets the same score, hits and misses, in any order and company.
-    False for one that calls a model or runs user code, whose results cannot be guaranteed."""
+    """Evaluators only: the same answer always gets the same score, hits and misses, whatever else is judged before
+    or with it. False for an evaluator that calls a model or runs user code."""
     is_model_api: bool = False
-    """Providers only: a chat model, prompted with chat messages; its attempts are counted in `calls`."""
+    """Providers only: a chat model, prompted with chat messages; each attempt counts as one of the row's `calls`."""
     is_web_service: bool = False
-    """Providers only: called over HTTP without being a model API; its attempts are counted in `calls` as well."""
+    """Providers only: called over HTTP without being a model API; each attempt counts as one of the row's `calls`."""
     reads_files: bool = False
     """Providers only: an agent that reads files by itself, so that a prompt names them instead of quoting them."""
     works_in_folder: bool = False
@@ -65,24 +64,24 @@ class Spec(Struct, frozen=True):
     is_canned: bool = False
     """Providers only: answers from stored data, so that there is no service whose health could be checked."""
     program: str | None = None
-    """Providers only: the name of the program that it calls, unless its settings name another one."""
+    """Providers only: the program that it calls, unless its settings name another one."""
     can_judge: bool = False
     """Providers only: may judge its own answers when no `judge_target` is named."""
     is_code: bool = False
-    """Providers only: code or stored replies and no model, so that as a judge it may reply with one JSON object and
-    nothing else, without the nonce of the call."""
+    """Providers only: runs code or returns stored replies instead of calling a model. As a judge, it may therefore
+    reply with a bare JSON object that lacks the nonce of the call."""
     reports_cost: bool = False
     """Providers only: a program that reports the cost of each answer, whether or not a price is configured."""
     embeds: bool = False
     """Providers only: makes embeddings (types.provider.EmbeddingProvider)."""
     answers: bool = True
-    """Providers only: False for one that only makes embeddings and therefore cannot be the target of a run."""
+    """Providers only: False if it only makes embeddings and therefore cannot be the target of a run."""
     named_model: NamedModel | None = None
-    """Providers only: set if `provider:model` names a target without a targets file."""
+    """Providers only: set if a target may be named as `provider:model`, without a targets file."""
     run_store: Reference | None = None
-    """Stores only: `run_store(url)` makes the store of runs behind a StoreUrl, whose scheme is one of its names."""
+    """Stores only: `run_store(url)` makes the store of runs at a StoreUrl, whose scheme is a name of this plug-in."""
     quota: Reference | None = None
-    """Stores only: `quota(url)` makes the QuotaService behind a StoreUrl. Its `check()` raises StorageError when the
+    """Stores only: `quota(url)` makes the QuotaService at a StoreUrl. Its `check` raises StorageError if the
     quota cannot be used."""
     password_variable: str | None = None
     """Stores only: the environment variable that may hold the password of a URL without one."""
@@ -108,58 +107,61 @@ class UnknownSettings(Struct, frozen=True):
 
 
 def names_model(name: str, providers: "Registry") -> bool:
-    """Return True for `provider:model` of a provider that has models to name."""
+    """Return True if `name` is `provider:model`, with a provider whose models may be named so."""
     provider, _, model = name.partition(":")
-    known = bool(model) and providers.canonical(provider) is not None
-    return known and providers.get(provider).named_model is not None
+    if not model or providers.canonical(provider) is None:
+        return False
+    return providers.get(provider).named_model is not None
 
 
 class Announced(Struct, frozen=True):
     """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`.
 
-    `brought_by` is the package with its version. `load` raises PluginError that names the package.
+    `package` is its name with its version. `load` raises PluginError that names the package.
     """
 
-    brought_by: str
+    package: str
     load: Callable[[], Spec]
 
 
 class Registry(Struct):
-    """The plug-ins of one kind. `what` completes messages: "unknown <what> 'x'".
+    """The plug-ins of one kind, whose name appears in messages: "unknown <kind> 'x'".
 
-    `installed` lists what installed packages announce; it is called on the first lookup of an unknown name, or of all
-    names. An `announced` plug-in is loaded when its name is looked up, or a name that is otherwise unknown (it may be
-    one of its aliases). One that cannot be loaded is `broken`, which is reported only when its name is looked up.
+    `find_announced` returns the plug-ins that installed packages announce; it is called once, when a name is unknown
+    or when all names are listed. An announced plug-in is loaded when its name is looked up. All are loaded when a name
+    is still unknown, because it may be an alias of one of them. An announced plug-in that cannot be loaded is moved to
+    `broken`; its error is raised only when its name is looked up.
     """
 
-    what: str
+    kind: str
     specs: dict[str, Spec] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     announced: dict[str, Announced] = field(default_factory=dict)
     broken: dict[str, PluginError] = field(default_factory=dict)
-    brought_by: dict[str, str] = field(default_factory=dict)
-    installed: Callable[[], Iterable[tuple[str, Announced]]] | None = None
-    stand_in: Callable[[str], Spec] | None = None
-    """Makes the plug-in for a name that is unknown because the project's plug-ins are not imported."""
+    packages: dict[str, str] = field(default_factory=dict)
+    """The package of each loaded plug-in that was announced, with its version."""
+    find_announced: Callable[[], Iterable[tuple[str, Announced]]] | None = None
+    make_stand_in: Callable[[str], Spec] | None = None
+    """Makes a stand-in for a name that is unknown because the project's plug-ins are not imported."""
     stand_in_names: dict[str, None] = field(default_factory=dict)
 
     def add(self, spec: Spec) -> None:
         """Register a plug-in. Raises PluginError if one of its names is already taken."""
         for name in (spec.name, *spec.aliases):
-            owner = self._known(name)
+            owner = self._registered(name)
             if owner is not None and self.specs[owner] is not spec:
-                raise PluginError(f"{self.what} name {name!r} is already taken by {owner!r}")
+                raise PluginError(f"{self.kind} name {name!r} is already taken by {owner!r}")
         self.specs[spec.name] = spec
         self.aliases.update(dict.fromkeys(spec.aliases, spec.name))
 
     def announce(self, name: str, announced: Announced) -> None:
-        """Add a plug-in of an installed package. One registered here under the same name takes precedence."""
+        """Add a plug-in of an installed package. A registered plug-in with the same name takes precedence."""
         earlier = self.announced.pop(name, None)
         if earlier is None and name not in self.broken:
             self.announced[name] = announced
             return
-        first = earlier.brought_by if earlier else "another package"
-        message = f"{self.what} {name!r} is brought by {first} and by {announced.brought_by}; uninstall one of them"
+        first = earlier.package if earlier else "another package"
+        message = f"{self.kind} {name!r} is provided by {first} and by {announced.package}; uninstall one of them"
         self.broken[name] = PluginError(message)
 
     def canonical(self, name: str) -> str | None:
@@ -167,23 +169,23 @@ class Registry(Struct):
 
         Raises PluginError when it is the name of an installed plug-in that cannot be loaded.
         """
-        if self._known(name) is not None:
-            return self._known(name)
-        self._ask_packages()
+        if self._registered(name) is not None:
+            return self._registered(name)
+        self._announce_installed()
         if name in self.announced:
             self._load(name)
-        if self._known(name) is None and name not in self.broken:
+        if self._registered(name) is None and name not in self.broken:
             self.load_all()
-        if self._known(name) is None and name in self.broken:
+        if self._registered(name) is None and name in self.broken:
             raise self.broken[name]
-        if self._known(name) is None and self.stand_in is not None:
-            self.add(self.stand_in(name))
+        if self._registered(name) is None and self.make_stand_in is not None:
+            self.add(self.make_stand_in(name))
             self.stand_in_names[name] = None
-        return self._known(name)
+        return self._registered(name)
 
     def load_all(self) -> None:
-        """Load what installed packages announce; a plug-in that cannot be loaded goes into `broken`."""
-        self._ask_packages()
+        """Load all plug-ins that installed packages announce; those that cannot be loaded are moved to `broken`."""
+        self._announce_installed()
         for name in tuple(self.announced):
             self._load(name)
 
@@ -194,40 +196,46 @@ class Registry(Struct):
             return registered
         canonical = self.canonical(name)
         if canonical is None:
-            raise UnknownNameError(self.what, name, known=self.canonical_names(), aliases=self.aliases)
+            raise UnknownNameError(self.kind, name, known=self.canonical_names(), aliases=self.aliases)
         return self.specs[canonical]
 
     def names(self) -> tuple[str, ...]:
-        """All names and aliases, sorted."""
+        """Return all names and aliases, sorted."""
         self.load_all()
         return tuple(sorted({*self.specs, *self.aliases}))
 
     def canonical_names(self) -> tuple[str, ...]:
-        """All names, sorted, without the aliases, as messages list them."""
+        """Return all names without the aliases, sorted, as messages list them."""
         self.load_all()
         return tuple(sorted(self.specs))
 
     def copy(self) -> "Registry":
         """Return a registry with the same plug-ins, to which a run may add more."""
-        parts = (self.specs, self.aliases, self.announced, self.broken, self.brought_by)
-        copied = Registry(self.what, *(dict(part) for part in parts))  # type: ignore[arg-type]  # each a copy of its own
-        copied.installed = self.installed
-        copied.stand_in = self.stand_in
-        return copied
+        return Registry(
+            self.kind,
+            specs=dict(self.specs),
+            aliases=dict(self.aliases),
+            announced=dict(self.announced),
+            broken=dict(self.broken),
+            packages=dict(self.packages),
+            find_announced=self.find_announced,
+            make_stand_in=self.make_stand_in,
+        )
 
-    def _ask_packages(self) -> None:
-        if self.installed is not None:
-            ask, self.installed = self.installed, None
-            for name, announced in ask():
+    def _announce_installed(self) -> None:
+        if self.find_announced is not None:
+            find, self.find_announced = self.find_announced, None
+            for name, announced in find():
                 self.announce(name, announced)
 
-    def _known(self, name: str) -> str | None:
+    def _registered(self, name: str) -> str | None:
+        """Return the canonical name of a registered name or alias; unlike `canonical`, load nothing."""
         return name if name in self.specs else self.aliases.get(name)
 
     def _load(self, name: str) -> None:
         announced = self.announced.pop(name)
-        if self._known(name) is not None:
-            message = f"{self.what} {name!r} of {announced.brought_by} is hidden by another one of that name"
+        if self._registered(name) is not None:
+            message = f"{self.kind} {name!r} of {announced.package} is hidden by another plug-in of that name"
             self.broken[name] = PluginError(message)
             return
         try:
@@ -236,7 +244,7 @@ class Registry(Struct):
         except PluginError as error:
             self.broken[name] = error
         else:
-            self.brought_by[spec.name] = announced.brought_by
+            self.packages[spec.name] = announced.package
 
     def __iter__(self) -> Iterator[Spec]:
         """Yield the plug-ins in the order in which they were registered."""
@@ -251,16 +259,16 @@ class Registry(Struct):
             return True
 
 
-def make_registry(what: str, specs: Iterable[Spec]) -> Registry:
+def make_registry(kind: str, specs: Iterable[Spec]) -> Registry:
     """Return a registry that holds the given plug-ins."""
-    registry = Registry(what)
+    registry = Registry(kind)
     for spec in specs:
         registry.add(spec)
     return registry
 
 
 class Specs(Struct, frozen=True):
-    """Every plug-in that a run may name: loading validates against them, and the runtime makes objects from them."""
+    """The plug-ins that the files of a run may name, one registry for each kind."""
 
     providers: Registry
     evaluators: Registry

@@ -14,7 +14,7 @@ from tests.support.fake_server import serving_fake
 from agentv import CaseTurn, ConfigError, EvalCase, EvaluatorConfig, TurnRules, evaluate, run_evaluators_for_case
 from agentv.cli.main import agentv
 from agentv.fake import FakeServer
-from agentv.pytest_plugin.fixture import failed_text
+from agentv.pytest_plugin.fixture import failure_text
 from agentv.types.provider import ProviderRequest
 from agentv.types.records.result import CaseResult
 
@@ -343,5 +343,5 @@ def test_an_answer_to_a_case_with_turns_cannot_be_given() -> None:
 
 def test_a_failed_test_of_pytest_shows_the_conversation() -> None:
     case = EvalCase("a", turns=[turn("one", has("never")), turn("two")])
-    text = failed_text(held(case), case)
+    text = failure_text(held(case), case)
     assert "conversation: User: one\n    Assistant: 1 messages, the last: one\n    User: two\n" in text

@@ -75,7 +75,7 @@ def test_an_installed_evaluator_is_a_type_like_any_other(install: Install) -> No
     assert judged_by("brief_alias") == 1.0
     specs = load_specs()
     specs.evaluators.load_all()
-    assert specs.evaluators.brought_by["brief"] == "brevity 1.0"
+    assert specs.evaluators.packages["brief"] == "brevity 1.0"
 
 
 def test_package_is_not_imported_until_its_plugin_is_used(install: Install) -> None:
@@ -102,7 +102,7 @@ def test_a_broken_package_does_not_touch_a_run_that_does_without_it(install: Ins
 def test_two_packages_that_bring_one_name_are_both_named_to_who_asks_for_it(install: Install) -> None:
     install("left_one", SHORT % ("same", "l"), same="judge")
     install("right_one", SHORT % ("same", "r"), version="2.1", same="judge")
-    with pytest.raises(PluginError, match="'same' is brought by ") as refused:
+    with pytest.raises(PluginError, match="'same' is provided by ") as refused:
         load_specs().evaluators.get("same")
     assert "left_one 1.0" in str(refused.value)
     assert "right_one 2.1" in str(refused.value)
@@ -135,7 +135,7 @@ def test_a_plugin_of_the_project_goes_before_an_installed_one(install: Install, 
     assert specs.evaluators.get("mine").summary == ""
     specs.evaluators.load_all()
     assert str(specs.evaluators.broken["mine"]) == (
-        "evaluator type 'mine' of far_away 1.0 is hidden by another one of that name"
+        "evaluator type 'mine' of far_away 1.0 is hidden by another plug-in of that name"
     )
     assert specs.evaluators.get("mine").summary == ""
 

@@ -17,7 +17,7 @@ def session(tmp_path: Path) -> Iterator[SessionRun]:
     (tmp_path / ".git").mkdir()
     made = SessionRun(SessionOptions(str(tmp_path)))
     yield made
-    made.end(interrupted=False, early=None)
+    made.end(interrupted=False, stop_reason=None)
 
 
 def given(file: str, name: str, answer: str) -> GivenAnswer:

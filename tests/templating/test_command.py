@@ -211,7 +211,7 @@ def test_the_attempt_may_be_counted_with() -> None:
         ("a `b {PROMPT}`", "the command has {PROMPT} inside back quotes or ${…}; use $( ) instead"),
         ("a ${X:-{PROMPT}}", "the command has {PROMPT} inside back quotes or ${…}; use $( ) instead"),
         ("a $((1 + {PROMPT}))", "the command has {PROMPT} in arithmetic; only {ATTEMPT} is a number"),
-        ("a <<END\n{PROMPT}\nEND", "the command has a here-document; use {PROMPT_FILE} to hand over a text"),
+        ("a <<END\n{PROMPT}\nEND", "the command has a here-document, which is not supported; use {PROMPT_FILE}"),
     ],
 )
 def test_a_template_that_cannot_be_used_says_why(text: str, message: str) -> None:

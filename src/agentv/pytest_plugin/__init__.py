@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from agentv.pytest_plugin.fixture import AgentvFixture
     from agentv.pytest_plugin.workers import WorkerServer
 
-_MARKED: "pytest.StashKey[AgentvFixture]" = pytest.StashKey()
+_MARKED_FIXTURE: "pytest.StashKey[AgentvFixture]" = pytest.StashKey()
 _MARKER_LINE = (
     "agentv(path, target=None, case=None, trials=None): run each case of an eval file as a test; "
     "target and case are a name or a list, case may have wildcards"
 )
-KIND = "agentv_kind"
-"""The attribute of an exception and its report that names what failed, if that is not the test: target or judge."""
+FAILED_PART = "agentv_kind"
+"""The attribute of an exception, and of its report, that says what failed if not the test: target, judge or run."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -84,15 +84,15 @@ def agentv(request: pytest.FixtureRequest) -> "AgentvFixture":
     fixture = AgentvFixture(request.node)
     marked = getattr(request, "param", None)
     if marked is not None:
-        request.node.stash[_MARKED] = fixture
+        request.node.stash[_MARKED_FIXTURE] = fixture
         fixture.run_case(marked)
     return fixture
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Fail a marked test whose case did not pass; the test function runs only if the case passed."""
-    fixture = item.stash.get(_MARKED, None)
+    """Fail a marked test whose case did not pass, before its function is called."""
+    fixture = item.stash.get(_MARKED_FIXTURE, None)
     if fixture is not None:
         fixture.assert_passed()
     elif FIXTURE in getattr(getattr(item, "callspec", None), "params", ()) and item.get_closest_marker(MARKER):
@@ -104,15 +104,15 @@ def pytest_runtest_makereport(call: "pytest.CallInfo[None]") -> Generator[None, 
     """Record in a report that a target or judge failed, not the test."""
     report = (yield).get_result()
     if call.excinfo is not None and report.failed:
-        kind = getattr(call.excinfo.value, KIND, None)
+        kind = getattr(call.excinfo.value, FAILED_PART, None)
         if kind is not None:
-            setattr(report, KIND, kind)  # pytest-xdist sends the attributes of a report to its controller
+            setattr(report, FAILED_PART, kind)  # pytest-xdist sends the attributes of a report to its controller
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
     """Count a test whose judge failed separately from failed tests."""
-    if getattr(report, KIND, None) == "judge" and report.when == "call":
+    if getattr(report, FAILED_PART, None) == "judge" and report.when == "call":
         return JUDGE_ERROR, "J", ("JUDGE ERROR", {"red": True})
     return None
 
@@ -127,10 +127,10 @@ class AgentvSession:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count failed tests, and separately tests whose target or judge failed."""
         if report.failed:
-            if getattr(report, KIND, None) is None:
+            if getattr(report, FAILED_PART, None) is None:
                 self.state.failed += 1
             else:
-                self.state.broken += 1
+                self.state.without_verdict += 1
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -146,7 +146,7 @@ class AgentvSession:
         """End the run, and set the exit code of the session by the rules of a verdict."""
         if self.workers is not None:
             self.workers.close()
-        if self.state.rows is not None:
+        if self.state.row_source is not None:
             from agentv.pytest_plugin.ending import end_run  # noqa: PLC0415 - only if a row was requested
 
             session.exitstatus = end_run(self.state, session, int(exitstatus))

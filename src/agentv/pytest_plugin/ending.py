@@ -12,39 +12,40 @@ from agentv.scoring.gates.run_verdict import GATE_FAILED, INCOMPLETE
 
 def end_run(session: SessionState, pytest_session: pytest.Session, exit_status: int) -> int:
     """End the run of a session, and return the exit code of pytest."""
-    if session.rows is None:
+    if session.row_source is None:
         return exit_status
     reason = pytest_session.shouldfail or pytest_session.shouldstop
-    session.ended = session.rows.end(
-        interrupted=exit_status == pytest.ExitCode.INTERRUPTED, early=f"pytest stopped: {reason}" if reason else None
+    session.ended = session.row_source.end(
+        interrupted=exit_status == pytest.ExitCode.INTERRUPTED,
+        stop_reason=f"pytest stopped: {reason}" if reason else None,
     )
     if session.ended is None:
         return exit_status
-    return exit_code(session.ended, exit_status, failed=session.failed, broken=session.broken)
+    return exit_code(session.ended, exit_status, failed=session.failed, without_verdict=session.without_verdict)
 
 
-def exit_code(ended: EndedRun, exit_status: int, *, failed: int, broken: int) -> int:
+def exit_code(ended: EndedRun, exit_status: int, *, failed: int, without_verdict: int) -> int:
     """Return the exit code of a session by the rules of a verdict (docs/reference/gates.md).
 
-    Return pytest's `exit_status` if pytest itself failed. Otherwise, return 1 if tests or a gate failed, and 3 if tests
-    have no verdict because of a `broken` target or judge, or if the run failed.
+    `failed` and `without_verdict` are numbers of tests. Return pytest's `exit_status` if pytest itself failed.
+    Otherwise, return 1 if tests or a gate failed, and 3 if tests have no verdict or the run failed.
     """
     if exit_status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return exit_status
     if failed or (ended.has_gates and ended.report.exit_code == GATE_FAILED):
         return GATE_FAILED
-    return INCOMPLETE if broken or ended.report.state == "failed" else exit_status
+    return INCOMPLETE if without_verdict or ended.report.state == "failed" else exit_status
 
 
 def print_ending(reporter: Any, ended: EndedRun) -> None:
-    """Print the tests without a working judge, the verdict of the run and its folder."""
+    """Print the tests whose judge failed, the verdict of the run and its folder."""
     report = ended.report
-    broken = reporter.getreports(JUDGE_ERROR)
-    if broken:
+    judge_errors = reporter.getreports(JUDGE_ERROR)
+    if judge_errors:
         reporter.write_sep("=", "JUDGE ERRORS")
-        for each in broken:
-            reporter.write_sep("_", each.head_line or each.nodeid)
-            reporter.write_line(each.longreprtext)
+        for test in judge_errors:
+            reporter.write_sep("_", test.head_line or test.nodeid)
+            reporter.write_line(test.longreprtext)
     reporter.write_sep("=", "agentv")
     reporter.write_line(report.verdict.sentence)
     for note in report.notes:

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from _pytest.outcomes import Failed
 
-from agentv.pytest_plugin.marked import MarkedCase, wanted_of
-from agentv.pytest_plugin.rows import GivenAnswer, Rows, SessionRun, session_options
+from agentv.pytest_plugin.marked import MarkedCase, wanted_cases
+from agentv.pytest_plugin.rows import GivenAnswer, RowSource, SessionRun, session_options
 from agentv.pytest_plugin.state import MARKER, SESSION
 from agentv.scoring.results.conversations import transcript
 from agentv.types.cases import EvalCase
@@ -18,42 +18,42 @@ from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import content_text, reference_answer
 from agentv.types.records.result import CaseResult
 
-MAX_LINES = 30
-"""The most lines of a text that are printed."""
+MAX_PRINTED_LINES = 30
+"""The maximum number of lines that are printed of one text."""
 
 
-def failed_text(row: CaseResult, case: EvalCase | None, *, prompt: str = "", expected: str | None = None) -> str:
+def failure_text(row: CaseResult, case: EvalCase | None, *, prompt: str = "", expected: str | None = None) -> str:
     """Return why a row did not pass. A row of `agentv.check` has no case, but may have `prompt` and `expected`."""
     if case is not None:
-        said = [message for message in case.input_messages if message.role == "user"]
-        prompt = content_text(said[-1].content) if said else ""
+        user_messages = [message for message in case.input_messages if message.role == "user"]
+        prompt = content_text(user_messages[-1].content) if user_messages else ""
         expected = reference_answer(case.expected_messages) or case.expected_outcome
     score = "" if row.score is None else f", score {row.score:.2f}"
-    lines = [f"{_named(row)}: {row.verdict}{score}"]
+    lines = [f"{_row_label(row)}: {row.verdict}{score}"]
     for result in row.evaluator_results:
-        lines += _reasons(result)
+        lines += _failure_reasons(result)
     if case is not None and case.turns:
-        return "\n".join((*lines, *_block("conversation", transcript(row.output_messages or ()))))
+        return "\n".join((*lines, *_text_lines("conversation", transcript(row.output_messages or ()))))
     for label, text in (("question", prompt), ("expected", expected or ""), ("actual", row.candidate_answer or "")):
         if text or label == "actual":
-            lines += _block(label, text or "(empty)")
+            lines += _text_lines(label, text or "(empty)")
     return "\n".join(lines)
 
 
-def broken_text(row: CaseResult) -> str:
+def no_verdict_text(row: CaseResult) -> str:
     """Return why a row has no verdict."""
     message = "unknown error" if row.error is None else row.error.message
-    return f"{_named(row)}: {message}"
+    return f"{_row_label(row)}: {message}"
 
 
-def _named(row: CaseResult) -> str:
+def _row_label(row: CaseResult) -> str:
     parts = [row.target] if row.target != "check" else []
     parts += [row.prompt] if row.prompt is not None else []
     parts += [f"trial {row.trial + 1}"] if row.trial else []
     return f"{row.eval_id} ({', '.join(parts)})" if parts else row.eval_id
 
 
-def _reasons(result: EvaluatorResult, indent: str = "  ") -> Iterator[str]:
+def _failure_reasons(result: EvaluatorResult, indent: str = "  ") -> Iterator[str]:
     if result.verdict == "pass" and not result.misses:
         return
     yield f"{indent}{result.name} ({result.type}): {result.verdict or result.status}, score {result.score:.2f}"
@@ -62,19 +62,19 @@ def _reasons(result: EvaluatorResult, indent: str = "  ") -> Iterator[str]:
     if result.reasoning:
         yield f"{indent}  reason: {result.reasoning}"
     for member in result.evaluator_results:
-        yield from _reasons(member, f"{indent}  ")
+        yield from _failure_reasons(member, f"{indent}  ")
 
 
-def _block(label: str, text: str) -> Iterator[str]:
+def _text_lines(label: str, text: str) -> Iterator[str]:
     lines = text.splitlines() or [""]
     yield f"  {label}: {lines[0]}"
-    yield from (f"    {line}" for line in lines[1:MAX_LINES])
-    if len(lines) > MAX_LINES:
-        yield f"    … {len(lines) - MAX_LINES} more lines"
+    yield from (f"    {line}" for line in lines[1:MAX_PRINTED_LINES])
+    if len(lines) > MAX_PRINTED_LINES:
+        yield f"    … {len(lines) - MAX_PRINTED_LINES} more lines"
 
 
-class RowFailedError(Failed):
-    """A case that has no verdict, because its target or a judge failed; shown without a traceback."""
+class NoVerdictError(Failed):
+    """A case has no verdict. Shown without a traceback. `kind` says what failed: `target`, `judge` or the `run`."""
 
     __qualname__ = "Failed"  # the short summary of pytest prints module and name of an exception before its message
     __module__ = "builtins"
@@ -84,8 +84,8 @@ class RowFailedError(Failed):
         self.agentv_kind = kind
 
 
-def _plain(value: object) -> JsonValue:
-    """Return a value as JSON, as it is sent between processes. Raises ConfigError for other objects."""
+def _to_json(value: object) -> JsonValue:
+    """Return a value as JSON, to be sent to another process. Raises ConfigError for a value that is not JSON."""
     __tracebackhide__ = True
     try:
         decoded: JsonValue = msgspec.json.decode(msgspec.json.encode(value))
@@ -95,7 +95,7 @@ def _plain(value: object) -> JsonValue:
 
 
 def _judge_name(judge: object) -> str | None:
-    """Return the name of a judge, which for a dict is its JSON. Raises ConfigError for other objects."""
+    """Return the name of a judge; for a dict, its JSON. Raises ConfigError for any other type."""
     __tracebackhide__ = True
     if judge is None or isinstance(judge, str):
         return judge
@@ -103,7 +103,7 @@ def _judge_name(judge: object) -> str | None:
         raise ConfigError(
             f"judge must be the name of a target, provider:model or a dict with `provider`, not {type(judge).__name__}"
         )
-    return json.dumps(_plain(judge))
+    return json.dumps(_to_json(judge))
 
 
 class AgentvFixture:
@@ -125,20 +125,20 @@ class AgentvFixture:
         """Call and judge the case of a marked test, in its setup phase."""
         self._case = marked.case
         try:
-            self.results = self._rows().of_case(marked.wanted, wanted_of(self._item.session.items))
+            self.results = self._row_source().of_case(marked.wanted, wanted_cases(self._item.session.items))
         except AgentvError as error:
-            raise RowFailedError(str(error), "run") from None
+            raise NoVerdictError(str(error), "run") from None
         broken = [row for row in self.results if row.status == "error"]
         if broken:
             kind = "judge" if all(row.error and row.error.stage == "evaluator" for row in broken) else "target"
-            raise RowFailedError("\n".join(map(broken_text, broken)), kind)
+            raise NoVerdictError("\n".join(map(no_verdict_text, broken)), kind)
 
     def assert_passed(self) -> None:
         """Fail the test if a row of its case did not pass."""
         failed = [row for row in self.results if row.verdict not in ("pass", None)]
         if failed and self._case is not None:
             case = self._case
-            pytest.fail("\n\n".join(failed_text(row, case) for row in failed), pytrace=False)
+            pytest.fail("\n\n".join(failure_text(row, case) for row in failed), pytrace=False)
 
     def check(
         self,
@@ -151,9 +151,9 @@ class AgentvFixture:
     ) -> CaseResult:
         """Judge an answer by the evaluators given as keywords, and return the result.
 
-        Each keyword is a type of evaluator, its value the main setting or a dict of all settings, or True for none:
-        `contains="30 days"`, `llm_judge="Is polite"`, `length={"max": 40}`. The answer is a text, or what the API of a
-        model or a framework returned, as JSON. `expected` is the reference answer; `judge` is the name of a target,
+        Each keyword is a type of evaluator. Its value is the main setting, a dict of all settings, or True for no
+        settings: `contains="30 days"`, `llm_judge="Is polite"`, `length={"max": 40}`. The answer is a text, or the JSON
+        that a model API or a framework returned. `expected` is the reference answer. `judge` is the name of a target,
         `provider:model`, or a dict with `provider`; default: the judge of `--agentv-target`, or of the default target.
 
         Raises AssertionError with the reasons unless the verdict is `pass`, JudgeUnavailable if an evaluator could not
@@ -166,33 +166,33 @@ class AgentvFixture:
         given = GivenAnswer(
             id=test,
             file=file,
-            answer=_plain(answer),
+            answer=_to_json(answer),
             prompt=prompt,
             expected=expected,
-            evaluators={name: _plain(value) for name, value in evaluators.items()},
+            evaluators={name: _to_json(value) for name, value in evaluators.items()},
             judge=_judge_name(judge),
         )
         try:
-            row = self._rows().of_answer(given, wanted_of(self._item.session.items))
+            row = self._row_source().of_answer(given, wanted_cases(self._item.session.items))
         except AgentvError as error:
-            raise error.with_traceback(None) from None  # it is about the arguments, not about the code below
+            raise error.with_traceback(None) from None  # the arguments are wrong, so that our frames do not help
         if row.error is not None and row.error.stage != "evaluator":
             raise ConfigError(f"the answer cannot be checked: {row.error.message}")
         if row.status == "error":
-            raise JudgeUnavailable(broken_text(row))
+            raise JudgeUnavailable(no_verdict_text(row))
         if row.verdict != "pass":
-            raise AssertionError(failed_text(row, None, prompt=prompt, expected=expected))
+            raise AssertionError(failure_text(row, None, prompt=prompt, expected=expected))
         return row
 
-    def _rows(self) -> Rows:
+    def _row_source(self) -> RowSource:
         config = self._item.config
         session = config.stash[SESSION]
-        if session.rows is None:
+        if session.row_source is None:
             worker = getattr(config, "workerinput", {})
             if MARKER in worker:
-                from agentv.pytest_plugin.remote import ControllerRows  # noqa: PLC0415 - only with pytest-xdist
+                from agentv.pytest_plugin.remote import ControllerRowSource  # noqa: PLC0415 - only with pytest-xdist
 
-                session.rows = ControllerRows(worker[MARKER])
+                session.row_source = ControllerRowSource(worker[MARKER])
             else:
-                session.rows = SessionRun(session_options(config))
-        return session.rows
+                session.row_source = SessionRun(session_options(config))
+        return session.row_source

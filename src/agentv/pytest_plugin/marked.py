@@ -25,7 +25,7 @@ class MarkedCase(Struct, frozen=True):
     wanted: WantedCases
 
 
-class _Mark(Struct, frozen=True, kw_only=True):
+class _MarkerArguments(Struct, frozen=True, kw_only=True):
     """The arguments of one marker."""
 
     path: str
@@ -38,12 +38,12 @@ def marked_cases(marks: Iterable[pytest.Mark], definition: pytest.Item) -> list[
     """Return the cases of all markers of a test. Raises CollectError with every problem of their files."""
     options = session_options(definition.config)
     try:
-        return [case for mark in marks for case in _cases(_read(mark), definition, options)]
+        return [case for mark in marks for case in _cases(_read_marker(mark), definition, options)]
     except AgentvError as error:
         raise pytest.Collector.CollectError(str(error)) from None
 
 
-def _read(mark: pytest.Mark) -> _Mark:
+def _read_marker(mark: pytest.Mark) -> _MarkerArguments:
     """Return the arguments of a marker. Raises ConfigError for wrong ones."""
     names = ("path", "target", "case", "trials")
     given = dict(zip(names, mark.args, strict=False)) | dict(mark.kwargs)
@@ -51,29 +51,31 @@ def _read(mark: pytest.Mark) -> _Mark:
     problem = None
     if len(mark.args) > len(names) or not given.keys() <= set(names) or "path" not in given:
         problem = "expected a path, and optionally target=, case= and trials="
-    elif not _is_text(given["path"]):
+    elif not _is_str_or_path(given["path"]):
         problem = f"path must be a string or a Path, not {given['path']!r}"
     elif "trials" in given and (type(given["trials"]) is not int or given["trials"] < 1):
         problem = f"trials must be a whole number from 1, not {given['trials']!r}"
     else:
         for name in ("target", "case"):
             value = given.get(name, ())
-            if not isinstance(value, str) and not (isinstance(value, list | tuple) and all(map(_is_text, value))):
+            if not isinstance(value, str) and not (
+                isinstance(value, list | tuple) and all(map(_is_str_or_path, value))
+            ):
                 problem = f"{name} must be a string or a list of strings, not {value!r}"
     if problem is not None:
         raise ConfigError(f"marker agentv: {problem}")
-    return _Mark(**{**given, "path": str(given["path"])})
+    return _MarkerArguments(**{**given, "path": str(given["path"])})
 
 
-def _is_text(value: object) -> bool:
+def _is_str_or_path(value: object) -> bool:
     return isinstance(value, str | Path)
 
 
-def _listed(value: str | Sequence[str]) -> tuple[str, ...]:
+def _as_tuple(value: str | Sequence[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _cases(mark: _Mark, definition: pytest.Item, options: SessionOptions) -> Iterator[MarkedCase]:
+def _cases(mark: _MarkerArguments, definition: pytest.Item, options: SessionOptions) -> Iterator[MarkedCase]:
     """Yield the cases of one marker, after all checks that need no call."""
     root, test_folder = Path(options.root), definition.path.parent
     base = next((folder for folder in (root, test_folder) if (folder / mark.path).exists()), None)
@@ -82,30 +84,30 @@ def _cases(mark: _Mark, definition: pytest.Item, options: SessionOptions) -> Ite
             f"marker agentv: there is no {mark.path} in {root} or in {test_folder}, the folder of the test"
         )
     files = find_eval_files([mark.path], cwd=base)
-    run_options = replace(options.run_options(), case_globs=_listed(mark.case), gates=())
+    run_options = replace(options.run_options(), case_globs=_as_tuple(mark.case), gates=())
     inputs = load_inputs(files, run_options, cwd=root, env=os.environ)
     groups: list[tuple[WantedCases, list[EvalCase]]] = []
-    read = 0
+    loaded = 0
     for file, given in zip(files, inputs.suites, strict=True):
-        cases = [_readable(case) for case in select_cases(given.suite, run_options)]
-        read += given.suite.cases.count or len(cases)
+        cases = [_require_readable(case) for case in select_cases(given.suite, run_options)]
+        loaded += given.suite.cases.count or len(cases)
         ids = tuple(case.id for case in cases)
-        groups.append((WantedCases(str(file.resolve()), ids, _listed(mark.target), mark.trials), cases))
+        groups.append((WantedCases(str(file.resolve()), ids, _as_tuple(mark.target), mark.trials), cases))
     if not any(cases for _, cases in groups):
-        raise ConfigError(f"marker agentv: no case of {mark.path} matches case={mark.case!r} ({read} loaded)")
+        raise ConfigError(f"marker agentv: no case of {mark.path} matches case={mark.case!r} ({loaded} loaded)")
     suites = [with_wanted_cases(given, group) for given, (group, _) in zip(inputs.suites, groups, strict=True)]
     make_plan(suites, replace(run_options, case_globs=()), specs=inputs.specs, home=str(find_home(root)))
     for group, cases in groups:
         yield from (MarkedCase(case, replace(group, ids=(case.id,))) for case in cases)
 
 
-def _readable(case: EvalCase | BrokenCase) -> EvalCase:
+def _require_readable(case: EvalCase | BrokenCase) -> EvalCase:
     if isinstance(case, BrokenCase):
         raise EvalFileError(case.location.path, case.problems)
     return case
 
 
-def wanted_of(items: Iterable[pytest.Item]) -> tuple[WantedCases, ...]:
+def wanted_cases(items: Iterable[pytest.Item]) -> tuple[WantedCases, ...]:
     """Return the cases that the tests of a session request, grouped by file, targets and trials."""
     ids: dict[WantedCases, dict[str, None]] = {}
     for item in items:
@@ -113,4 +115,4 @@ def wanted_of(items: Iterable[pytest.Item]) -> tuple[WantedCases, ...]:
         if isinstance(marked, MarkedCase):
             group = replace(marked.wanted, ids=())
             ids.setdefault(group, {}).update(dict.fromkeys(marked.wanted.ids))
-    return tuple(replace(group, ids=tuple(each)) for group, each in ids.items())
+    return tuple(replace(group, ids=tuple(case_ids)) for group, case_ids in ids.items())

@@ -1,4 +1,4 @@
-"""The messages between the workers of pytest-xdist and their controller, and the rows that a worker requests."""
+"""The messages between the workers of pytest-xdist and their controller, and the row source of a worker."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import Struct
 
-from agentv.pytest_plugin.rows import EndedRun, GivenAnswer, Rows, WantedCases
+from agentv.pytest_plugin.rows import EndedRun, GivenAnswer, RowSource, WantedCases
 from agentv.storage.records.decode import RESULTS
 from agentv.storage.records.encode import result_line
 from agentv.storage.records.json_line import encode
@@ -35,24 +35,24 @@ _decode_request = msgspec.json.Decoder(Request).decode
 _decode_response = msgspec.json.Decoder(Response).decode
 
 
-def handle_request(line: bytes, rows_of: Callable[[], Rows]) -> bytes:
+def handle_request(line: bytes, get_row_source: Callable[[], RowSource]) -> bytes:
     """Return the response to a request; both are lines of JSON."""
     request = _decode_request(line)
     try:
-        rows = rows_of()
+        source = get_row_source()
         results: tuple[CaseResult, ...] = ()
         if request.wanted is not None:
-            results = rows.of_case(request.wanted, request.all_wanted)
+            results = source.of_case(request.wanted, request.all_wanted)
         elif request.given is not None:
-            results = (rows.of_answer(request.given, request.all_wanted),)
+            results = (source.of_answer(request.given, request.all_wanted),)
         response = Response(tuple(encode(result_line(row)).decode() for row in results))
     except AgentvError as error:
         response = Response(error=str(error), is_config=isinstance(error, ConfigError))
     return msgspec.json.encode(response) + b"\n"
 
 
-class ControllerRows:
-    """The rows of a session, requested by a worker. `address` comes from its controller."""
+class ControllerRowSource:
+    """Requests rows from the controller at `address`, on behalf of a worker."""
 
     def __init__(self, address: str) -> None:
         port, _, token = address.partition(" ")
@@ -69,7 +69,7 @@ class ControllerRows:
         (row,) = self._request(Request(tuple(all_wanted), given=given))
         return row
 
-    def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:  # noqa: ARG002 - the controller decides
+    def end(self, *, interrupted: bool, stop_reason: str | None) -> EndedRun | None:  # noqa: ARG002 - the controller decides
         """Close the connection: the run belongs to the controller."""
         self._file.close()
         self._socket.close()

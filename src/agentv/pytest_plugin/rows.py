@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     import pytest
 
 CHECK = "check"
-"""The name of the target and of its provider for `agentv.check`; its answers are the given ones."""
+"""The name of the target, and of its provider, that returns the answers given to `agentv.check`."""
 
 
 class SessionOptions(Struct, frozen=True):
-    """The options of the session. `root` is its root folder."""
+    """The command-line options of a pytest session, and its root folder."""
 
     root: str
     targets: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class SessionOptions(Struct, frozen=True):
 
 
 def session_options(config: "pytest.Config") -> SessionOptions:
-    """Return the options of a session. Raises ConfigError for wrong ones."""
+    """Return the options of a session."""
     gates = config.getoption("agentv_gate")
     return SessionOptions(
         str(config.rootpath),
@@ -71,22 +71,22 @@ def session_options(config: "pytest.Config") -> SessionOptions:
 
 
 class WantedCases(Struct, frozen=True):
-    """The cases of one eval file that tests request, by id; `targets` and `trials` are those of the marker."""
+    """The ids of the cases of one eval file that tests request, and the targets and trials that the marker sets."""
 
     file: str
     ids: tuple[str, ...]
     targets: tuple[str, ...] = ()
     trials: int | None = None
 
-    def is_for(self, other: "WantedCases") -> bool:
-        """Return True if both are rows of the same file with the same targets and trials."""
+    def is_same_group(self, other: "WantedCases") -> bool:
+        """Return True if both have the same file, targets and trials."""
         return (self.file, self.targets, self.trials) == (other.file, other.targets, other.trials)
 
 
 class GivenAnswer(Struct, frozen=True, kw_only=True):
-    """An answer to check: `id` names the test, `file` is the test's file, relative to the root.
+    """An answer to check. `id` names the test, `file` is the test's file, relative to the root.
 
-    `evaluators` are the settings of each evaluator by type. `judge` names the target that judges.
+    `evaluators` maps each type of evaluator to its settings. `judge` is the name of the target that judges.
     """
 
     id: str
@@ -99,13 +99,13 @@ class GivenAnswer(Struct, frozen=True, kw_only=True):
 
 
 class EndedRun(Struct, frozen=True):
-    """A run that has ended; `has_gates` is False for the default gate, which is what the tests check."""
+    """A run that has ended. `has_gates` is False if only the default gate applies, which the tests check already."""
 
     report: RunReport
     has_gates: bool
 
 
-class Rows(Protocol):
+class RowSource(Protocol):
     """The source of rows for tests: the run itself, or the controller of pytest-xdist."""
 
     def of_case(self, wanted: WantedCases, all_wanted: Sequence[WantedCases]) -> tuple[CaseResult, ...]:
@@ -114,10 +114,10 @@ class Rows(Protocol):
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
         """Return the row of a given answer."""
 
-    def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:
+    def end(self, *, interrupted: bool, stop_reason: str | None) -> EndedRun | None:
         """End the run and return its report; None if it belongs to another process, or never began.
 
-        `early` is the reason if pytest stopped before it had run all tests.
+        `stop_reason` is set if pytest stopped before it had run all tests.
         """
 
 
@@ -139,13 +139,13 @@ class SessionRun:
         self._requested = RequestedRows()
         self._stop = StopSignal()
         self._answers: dict[tuple[str, str], JsonValue] = {}
-        self._checks: Counter[tuple[str, str]] = Counter()
-        self._counting = Lock()
+        self._check_counts: Counter[tuple[str, str]] = Counter()
+        self._checks_lock = Lock()
         self._report: Future[RunReport] = Future()
-        self._begin_once = Lock()
+        self._plan_lock = Lock()
         self._plan: RunPlan | None = None
         self._tasks: list[tuple[WantedCases, dict[str, list[CaseTask]]]] = []
-        self._suites: dict[tuple[str, str | None], tuple[EvalSuite, ResolvedTarget, KnownTargets]] = {}
+        self._suites_of_checks: dict[tuple[str, str | None], tuple[EvalSuite, ResolvedTarget, KnownTargets]] = {}
         self._thread: Thread | None = None
 
     def of_case(self, wanted: WantedCases, all_wanted: Sequence[WantedCases]) -> tuple[CaseResult, ...]:
@@ -153,37 +153,37 @@ class SessionRun:
         self._begin(all_wanted)
         (case_id,) = wanted.ids
         for group, tasks in self._tasks:
-            if wanted.is_for(group):
+            if wanted.is_same_group(group):
                 needed: dict[str, None] = {}
-                _add_needed(needed, case_id, tasks)
-                first = [task for name in needed for task in tasks[name]]
-                return self._requested.get(tasks[case_id], needed=first)
+                _add_dependencies(needed, case_id, tasks)
+                needed_tasks = [task for name in needed for task in tasks[name]]
+                return self._requested.get(tasks[case_id], needed=needed_tasks)
         raise ConfigError(f"{wanted.file}: no test of this session has this file with these targets and trials")
 
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
         """Return the row of a given answer. Raises ConfigError for evaluators that cannot be used."""
         plan = self._begin(all_wanted)
         given = self._with_unique_id(given)
-        task = self._check_task(given, plan)
+        task = self._task_of_check(given, plan)
         self._answers[given.file, given.id] = given.answer
         (row,) = self._requested.get([task])
         return row
 
     def _with_unique_id(self, given: GivenAnswer) -> GivenAnswer:
         """Return the answer with a unique id: `#2` and so on for further checks and reruns of a test."""
-        with self._counting:
-            self._checks[given.file, given.id] += 1
-            number = self._checks[given.file, given.id]
+        with self._checks_lock:
+            self._check_counts[given.file, given.id] += 1
+            number = self._check_counts[given.file, given.id]
         return given if number == 1 else replace(given, id=f"{given.id} #{number}")
 
-    def end(self, *, interrupted: bool, early: str | None) -> EndedRun | None:
+    def end(self, *, interrupted: bool, stop_reason: str | None) -> EndedRun | None:
         """End the run and return its report, even if the run failed; None if it never began."""
         if self._thread is None or self._plan is None:
             return None
         if interrupted:
             self._requested.interrupt("pytest was interrupted")
-        elif early is not None:
-            self._requested.drain(early)
+        elif stop_reason is not None:
+            self._requested.drain(stop_reason)
         self._requested.close()
         self._thread.join()
         try:
@@ -193,7 +193,7 @@ class SessionRun:
         return EndedRun(report, self._plan.gates is not None)
 
     def _begin(self, all_wanted: Sequence[WantedCases]) -> RunPlan:
-        with self._begin_once:
+        with self._plan_lock:
             if self._plan is None:
                 plan = self._make_plan(all_wanted)
                 self._thread = Thread(target=self._run, args=(plan,), name="agentv-pytest", daemon=True)
@@ -218,11 +218,11 @@ class SessionRun:
                 for task in suite.tasks(target, by_trial=False):
                     tasks[task.case.id].append(task)
             self._tasks.append((group, tasks))
-        plan.specs.providers.add(self._spec())
-        return OpenPlan(**{name: getattr(plan, name) for name in plan.__struct_fields__})
+        plan.specs.providers.add(self._check_provider())
+        return OpenPlan(**structs.asdict(plan))
 
-    def _spec(self) -> Spec:
-        """Return the provider that returns the answers given to `agentv.check`."""
+    def _check_provider(self) -> Spec:
+        """Return the plug-in of the provider that returns the answers given to `agentv.check`."""
 
         def factory(target: ResolvedTarget, tools: object) -> PythonProvider:
             def answer(request: ProviderRequest) -> JsonValue:
@@ -232,7 +232,7 @@ class SessionRun:
 
         return Spec(CHECK, "answers given by tests", PythonSettings, factory, is_canned=True)
 
-    def _check_task(self, given: GivenAnswer, plan: RunPlan) -> CaseTask:
+    def _task_of_check(self, given: GivenAnswer, plan: RunPlan) -> CaseTask:
         evaluators = tuple(
             EvaluatorConfig(type_, type_, settings_of(type_, value, plan.specs), base_dir=self._options.root)
             for type_, value in given.evaluators.items()
@@ -243,28 +243,28 @@ class SessionRun:
             expected_messages=given.expected or (),
             evaluators=evaluators,
         )
-        suite, target, known = self._check_suite(given, plan)
+        suite, target, known = self._suite_of_checks(given, plan)
         findings = Findings()
-        with_case = replace(suite, cases=listed_cases([case]))
-        checked = SuitePlan(Selection(with_case, None, 1), (target,), known, self._options.run_options())
-        SuiteCheck(plan=checked, specs=plan.specs, findings=findings, overrides={}, home=plan.home).run()
+        selection = Selection(replace(suite, cases=listed_cases([case])), None, 1)
+        suite_plan = SuitePlan(selection, (target,), known, self._options.run_options())
+        SuiteCheck(plan=suite_plan, specs=plan.specs, findings=findings, overrides={}, home=plan.home).run()
         if findings.problems:
             raise ConfigError("\n".join(findings.problems))
         return CaseTask(case=case, suite=suite, target=target, known=known)
 
-    def _check_suite(self, given: GivenAnswer, plan: RunPlan) -> tuple[EvalSuite, ResolvedTarget, KnownTargets]:
+    def _suite_of_checks(self, given: GivenAnswer, plan: RunPlan) -> tuple[EvalSuite, ResolvedTarget, KnownTargets]:
         """Return the suite, target and known targets for the checks in one file; they are created once.
 
-        The target's settings are the name of the file, by which the provider finds the answers.
+        The target's settings are the path of the file, with which the provider finds the answers.
         """
         key = (given.file, given.judge)
-        if key not in self._suites:
+        if key not in self._suites_of_checks:
             folder = (self._root / given.file).parent
             loader = TargetsLoader(
                 options=RunOptions(), specs=plan.specs, cwd=self._root, env=os.environ, needs_targets=False
             )
             known = loader.load_targets(folder)
-            judge = given.judge or _judge_of(known, self._options, plan.specs)
+            judge = given.judge or _default_judge(known, self._options, plan.specs)
             suite = EvalSuite(
                 given.file,
                 listed_cases([]),
@@ -272,8 +272,12 @@ class SessionRun:
                 base_dir=self._options.root,
                 repository_root=str(find_repository_root(self._root)),
             )
-            self._suites[key] = suite, ResolvedTarget(CHECK, CHECK, settings=given.file, judge_target=judge), known
-        return self._suites[key]
+            self._suites_of_checks[key] = (
+                suite,
+                ResolvedTarget(CHECK, CHECK, settings=given.file, judge_target=judge),
+                known,
+            )
+        return self._suites_of_checks[key]
 
     def _run(self, plan: RunPlan) -> None:
         clock = make_clock()
@@ -287,11 +291,11 @@ class SessionRun:
         except BaseException as error:  # noqa: BLE001 - handed on to the thread that waits for the report
             self._report.set_exception(error)
         finally:
-            self._requested.fail(self._stop.reason or f"it could not begin{self._why_failed()}")
+            self._requested.fail(self._stop.reason or self._why_not_begun())
 
-    def _why_failed(self) -> str:
+    def _why_not_begun(self) -> str:
         error = self._report.exception() if self._report.done() else None
-        return "" if error is None else f": {_error_text(error)}"
+        return "it could not begin" if error is None else f"it could not begin: {_error_text(error)}"
 
 
 def _failed_report(error: Exception) -> RunReport:
@@ -304,11 +308,11 @@ def _error_text(error: BaseException) -> str:
     return str(error) if isinstance(error, AgentvError) else described(error)
 
 
-def _add_needed(found: dict[str, None], case_id: str, tasks: Mapping[str, Sequence[CaseTask]]) -> None:
+def _add_dependencies(found: dict[str, None], case_id: str, tasks: Mapping[str, Sequence[CaseTask]]) -> None:
     """Add the cases of the session that a case depends on, each after its own dependencies."""
     for name in dict.fromkeys(name for task in tasks[case_id] for name in _depends_on(task) if name in tasks):
         if name not in found:
-            _add_needed(found, name, tasks)
+            _add_dependencies(found, name, tasks)
             found[name] = None
 
 
@@ -316,21 +320,20 @@ def _depends_on(task: CaseTask) -> tuple[str, ...]:
     return task.case.depends_on if isinstance(task.case, EvalCase) else ()
 
 
-def with_wanted_cases(given: SuiteInput, group: WantedCases) -> SuiteInput:
+def with_wanted_cases(suite_input: SuiteInput, group: WantedCases) -> SuiteInput:
     """Return a suite with only the wanted cases, and with the targets and trials of their marker."""
-    wanted = frozenset(group.ids)
-    cases = [case for case in given.suite.cases if isinstance(case, EvalCase) and case.id in wanted]
-    suite = given.suite
+    suite, ids = suite_input.suite, frozenset(group.ids)
+    cases = [case for case in suite.cases if isinstance(case, EvalCase) and case.id in ids]
     if group.targets:
         suite = replace(suite, target=None, targets=group.targets)
         cases = [replace(case, targets=()) for case in cases]
     if group.trials is not None:
         suite = replace(suite, trials=group.trials)
         cases = [replace(case, trials=None) for case in cases]
-    return SuiteInput(replace(suite, cases=ListedCases(tuple(cases))), given.known)
+    return SuiteInput(replace(suite, cases=ListedCases(tuple(cases))), suite_input.known)
 
 
-def _judge_of(known: KnownTargets, options: SessionOptions, specs: Specs) -> str | None:
+def _default_judge(known: KnownTargets, options: SessionOptions, specs: Specs) -> str | None:
     """Return the judge of checks: that of `--agentv-target` or of the default target; None if there is none."""
     try:
         target = known.choose(options.targets[0] if options.targets else None)
@@ -340,10 +343,10 @@ def _judge_of(known: KnownTargets, options: SessionOptions, specs: Specs) -> str
 
 
 def settings_of(type_: str, value: JsonValue, specs: Specs) -> Mapping[str, JsonValue]:
-    """Return the settings that a short form such as `contains="30 days"` stands for.
+    """Return the settings that a keyword of `agentv.check`, such as `contains="30 days"`, stands for.
 
-    An object contains the settings, and `True` means no settings. Any other value is the value of the only required
-    setting, or the expected outcome for a judge. Raises ConfigError if the evaluator has no such setting.
+    A dict is the settings, and `True` means no settings. Any other value is the value of the only required setting or,
+    for a judge without a required setting, the expected outcome. Raises ConfigError if the evaluator has neither.
     """
     settings = specs.evaluators.get(type_).load_settings()
     if isinstance(value, Mapping):
@@ -357,4 +360,4 @@ def settings_of(type_: str, value: JsonValue, specs: Specs) -> Mapping[str, Json
     if not required and any(field.name == "plain_prompt" for field in fields) and isinstance(value, str):
         return {"prompt": value, "plain_prompt": "outcome"}
     names = ", ".join(field.encode_name for field in fields)
-    raise ConfigError(f"{type_}={value!r}: give its settings as a dict; settings: {names}")
+    raise ConfigError(f"{type_}={value!r}: write the settings as a dict; its settings are: {names}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from agentv.pytest_plugin.rows import EndedRun, Rows
+    from agentv.pytest_plugin.rows import EndedRun, RowSource
 
 MARKER = "agentv"
 FIXTURE = "agentv"
@@ -14,13 +14,16 @@ JUDGE_ERROR = "judge error"
 
 
 class SessionState:
-    """The state of one pytest session: its run, None until a test requests a row, and the counts of its tests."""
+    """The state of one pytest session: the source of its rows, None until a test requests one, and counts of tests.
+
+    `failed` counts failed tests, `without_verdict` the tests whose target or judge failed.
+    """
 
     def __init__(self) -> None:
-        self.rows: Rows | None = None
+        self.row_source: RowSource | None = None
         self.ended: EndedRun | None = None
         self.failed = 0
-        self.broken = 0
+        self.without_verdict = 0
 
 
 SESSION: pytest.StashKey[SessionState] = pytest.StashKey()

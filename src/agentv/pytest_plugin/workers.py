@@ -1,7 +1,7 @@
 """pytest-xdist: the controller owns the run, and its workers request rows from it over a local connection.
 
 A message is one line of JSON. The first line of a connection is the token of the session. Every session with
-pytest-xdist imports this module, so that it imports the standard library only.
+pytest-xdist imports this module; therefore it imports only the standard library and pytest.
 """
 
 import secrets
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from agentv.pytest_plugin.rows import Rows
+    from agentv.pytest_plugin.rows import RowSource
     from agentv.pytest_plugin.state import SessionState
 
 
@@ -23,7 +23,7 @@ class WorkerServer:
     def __init__(self, config: pytest.Config, session: "SessionState") -> None:
         self._config = config
         self._session = session
-        self._make_once = Lock()
+        self._row_source_lock = Lock()
         self._token = secrets.token_hex(16)
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.address = f"{self._socket.getsockname()[1]} {self._token}"
@@ -46,13 +46,13 @@ class WorkerServer:
             for line in file:
                 from agentv.pytest_plugin.remote import handle_request  # noqa: PLC0415 - only if a worker requests rows
 
-                file.write(handle_request(line, self._rows))
+                file.write(handle_request(line, self._row_source))
                 file.flush()
 
-    def _rows(self) -> "Rows":
+    def _row_source(self) -> "RowSource":
         from agentv.pytest_plugin.rows import SessionRun, session_options  # noqa: PLC0415 - only if a worker requests rows
 
-        with self._make_once:
-            if self._session.rows is None:
-                self._session.rows = SessionRun(session_options(self._config))
-            return self._session.rows
+        with self._row_source_lock:
+            if self._session.row_source is None:
+                self._session.row_source = SessionRun(session_options(self._config))
+            return self._session.row_source

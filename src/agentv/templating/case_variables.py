@@ -29,7 +29,7 @@ _FILTER = re.compile(rf"\|\s*(\w+)\s*(?:\(\s*({_STRING}|[^()\"'|]*)\s*\))?\s*")
 
 
 class Fault(Struct, frozen=True):
-    """A place that cannot be filled. `is_undefined` is True for a name without a value."""
+    """A variable or tag that cannot be filled. `is_undefined` is True for a name without a value."""
 
     message: str
     allowed: str | None = None
@@ -54,16 +54,16 @@ def used_names(text: str) -> tuple[str, ...]:
 def fill_text(text: str, values: Mapping[str, JsonValue], report: Report) -> JsonValue:
     """Return a text with its variables filled; a text that is one variable becomes the value, with its type.
 
-    Each fault is reported, and its place is left as it is written.
+    A variable or tag with a fault is reported and left as written.
     """
-    lone = _TOKEN.fullmatch(text.strip())
-    if lone is not None and lone["name"]:
-        value, is_filled = _value(lone, values, report)
+    only_token = _TOKEN.fullmatch(text.strip())
+    if only_token is not None and only_token["name"]:
+        value, is_filled = _value(only_token, values, report)
         if not is_filled:
             return text
         if not isinstance(value, str):
             return value
-        return text.replace(lone[0], value)
+        return text.replace(only_token[0], value)
 
     def replacement(match: re.Match[str]) -> str:
         if match["raw"] is not None:
@@ -72,7 +72,7 @@ def fill_text(text: str, values: Mapping[str, JsonValue], report: Report) -> Jso
             report(_tag_fault(match["tag"]))
             return match[0]
         if match["open"]:
-            report(Fault(f"{match[0]!r} does not end with '}}}}'", allowed=_LITERAL))
+            report(Fault(f"{match[0]!r} does not end with '}}}}'", allowed=_HOW_TO_ESCAPE))
             return match[0]
         value, is_filled = _value(match, values, report)
         return as_text(value) if is_filled else match[0]
@@ -81,9 +81,9 @@ def fill_text(text: str, values: Mapping[str, JsonValue], report: Report) -> Jso
 
 
 def fill_prompt(template: str, value_of: Callable[[str], str | None], values: Mapping[str, JsonValue]) -> str:
-    """Return a judge prompt with built-in names and variables filled in one pass; built-in names win.
+    """Return a judge prompt with built-in names and variables filled in one pass; built-in names take precedence.
 
-    A place without a value is left as it is written.
+    A name without a value is left as written.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -112,7 +112,7 @@ def prompt_faults(
 
 
 def as_text(value: JsonValue) -> str:
-    """Return a value inside a text: a string as it is, anything else as JSON."""
+    """Return a value as text: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else compact_json(value)
 
 
@@ -121,7 +121,7 @@ def find_value(name: str, values: Mapping[str, JsonValue]) -> tuple[JsonValue, b
 
     A key that contains dots, such as the column `metadata.level`, is preferred to a path.
     """
-    for path in (name, name.removeprefix(PREFIX)) if name.startswith(PREFIX) else (name,):
+    for path in dict.fromkeys((name, name.removeprefix(PREFIX))):
         if path in values:
             return values[path], values[path] is not None
         first, *rest = path.split(".")
@@ -138,7 +138,7 @@ def find_value(name: str, values: Mapping[str, JsonValue]) -> tuple[JsonValue, b
     return None, False
 
 
-_LITERAL = "to keep it as text, write {% raw %}…{% endraw %}"
+_HOW_TO_ESCAPE = "to keep it as text, write {% raw %}…{% endraw %}"
 
 
 def _tag_fault(tag: str) -> Fault:
@@ -146,43 +146,49 @@ def _tag_fault(tag: str) -> Fault:
     if word == "raw":
         return Fault("{% raw %} has no {% endraw %}")
     return Fault(
-        f"'{{% {word} … %}}' is not supported: only {{% raw %}} is, and code is not evaluated", allowed=_LITERAL
+        f"'{{% {word} … %}}' is not supported: only {{% raw %}} is, and code is not evaluated", allowed=_HOW_TO_ESCAPE
     )
 
 
 def _value(match: re.Match[str], values: Mapping[str, JsonValue], report: Report) -> tuple[JsonValue, bool]:
     """Return the value for a match and True; without a value, report the fault and return False."""
     name, filters = match["name"].strip(), match["filters"]
-    value, is_known = find_value(name, values)
-    steps = list(_FILTER.finditer(filters))
-    rest = _FILTER.sub("", filters).strip()
-    if rest or any(step[1] not in _NAMES or (step[2] is None) == (step[1] == "default") for step in steps):
+    value, has_value = find_value(name, values)
+    steps = [(found[1], found[2]) for found in _FILTER.finditer(filters)]
+    unread = _FILTER.sub("", filters).strip()
+    if unread or not all(_is_valid_filter(*step) for step in steps):
         known = ", ".join(FILTERS)
-        report(Fault(f"{match[0]!r} cannot be read", allowed=f"filters: {known}; {_LITERAL}"))
+        report(Fault(f"{match[0]!r} cannot be read", allowed=f"filters: {known}; {_HOW_TO_ESCAPE}"))
         return None, False
-    for step in steps:
-        if step[1] == "default":
-            value, is_known = (value if is_known else _literal(step[2])), True
-        elif step[1] == "json":
-            has_key = is_known or _is_known_name(name, values)
-            value, is_known = (compact_json(value) if has_key else None), has_key
-        elif is_known:
-            value = _TEXT_FILTERS[step[1]](as_text(value))
-    if not is_known:
+    for filter_name, argument in steps:
+        if filter_name == "default":
+            value, has_value = (value if has_value else _literal(argument)), True
+        elif filter_name == "json":
+            has_value = has_value or _is_variable(name, values)  # null is a JSON value
+            value = compact_json(value) if has_value else None
+        elif has_value:
+            value = _TEXT_FILTERS[filter_name](as_text(value))
+    if not has_value:
         report(_undefined(name, values))
-    return value, is_known
+    return value, has_value
 
 
 _TEXT_FILTERS: Mapping[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lower, "trim": str.strip}
-_NAMES = frozenset({"default", "json", *_TEXT_FILTERS})
 
 
-def _is_known_name(name: str, values: Mapping[str, JsonValue]) -> bool:
+def _is_valid_filter(name: str, argument: str | None) -> bool:
+    """Return True for a known filter; only `default` has an argument."""
+    if name == "default":
+        return argument is not None
+    return argument is None and (name == "json" or name in _TEXT_FILTERS)
+
+
+def _is_variable(name: str, values: Mapping[str, JsonValue]) -> bool:
     return name.removeprefix(PREFIX) in values
 
 
 def _literal(written: str) -> JsonValue:
-    """Return the argument of `default`: a quoted text, a number, true, false; any other word is a text."""
+    """Return the argument of `default`: a quoted text, a number, true or false; any other word is a text."""
     written = written.strip()
     if written[:1] in ("'", '"'):
         return written[1:-1]
@@ -192,24 +198,23 @@ def _literal(written: str) -> JsonValue:
         return int(written)
     except ValueError:
         pass
-    try:
-        return float(written) if re.fullmatch(r"-?\d+\.\d+", written) else written
-    except ValueError:
-        return written
+    return float(written) if re.fullmatch(r"-?\d+\.\d+", written) else written
 
 
-_MOST_LISTED = 30
+_MAX_LISTED = 30
 
 
 def _undefined(name: str, values: Mapping[str, JsonValue]) -> Fault:
-    if _is_known_name(name, values):
+    if _is_variable(name, values):
         return Fault(
             f"the variable {name!r} has no value",
             allowed=f"give it one, or write {{{{ {name} | default('…') }}}}",
             is_undefined=True,
         )
-    listed = [*values][:_MOST_LISTED]
+    listed = [*values][:_MAX_LISTED]
     more = f" and {len(values) - len(listed)} more" if len(values) > len(listed) else ""
     known = f"known: {', '.join(listed) or 'none'}{more}"
     near = nearest(name.removeprefix(PREFIX), values)
-    return Fault(f"there is no variable {name!r}", allowed=f"{known}; {_LITERAL}", suggestion=near, is_undefined=True)
+    return Fault(
+        f"there is no variable {name!r}", allowed=f"{known}; {_HOW_TO_ESCAPE}", suggestion=near, is_undefined=True
+    )

@@ -18,12 +18,12 @@ PLACEHOLDER = re.compile(r"\{([A-Z][A-Z0-9_]*)\}")
 
 _OPERATORS = frozenset("|&;<>()$`*?\n")
 _BOUNDARIES = frozenset(" \t\n;&|()")
-# `NAME=value command`, `~/command`: not operators, but without a shell no program would be found.
+# `NAME=value command`, `~/command`: without an operator, but only a shell understands them.
 _SHELL_ONLY = re.compile(r"\s*[A-Za-z_]\w*=|(?:.*\s)?~", re.DOTALL)
 
 
 class Placeholder(Struct, frozen=True):
-    """A placeholder to fill. `is_word`: it is an unquoted word, so that a list of values becomes several words."""
+    """A placeholder to fill. `is_word` is True for an unquoted word of its own: {FILES} then becomes several words."""
 
     name: str
     is_word: bool
@@ -38,10 +38,10 @@ def variable_of(name: str) -> str:
 
 
 class Reader:
-    """Reads a template character by character as sh would, building both of its forms.
+    """Reads a template character by character as sh would, and builds both `words` and `script` of CommandTemplate.
 
     `_open` is the stack of open constructs: `'`, `"`, a back quote, `(` (a subshell or `$(`), `((` (arithmetic),
-    `${`. If the stack were wrong about a quote, a value would still be a variable in the script.
+    `${`. Even if the stack were wrong about a quote, the script would refer to each value by a variable.
     """
 
     def __init__(self, text: str, called: str) -> None:
@@ -49,7 +49,7 @@ class Reader:
         self._called = called
         self.script: list[str] = []
         self.words: list[list[str | Placeholder]] = []
-        self.singles: set[str] = set()
+        self.single_values: set[str] = set()
         self.needs_shell = _SHELL_ONLY.match(text) is not None
         self._at = 0
         self._open: list[str] = []
@@ -84,19 +84,19 @@ class Reader:
 
     @property
     def _word(self) -> list[str | Placeholder]:
-        """The word of the argument list that is being read; a new one after a blank."""
+        """The word of the argument list that is being read; after a blank, a new word."""
         if not self._in_word:
             self.words.append([])
             self._in_word = True
         return self.words[-1]
 
     def _add_syntax(self, text: str) -> None:
-        """Add text to the script only: it has a meaning to the shell."""
+        """Add text that only the shell understands, such as a quote, to the script."""
         self.script.append(text)
         self._at += len(text)
 
     def _add_literal(self, text: str) -> None:
-        """Add text that is part of a word to the word and to the script."""
+        """Add text to the current word and to the script."""
         self._word.append(text)
         self._add_syntax(text)
 
@@ -109,18 +109,18 @@ class Reader:
             self.script.append('"$@"')
         else:
             self.script.append(self._as_variable(name))
-            self.singles.add(name)
+            self.single_values.add(name)
         self._at = match.end()
 
     def _as_variable(self, name: str) -> str:
-        """Return the script's text for a value: a variable in quotes that fits the open constructs."""
+        """Return the script's reference to a value: a variable, quoted as the open constructs require."""
         if "`" in self._open or "${" in self._open:
             raise TemplateError(f"{self._called} has {{{name}}} inside back quotes or ${{…}}; use $( ) instead")
         if "((" in self._open and name != "ATTEMPT":
             raise TemplateError(f"{self._called} has {{{name}}} in arithmetic; only {{ATTEMPT}} is a number")
         variable = f"${{{variable_of(name)}}}"
         if self._innermost == "'":
-            return f"'\"{variable}\"'"
+            return f"'\"{variable}\"'"  # ends the single quotes before the variable, and begins them again
         return variable if self._innermost in ('"', "((") else f'"{variable}"'
 
     def _read_single_quoted(self, char: str) -> None:
@@ -161,7 +161,7 @@ class Reader:
 
     def _read_plain(self, char: str) -> None:
         if self.text.startswith("<<", self._at) and "((" not in self._open:
-            raise TemplateError(f"{self._called} has a here-document; use {{PROMPT_FILE}} to hand over a text")
+            raise TemplateError(f"{self._called} has a here-document, which is not supported; use {{PROMPT_FILE}}")
         self.needs_shell = self.needs_shell or char in _OPERATORS
         if char in " \t\n":
             self._in_word = False
@@ -190,7 +190,7 @@ PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FI
 MAX_VALUE_BYTES = 120_000
 """The size that fits an argument or environment variable on every supported system (Linux refuses 128 KiB)."""
 
-_FILE_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_FILES_FORMAT_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class FilledCommand(Struct, frozen=True):
@@ -201,33 +201,33 @@ class FilledCommand(Struct, frozen=True):
 
 
 class CommandTemplate(Struct, frozen=True):
-    """A parsed template: `words` when it needs no shell, else `script`, which names variables for its values.
+    """A parsed template. `words` is None if it needs a shell, which runs `script` with each value in a variable.
 
-    `singles` are the placeholders that are filled with a single text: all except a {FILES} that is a word.
+    `single_values` are the placeholders that become one text: all except a {FILES} that is a word of its own.
     """
 
     text: str
     placeholders: frozenset[str]
-    singles: frozenset[str]
+    single_values: frozenset[str]
     words: tuple[Word, ...] | None
     script: str
 
     def fill(self, values: Mapping[str, str], files: Sequence[str] = ()) -> FilledCommand:
         """Return the command with all placeholders filled: {FILES} with `files`, others from `values` by name.
 
-        Raises TemplateError when a value cannot be an argument: over 120 kB, or with a NUL character.
+        Raises TemplateError if a value cannot be an argument: it exceeds 120 kB, or contains a NUL character.
         """
-        given = {**values, "FILES": " ".join(files)}
-        used = {name: _checked_value(name, given[name]) for name in self.singles}
+        all_values = {**values, "FILES": " ".join(files)}
+        checked = {name: _checked_value(name, all_values[name]) for name in self.single_values}
         if self.words is not None:
-            argv = [filled for word in self.words for filled in _fill_word(word, used, files)]
+            argv = [filled for word in self.words for filled in _fill_word(word, checked, files)]
             return FilledCommand(tuple(argv), {})
-        variables = {variable_of(name): value for name, value in used.items()}
+        variables = {variable_of(name): value for name, value in checked.items()}
         return FilledCommand(("/bin/sh", "-c", self.script, "sh", *files), variables)
 
 
 class FilesFormat(Struct, frozen=True):
-    """The format of each file in {FILES}: its words, with `{path}` and `{basename}`."""
+    """The words that {FILES} becomes for each file, with `{path}` and `{basename}`."""
 
     words: tuple[str, ...]
 
@@ -241,7 +241,7 @@ def parse_command(
 ) -> CommandTemplate:
     """Parse a command template. `called` is its name in messages.
 
-    Raises TemplateError for an empty or unbalanced one, or an unsupported placeholder.
+    Raises TemplateError if it is empty, has an unclosed construct or names an unsupported placeholder.
     """
     if not text.strip():
         raise TemplateError(f"{called} is empty")
@@ -256,19 +256,19 @@ def parse_command(
     return CommandTemplate(
         text=text,
         placeholders=frozenset(_names_in(text)),
-        singles=frozenset(reader.singles),
+        single_values=frozenset(reader.single_values),
         words=None if reader.needs_shell else tuple(tuple(word) for word in reader.words),
         script="".join(reader.script),
     )
 
 
 def parse_files_format(text: str, *, called: str = "the files format") -> FilesFormat:
-    """Parse a files format. Raises TemplateError for an empty or unbalanced one, or an unknown placeholder."""
+    """Parse a files format. Raises TemplateError if it is empty, has an unclosed quote or an unknown placeholder."""
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise TemplateError(f"{called} cannot be read: {error}") from None
-    unknown = [name for name in _FILE_PLACEHOLDER.findall(text) if name not in ("path", "basename")]
+    unknown = [name for name in _FILES_FORMAT_PLACEHOLDER.findall(text) if name not in ("path", "basename")]
     if unknown:
         raise TemplateError(
             f"{called} has the unsupported placeholder {{{unknown[0]}}}; supported: {{path}}, {{basename}}"
@@ -279,7 +279,7 @@ def parse_files_format(text: str, *, called: str = "the files format") -> FilesF
 
 
 def _names_in(text: str) -> list[str]:
-    """Return the placeholders of a template; `${NAME}` is none, because the shell expands it."""
+    """Return the placeholders of a template. `${NAME}` is not a placeholder: the shell expands it."""
     return [match[1] for match in PLACEHOLDER.finditer(text) if text[match.start() - 1 : match.start()] != "$"]
 
 
@@ -305,4 +305,4 @@ def _fill_word(word: Word, values: Mapping[str, str], files: Sequence[str]) -> S
 
 def _file_word(word: str, path: str) -> str:
     values = {"path": path, "basename": PurePath(path).name}
-    return _FILE_PLACEHOLDER.sub(lambda match: values[match[1]], word)
+    return _FILES_FORMAT_PLACEHOLDER.sub(lambda match: values[match[1]], word)

@@ -1,4 +1,4 @@
-"""`${{ VAR }}`: references to environment variables in strings. Pure: the variables are an argument."""
+"""`${{ NAME }}`: references to environment variables in strings. Pure: the variables are an argument."""
 
 import re
 from collections.abc import Mapping

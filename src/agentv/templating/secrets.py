@@ -8,24 +8,26 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 REDACTED = "***"
 SHORTEST_SECRET = 8
-"""Shorter values are words that occur in texts for other reasons."""
+"""Shorter values are not redacted, because they may be ordinary words of a text."""
 
 SHORTEST_ENCODED = 16
 """The encoded forms of shorter values are not redacted, because they may occur by chance."""
 
-_WORDS = frozenset(
+_SECRET_WORDS = frozenset(
     {"key", "keys", "token", "secret", "secrets", "password", "passwords", "passwd", "pat", "cred", "creds"}
     | {"credential", "credentials", "auth", "authorization", "cookie", "cookies", "session", "dsn"}
 )
-_ENDINGS = ("key", "keys", "token", "secret", "secrets", "password", "passwords", "passwd", "authorization")
+_SECRET_ENDINGS = ("key", "keys", "token", "secret", "secrets", "password", "passwords", "passwd", "authorization")
 """Endings that make the last word of a name secret: `apikey`, `dbpassword`."""
 
-_NOT_SECRET = frozenset({"model", "deployment", "endpoint", "host", "region", "file", "path", "dir", "type", "sha"})
-"""Last words of names that are not secret, even after a secret word: `KEY_FILE`, `SESSION_TYPE`."""
+_PUBLIC_LAST_WORDS = frozenset(
+    {"model", "deployment", "endpoint", "host", "region", "file", "path", "dir", "type", "sha"}
+)
+"""A name that ends in one of these words is not secret, although it has a secret word: `KEY_FILE`, `SESSION_TYPE`."""
 
 _BETWEEN_WORDS = re.compile(r"[_\-.\s\[\]$]+|(?<=[a-z0-9])(?=[A-Z])")
-_PREFIXES = ("sk-", "ghp_", "github_pat_", "AKIA", "eyJ", "xox", "hf_")
-_PLAIN_HEADERS = frozenset({"content-type", "accept", "user-agent"})
+_KEY_PREFIXES = ("sk-", "ghp_", "github_pat_", "AKIA", "eyJ", "xox", "hf_")
+_PUBLIC_HEADERS = frozenset({"content-type", "accept", "user-agent"})
 _HEADER_VALUES = re.compile(r"[^\s;,=]+=*(?=[\s;,]|$)")
 _NUMBER = re.compile(r"[-+]?[0-9.,]+|true|false", re.IGNORECASE)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
@@ -34,18 +36,18 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 def looks_secret(name: str) -> bool:
     """Return True if a field or variable of that name holds a secret: `api_key`, `GH_PAT`, `OPENAI_API_KEY_2`."""
     words = [word.lower() for word in _BETWEEN_WORDS.split(name) if word and not word.isdigit()]
-    if not words or words[-1] in _NOT_SECRET:
+    if not words or words[-1] in _PUBLIC_LAST_WORDS:
         return False
-    return any(word.rstrip("0123456789") in _WORDS for word in words) or words[-1].endswith(_ENDINGS)
+    return any(word.rstrip("0123456789") in _SECRET_WORDS for word in words) or words[-1].endswith(_SECRET_ENDINGS)
 
 
 def is_secret_header(name: str) -> bool:
-    """Return True if the value of an HTTP header is secret, as in all headers but those that describe the content."""
-    return name.lower() not in _PLAIN_HEADERS
+    """Return True for every HTTP header except a few that describe the client and the content."""
+    return name.lower() not in _PUBLIC_HEADERS
 
 
 def secrets_in_header(value: str) -> Iterator[str]:
-    """Yield the value of a secret header, and its parts: what follows `Bearer `, and the values of cookies."""
+    """Yield the value of a secret header, and the secrets in it: a token after `Bearer `, the values of cookies."""
     yield value
     yield from (part for part in _HEADER_VALUES.findall(value) if is_secret(part))
 
@@ -57,7 +59,7 @@ def is_secret(value: str) -> bool:
 
 def has_secret_prefix(value: str) -> bool:
     """Return True if a value begins like the keys of well-known services."""
-    return value.startswith(_PREFIXES) and len(value) >= SHORTEST_SECRET
+    return value.startswith(_KEY_PREFIXES) and len(value) >= SHORTEST_SECRET
 
 
 def secrets_in_urls(text: str) -> Iterator[str]:
@@ -71,22 +73,23 @@ def secrets_in_urls(text: str) -> Iterator[str]:
         user, _, password = user_info.partition(":")
         if password or is_secret(user):  # not the `git` of ssh://git@host
             yield f"{user_info}@"
-            yield from (*_long_forms(user_info), *_long_forms(password or user))
+            yield from (*_secret_spellings(user_info), *_secret_spellings(password or user))
         for name, value in parse_qsl(parts.query):
             if looks_secret(name):
-                yield from _long_forms(value)
+                yield from _secret_spellings(value)
 
 
-def _long_forms(value: str) -> Iterator[str]:
+def _secret_spellings(value: str) -> Iterator[str]:
+    """Yield a value of a URL, as written and percent-decoded, if it is long enough for a secret."""
     yield from (form for form in {value, unquote(value)} if is_secret(form))
 
 
 def secret_values(
     variables: Mapping[str, str], *, public: Collection[str] = (), exists: Callable[[str], bool] = lambda _: False
 ) -> frozenset[str]:
-    """Return the secrets in variables: values with a secret name or a well-known prefix, and those in URLs.
+    """Return the secrets in variables: values with a secret name or a well-known prefix, and the secrets in URLs.
 
-    `public` are names of variables that hold none. `exists` returns True for the path of a file, which is no secret.
+    Variables named in `public` hold no secret. Neither does a path for which `exists` returns True.
     """
     found: set[str] = set()
     for name, value in variables.items():
@@ -113,7 +116,7 @@ class SecretRedactor:
 
 
 def forms_of(secret: str) -> Iterator[str]:
-    """Yield the forms of a secret: unchanged, in JSON, and for long ones in URLs, base64 and hexadecimal."""
+    """Yield the forms of a secret: unchanged, in JSON and, if it is long, in URLs, base64 and hexadecimal."""
     yield secret
     yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     if len(secret) < SHORTEST_ENCODED:

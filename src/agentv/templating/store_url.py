@@ -39,7 +39,7 @@ _PUBLIC_PARAMETERS = (
 class StoreUrl(Struct, frozen=True):
     """The URL of a store; its scheme is the name of the store's plug-in.
 
-    `text` has the password and is only for connecting. `hint` is advice for the user when the store cannot be reached.
+    `text` contains the password: use it only to connect. `hint` is advice for the user if the store cannot be reached.
     """
 
     text: str
@@ -57,21 +57,21 @@ class StoreUrl(Struct, frozen=True):
     @property
     def shown(self) -> str:
         """The URL for messages: without its password, and without parameters that may hold one."""
-        before, _, query = self._rest()
+        address, query = self._address_and_query()
         if "@" in query:
             return f"{self.scheme}://{REDACTED}"
         parameters = "&".join(f"{name}={value}" for name, value in parse_qsl(query) if name in _SHOWN_PARAMETERS)
-        return f"{self.scheme}://{_without_password(before)}{f'?{parameters}' if parameters else ''}"
+        return f"{self.scheme}://{_without_password(address)}{f'?{parameters}' if parameters else ''}"
 
     @property
     def public(self) -> str:
         """The URL to store with a run: without its password, or `***` when it cannot be parsed."""
-        before, _, query = self._rest()
+        address, query = self._address_and_query()
         if "@" in query:
             return REDACTED
-        known = [(name, value) for name, value in parse_qsl(query) if name in _PUBLIC_PARAMETERS]
-        parameters = urlencode(known, quote_via=quote)
-        return f"{self.scheme}://{_without_password(before)}{f'?{parameters}' if parameters else ''}"
+        public = [(name, value) for name, value in parse_qsl(query) if name in _PUBLIC_PARAMETERS]
+        parameters = urlencode(public, quote_via=quote)
+        return f"{self.scheme}://{_without_password(address)}{f'?{parameters}' if parameters else ''}"
 
     @property
     def place(self) -> str:
@@ -86,12 +86,14 @@ class StoreUrl(Struct, frozen=True):
         """Return the URL without its password."""
         return self.shown
 
-    def _rest(self) -> tuple[str, str, str]:
-        """Split what follows the scheme at its first `?`.
+    def _address_and_query(self) -> tuple[str, str]:
+        """Return the parts before and after the first `?`, without the scheme.
 
-        An `@` after the `?` is ambiguous: the password contains a `?`, or a parameter contains an `@`, unescaped.
+        If the second part contains an `@`, it may hold a part of the password: either the password contains an
+        unescaped `?`, or a parameter contains an unescaped `@`.
         """
-        return self.text.partition("://")[2].partition("?")
+        address, _, query = self.text.partition("://")[2].partition("?")
+        return address, query
 
 
 def parse_store_url(text: str) -> StoreUrl:
@@ -101,11 +103,11 @@ def parse_store_url(text: str) -> StoreUrl:
     return StoreUrl(text.strip())
 
 
-def _without_password(before: str) -> str:
-    """Return `user@host/database` of `user:password@host/database`."""
-    credentials, _, place = before.rpartition("@")
+def _without_password(address: str) -> str:
+    """Return `user@host/database` for `user:password@host/database`."""
+    credentials, _, place = address.rpartition("@")
     user = credentials.partition(":")[0]
-    return f"{f'{user}@' if user else ''}{place}"
+    return f"{user}@{place}" if user else place
 
 
 SHORTEST_REDACTED = 4
@@ -113,10 +115,10 @@ SHORTEST_REDACTED = 4
 
 
 def store_secrets(url: str, password: str = "") -> tuple[str, ...]:
-    """Return the texts to redact so that the password of a database's URL is not shown.
+    """Return the texts to redact, so that no password of a database is shown.
 
-    `password` is a password that is given separately from the URL. A password that is also a word of the URL
-    (`postgres:postgres@`) is redacted only inside the URL, because the word may occur anywhere.
+    `password` is given separately from the URL. A password that is also a word of the URL (`postgres:postgres@`) is
+    redacted only inside the URL, because the word may occur anywhere.
     """
     return tuple(dict.fromkeys(_secrets(url, password)))
 
@@ -124,16 +126,14 @@ def store_secrets(url: str, password: str = "") -> tuple[str, ...]:
 def _secrets(url: str, password: str) -> Iterator[str]:
     scheme, _, rest = url.partition("://")
     credentials, at, place = rest.rpartition("@")
-    user, _, written = credentials.partition(":")
-    given = [value for name, value in parse_qsl(url.rpartition("?")[2]) if "pass" in name or "secret" in name]
-    if not (written or given or password):
-        return
-    if written or given:
+    user, _, url_password = credentials.partition(":")
+    in_query = [value for name, value in parse_qsl(url.rpartition("?")[2]) if "pass" in name or "secret" in name]
+    if url_password or in_query:
         yield url
-    if at and written:
-        yield f":{written}@"
+    if at and url_password:
+        yield f":{url_password}@"
     words = {scheme, unquote(user), *place.partition("?")[0].replace("/", ":").split(":")}
-    for each in (written, *given, password):
-        for form in (each, unquote(each)):
+    for secret in (url_password, *in_query, password):
+        for form in (secret, unquote(secret)):
             if len(form) >= SHORTEST_REDACTED and form not in words:
                 yield form

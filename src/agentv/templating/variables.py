@@ -8,7 +8,7 @@ from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue
 
 ANSWER_NAMES = ("candidate_answer", "output_messages", "conversation", "diff")
-"""The variables that contain the answer; a prompt without any of them gives a judge nothing to judge."""
+"""The variables that contain the answer: a judge prompt must use at least one of them."""
 
 JUDGE_VARIABLES = (
     "question",
@@ -58,9 +58,10 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
 
 def fill(template: str, value_of: Callable[[str], str | None], variables: Mapping[str, JsonValue] | None = None) -> str:
-    """Replace each `{{ name }}` by its value, fetched once; a name without a value is left as written.
+    """Replace each `{{ name }}` by its value; a name without a value is left as written.
 
-    A name for which `value_of` returns None is looked up in `variables`, with its path and filters.
+    `value_of` is called once for each name. If it returns None, the name, with its path and filters, is looked up in
+    `variables`.
     """
     if variables:
         return fill_prompt(template, value_of, variables)
@@ -91,7 +92,7 @@ def canonical_name(name: str) -> str:
 
 
 def is_built_in(name: str, known: Iterable[str] = JUDGE_VARIABLES) -> bool:
-    """Return True for a name or alias that is built into judge prompts."""
+    """Return True for the name or alias of one of the `known` variables, and for `context.PATH`."""
     return canonical_name(name) in known or name.startswith("context.")
 
 
@@ -105,23 +106,23 @@ def template_problems(
 ) -> tuple[str, ...]:
     """Return the problems of a judge prompt: unknown names unless they are allowed, or no variable with the answer.
 
-    An unknown name would not be replaced, so that the judge would read `{{ name }}`.
+    An unknown name would not be replaced, so that the judge would read `{{ name }}`. The prompt has to use at least one
+    of `needed`.
     """
-    listed = tuple(known)
-    written = variable_names(template)
-    used = {canonical_name(name) for name in written}
-    names = ", ".join((*listed, "context.PATH"))
-    given = variables or {}
-    unknown = [name for name in written if not is_built_in(name, listed) and not find_value(name, given)[1]]
-    problems = [] if allow_unknown else [f"unknown variable {_unknown(name, listed)}" for name in unknown]
+    built_in = tuple(known)
+    names = variable_names(template)
+    custom = variables or {}
+    unknown = [name for name in names if not is_built_in(name, built_in) and not find_value(name, custom)[1]]
+    problems = [] if allow_unknown else [f"unknown variable {_with_suggestion(name, built_in)}" for name in unknown]
     if problems:
-        problems[-1] += f"; known: {names}; `allow_unknown: true` leaves other names as text"
-    if not used & set(needed):
-        wanted = ", ".join(f"{{{{ {name} }}}}" for name in needed)
-        problems.append(f"the prompt shows the judge no answer: it uses none of {wanted}")
+        listed = ", ".join((*built_in, "context.PATH"))
+        problems[-1] += f"; known: {listed}; `allow_unknown: true` leaves other names as text"
+    if {canonical_name(name) for name in names}.isdisjoint(needed):
+        answers = ", ".join(f"{{{{ {name} }}}}" for name in needed)
+        problems.append(f"the prompt shows the judge no answer: it uses none of {answers}")
     return tuple(problems)
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
+def _with_suggestion(name: str, known: Iterable[str]) -> str:
     near = nearest(name, [*known, *ALIASES])
     return f"{{{{ {name} }}}}" + (f" (did you mean {{{{ {near} }}}}?)" if near else "")

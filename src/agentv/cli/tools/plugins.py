@@ -86,7 +86,7 @@ def render_settings(spec: "Spec") -> str:
 
 def _package_and_version(spec: "Spec", registry: "Registry") -> str | None:
     """Return the package of a plug-in with its version; None for built-in plug-ins and plug-ins of the project."""
-    return registry.brought_by.get(spec.name)
+    return registry.packages.get(spec.name)
 
 
 def _package(spec: "Spec", registry: "Registry") -> str:

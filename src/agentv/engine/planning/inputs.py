@@ -196,4 +196,4 @@ def unknown_parts(inputs: Inputs) -> Iterator[str]:
     where = ", ".join(inputs.not_imported)
     for registry in (inputs.specs.evaluators, inputs.specs.providers):
         for name in registry.stand_in_names:
-            yield f"unknown: {registry.what} {name!r}, its settings and cost; the plug-ins are not imported ({where})"
+            yield f"unknown: {registry.kind} {name!r}, its settings and cost; the plug-ins are not imported ({where})"

@@ -24,7 +24,7 @@ def load_specs_without(plugins: Iterable[str]) -> Specs:
     specs = load_specs()
     if tuple(plugins):
         for registry in (specs.evaluators, specs.providers):
-            registry.stand_in = _unknown_plugin
+            registry.make_stand_in = _unknown_plugin
     return specs
 
 
@@ -66,7 +66,7 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
             if isinstance(mark, tuple):
                 specs.of(mark[0]).add(mark[1])
     for kind in ENTRY_POINTS:
-        specs.of(kind).installed = partial(_installed, kind)
+        specs.of(kind).find_announced = partial(_installed, kind)
     return specs
 
 
