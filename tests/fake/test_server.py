@@ -76,7 +76,7 @@ def test_replies_are_numbered(fake_server: FakeServer) -> None:
 
 def test_a_test_may_say_what_the_model_says() -> None:
     def shout(question: Question) -> Reply:
-        return Reply(question.said.upper())
+        return Reply(question.user_text.upper())
 
     with serving_fake(answer=shout) as server:
         assert chat_text(chat(server).json) == "WHERE IS MY ORDER?"

@@ -43,8 +43,8 @@ _FORMATS: Mapping[str, str] = {
 
 def example_object(schema: JsonObject) -> JsonObject:
     """Return arguments for a tool call: every required property, or all properties when none is required."""
-    made = example_of(schema)
-    return made if isinstance(made, Mapping) else {}
+    example = example_of(schema)
+    return example if isinstance(example, Mapping) else {}
 
 
 def example_of(schema: JsonObject, *, name: str = "", root: JsonObject | None = None, depth: int = 0) -> JsonValue:
@@ -98,13 +98,17 @@ def _scalar(schema: JsonObject, kind: str, name: str) -> JsonValue:
 def _type_of(schema: JsonObject) -> str:
     kind = schema.get("type")
     named = as_text(kind if isinstance(kind, str) else next(iter(as_list(kind)), None)).lower()
-    return named or ("object" if "properties" in schema else "array" if "items" in schema else "string")
+    if named:
+        return named
+    if "properties" in schema:
+        return "object"
+    return "array" if "items" in schema else "string"
 
 
 def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
     """Return a schema merged with its reference, its first alternative and all its parts."""
     for _ in range(_MAX_DEPTH):
-        parts = _parts(schema, root)
+        parts = _referenced_schemas(schema, root)
         if not parts:
             break
         schema = {key: value for key, value in schema.items() if key not in _COMBINING_KEYS}
@@ -113,41 +117,42 @@ def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
     return schema
 
 
-def _parts(schema: JsonObject, root: JsonObject) -> list[JsonObject]:
-    alternatives = [objects(schema.get(key))[:1] for key in ("anyOf", "oneOf")]
-    parts = [part for some in (*alternatives, objects(schema.get("allOf"))) for part in some]
-    place = as_text(schema.get("$ref"))
-    if place.startswith("#/"):
+def _referenced_schemas(schema: JsonObject, root: JsonObject) -> list[JsonObject]:
+    """Return the schemas to merge: the first alternative of anyOf and oneOf, all of allOf, and the reference."""
+    first_of_any, first_of_one = (objects(schema.get(key))[:1] for key in ("anyOf", "oneOf"))
+    schemas = [*first_of_any, *first_of_one, *objects(schema.get("allOf"))]
+    reference = as_text(schema.get("$ref"))
+    if reference.startswith("#/"):
         found: JsonObject = root
-        for step in place[2:].split("/"):
+        for step in reference[2:].split("/"):
             found = as_object(found.get(step))
-        parts.append(found)
-    return parts
+        schemas.append(found)
+    return schemas
 
 
 _GENERATION_PROMPT = re.compile(r'^- "nonce": "([^"]+)", copied exactly\n- "(rubrics|cases)": ', re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!?\n]+")
-_MOST_ITEMS = 3
+_MAX_ITEMS = 3
 
 
 def generated_reply(question: Question) -> str | None:
     """Return the reply to a prompt of `agentv generate`, as JSON; None for any other prompt."""
     # A target without a system prompt gets the instructions at the start of the user's text.
-    prompt = _GENERATION_PROMPT.search(f"{question.system}\n{question.said}")
+    prompt = _GENERATION_PROMPT.search(f"{question.system}\n{question.user_text}")
     if prompt is None:
         return None
     nonce, key = prompt.groups()
     name = "expected_outcome" if key == "rubrics" else "record"
-    sentences = _sentences(question.said, name, nonce)
-    made: list[JsonValue] = [_rubric(text) if key == "rubrics" else _case(text) for text in sentences]
-    return compact_json({"nonce": nonce, key: made})
+    sentences = _sentences(question.user_text, name, nonce)
+    items: list[JsonValue] = [_rubric(text) if key == "rubrics" else _case(text) for text in sentences]
+    return compact_json({"nonce": nonce, key: items})
 
 
-def _sentences(said: str, name: str, nonce: str) -> list[str]:
+def _sentences(user_text: str, name: str, nonce: str) -> list[str]:
     fence = re.compile(rf"<<<{name} {re.escape(nonce)}>>>\n(.*?)\n<<<end of {name} {re.escape(nonce)}>>>", re.DOTALL)
-    found = fence.search(said)
-    texts = (text.strip(' "{}[]#*-') for text in _SENTENCE.findall(found[1] if found else said))
-    return [text for text in texts if text][:_MOST_ITEMS]
+    found = fence.search(user_text)
+    texts = (text.strip(' "{}[]#*-') for text in _SENTENCE.findall(found[1] if found else user_text))
+    return [text for text in texts if text][:_MAX_ITEMS]
 
 
 def _rubric(text: str) -> JsonObject:
@@ -167,19 +172,19 @@ _RANGE = re.compile(r"a number from (\S+) \(worst\) to (\S+) \(best\)")
 _SCORE = re.compile(r'^- "score": (.*)$', re.MULTILINE)
 _LABELS = re.compile(r"one of (.+) \(from worst to best\)")
 _WORD = re.compile(r"\w{4,}|\d+")
-_MOST_FINDINGS = 4
+_MAX_FINDINGS = 4
 _PASSING_SHARE = 0.5
 
 
 def judge_reply(question: Question) -> str | None:
     """Return the verdict for a judge's prompt, as JSON; None for any other prompt."""
-    contract = _NONCE.search(question.system)
-    if contract is None:
+    found = _NONCE.search(question.system)
+    if found is None:
         return None
-    nonce = contract.group(1)
+    nonce = found[1]
     if '"better"' in question.system:
-        return compact_json(_preference(nonce, question.said))
-    candidate, sections = _parts_of(question.said, nonce)
+        return compact_json(_preference(nonce, question.user_text))
+    candidate, sections = _answer_and_sections(question.user_text, nonce)
     if '"checks"' in question.system:
         return compact_json(_checks(nonce, candidate, sections.get("requirements", "")))
     if '"criteria"' in question.system:
@@ -190,15 +195,15 @@ def judge_reply(question: Question) -> str | None:
 def overlap(expected: str, candidate: str) -> tuple[list[str], list[str]]:
     """Return the words of `expected` that the candidate has, and those that it lacks, in order."""
     present = set(_words(candidate))
-    wanted = list(dict.fromkeys(_words(expected)))
-    return [word for word in wanted if word in present], [word for word in wanted if word not in present]
+    words = list(dict.fromkeys(_words(expected)))
+    return [word for word in words if word in present], [word for word in words if word not in present]
 
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def _share(found: Iterable[str], missing: Iterable[str]) -> float:
+def _found_share(found: Iterable[str], missing: Iterable[str]) -> float:
     hits, misses = len(list(found)), len(list(missing))
     return hits / (hits + misses) if hits + misses else 0.0
 
@@ -207,27 +212,30 @@ def _fence(nonce: str) -> re.Pattern[str]:
     return re.compile(rf"<<<(\w+) {re.escape(nonce)}>>>\n(.*?)\n?<<<end of \1 {re.escape(nonce)}>>>", re.DOTALL)
 
 
-def _parts_of(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
-    """Return the answer to judge, and the other sections by name; a prompt without sections is the section ""."""
+def _answer_and_sections(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
+    """Return the answer to judge, and the other sections by name; without sections, the whole prompt under ""."""
     fence = _fence(nonce)
     candidate = "\n".join(found.group(2) for found in fence.finditer(prompt))
     _, *named = _SECTION.split(fence.sub("", prompt))
     return candidate, dict(zip(named[::2], named[1::2], strict=True)) or {"": fence.sub("", prompt)}
 
 
-def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], contract: str) -> JsonObject:
+def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], system: str) -> JsonObject:
     expected = [sections.get(name, "") for name in ("expected_outcome", "reference_answer")]
     overlaps = [overlap(text, candidate) for text in expected if text.strip() and text.strip() != "(none given)"]
-    found, missing = max(overlaps or [overlap("\n".join(sections.values()), candidate)], key=lambda pair: _share(*pair))
-    allowed = _SCORE.search(contract)
-    share = round(_share(found, missing), 2)
+    found, missing = max(
+        overlaps or [overlap("\n".join(sections.values()), candidate)], key=lambda pair: _found_share(*pair)
+    )
+    allowed = _SCORE.search(system)
+    share = round(_found_share(found, missing), 2)
+    score: JsonValue = share
+    if allowed is not None and not allowed[1].startswith("a number from 0.0 ("):
+        score = _on_scale(share, allowed[1])
     return {
         "nonce": nonce,
-        "score": share
-        if allowed is None or allowed[1].startswith("a number from 0.0 (")
-        else _on_scale(share, allowed[1]),
-        "hits": [f"says {word!r}" for word in found[:_MOST_FINDINGS]],
-        "misses": [f"does not say {word!r}" for word in missing[:_MOST_FINDINGS]],
+        "score": score,
+        "hits": [f"says {word!r}" for word in found[:_MAX_FINDINGS]],
+        "misses": [f"does not say {word!r}" for word in missing[:_MAX_FINDINGS]],
         "reasoning": f"{len(found)} of {len(found) + len(missing)} expected words are in the answer.",
     }
 
@@ -235,9 +243,10 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], contract: 
 def _preference(nonce: str, prompt: str) -> JsonObject:
     """Return the preference for the answer that shares more words with the rest of the prompt."""
     answers = {found.group(1): found.group(2) for found in _fence(nonce).finditer(prompt)}
-    rest = "\n".join(_parts_of(prompt, nonce)[1].values())
+    rest = "\n".join(_answer_and_sections(prompt, nonce)[1].values())
     first, second = (len(overlap(rest, answers.get(name, ""))[0]) for name in ("answer_a", "answer_b"))
-    better = "tie" if first == second else "A" if first > second else "B"
+    winner = "A" if first > second else "B"
+    better = "tie" if first == second else winner
     return {"nonce": nonce, "reasoning": f"A shares {first} words, B {second}.", "better": better}
 
 
@@ -249,13 +258,17 @@ def _checks(nonce: str, candidate: str, requirements: str) -> JsonObject:
 def _check(item: re.Match[str], candidate: str) -> JsonObject:
     name, marks, description = item.groups()
     found, missing = overlap(description, candidate)
-    share = _share(found, missing)
+    share = _found_share(found, missing)
     graded = _GRADED.search(marks or "")
-    given: JsonObject = {"satisfied": share >= _PASSING_SHARE}
+    judgement: JsonObject = {"satisfied": share >= _PASSING_SHARE}
     if graded is not None:
         lowest, highest = map(int, graded.groups())
-        given = {"score": lowest + round((highest - lowest) * share)}
-    return {"id": name, **given, "reasoning": f"{len(found)} of {len(found) + len(missing)} words are in the answer."}
+        judgement = {"score": lowest + round((highest - lowest) * share)}
+    return {
+        "id": name,
+        **judgement,
+        "reasoning": f"{len(found)} of {len(found) + len(missing)} words are in the answer.",
+    }
 
 
 def _scores(nonce: str, candidate: str, criteria: str) -> JsonObject:
@@ -267,11 +280,11 @@ def _score(line: re.Match[str], candidate: str) -> JsonObject:
     name = json.loads(line[1])
     found, missing = overlap(line[2] or name, candidate)
     reasoning = f"{len(found)} of {len(found) + len(missing)} words are in the answer."
-    return {"name": name, "score": _on_scale(_share(found, missing), line[3]), "reasoning": reasoning}
+    return {"name": name, "score": _on_scale(_found_share(found, missing), line[3]), "reasoning": reasoning}
 
 
 def _on_scale(share: float, allowed: str) -> JsonValue:
-    """Return a share as one of the scores that a criterion's line allows."""
+    """Return the score for a share of 0 to 1; `allowed` is the part of a judge prompt that describes the scores."""
     if bounds := _RANGE.fullmatch(allowed):
         low, high = float(bounds[1]), float(bounds[2])
         return round(low + (high - low) * share, 2)
@@ -287,7 +300,7 @@ def _on_scale(share: float, allowed: str) -> JsonValue:
 CALLS_TOOL = "calls-tool"
 """The model of this name calls the first tool of a request before it answers."""
 
-_MOST_ECHOED = 300
+_MAX_ECHOED = 300
 _STEP = re.compile(r"^@(call|say) +(.+)$", re.MULTILINE)
 
 
@@ -313,62 +326,62 @@ def _reply_to(question: Question) -> Reply:
     verdict = judge_reply(question)
     if verdict is not None:
         return Reply(verdict)
-    step = _scripted(question)
+    step = _scripted_reply(question)
     if step is not None:
         return step
-    result = _result(question)
+    result = _unused_tool_result(question)
     wants_tool = question.must_call is not None or question.base_model == CALLS_TOOL
     if question.tools and wants_tool and result is None:
         tool = next((tool for tool in question.tools if tool.name == question.must_call), question.tools[0])
-        return _calling(question, tool)
-    made = generated_reply(question)
-    if made is not None:
-        return Reply(made)
+        return _tool_call_reply(question, tool)
+    generated = generated_reply(question)
+    if generated is not None:
+        return Reply(generated)
     if question.schema is not None:
         return Reply(compact_json(example_of(question.schema)))
-    return Reply(
-        f"You said: {question.said[:_MOST_ECHOED]}" if result is None else f"The tool answered: {result[:_MOST_ECHOED]}"
-    )
+    if result is not None:
+        return Reply(f"The tool answered: {result[:_MAX_ECHOED]}")
+    return Reply(f"You said: {question.user_text[:_MAX_ECHOED]}")
 
 
-def _result(question: Question) -> str | None:
+def _unused_tool_result(question: Question) -> str | None:
     """Return a tool's result that the model has not used yet, or None."""
     last = next((turn for turn in reversed(question.turns) if turn.role != "system"), None)
     return last.text if last is not None and last.role == "tool" else None
 
 
-def _scripted(question: Question) -> Reply | None:
+def _scripted_reply(question: Question) -> Reply | None:
     """Return the next scripted step of the user's text, or None."""
-    at = next((i for i in range(len(question.turns) - 1, -1, -1) if _is_script(question, i)), None)
-    if at is None:
+    scripts = [index for index, turn in enumerate(question.turns) if _is_script(turn)]
+    if not scripts:
         return None
-    steps = _STEP.findall(question.turns[at].text)
-    done = sum(turn.role == "tool" for turn in question.turns[at:])
-    kind, words = steps[min(done, len(steps) - 1)]
+    script, *later = question.turns[scripts[-1] :]
+    steps = _STEP.findall(script.text)
+    done = sum(turn.role == "tool" for turn in later)
+    kind, text = steps[min(done, len(steps) - 1)]
     if kind == "say":
-        return Reply(words)
+        return Reply(text)
     if done >= len(steps):
-        return Reply(f"The tool answered: {(_result(question) or '')[:_MOST_ECHOED]}")
-    name, _, given = words.partition(" ")
+        return Reply(f"The tool answered: {(_unused_tool_result(question) or '')[:_MAX_ECHOED]}")
+    name, _, given = text.partition(" ")
     tool = next((tool for tool in question.tools if tool.name == name), Tool(name, {}))
     try:
         arguments = as_object(json.loads(given)) if given else example_object(tool.schema)
     except ValueError as error:
         return Reply(f"The arguments of @call {name} are not valid JSON: {error}")
-    return Reply(tool_uses=(ToolUse(name, arguments, _id(question, done), tool.custom),), finish="tool")
+    return Reply(tool_uses=(ToolUse(name, arguments, _call_id(question, done), tool.custom),), finish="tool")
 
 
-def _is_script(question: Question, index: int) -> bool:
-    turn = question.turns[index]
+def _is_script(turn: Turn) -> bool:
     return turn.role == "user" and _STEP.search(turn.text) is not None
 
 
-def _calling(question: Question, tool: Tool) -> Reply:
+def _tool_call_reply(question: Question, tool: Tool) -> Reply:
     arguments = {"input": "some input"} if tool.custom else example_object(tool.schema)
-    return Reply(tool_uses=(ToolUse(tool.name, arguments, _id(question, 0), tool.custom),), finish="tool")
+    return Reply(tool_uses=(ToolUse(tool.name, arguments, _call_id(question, 0), tool.custom),), finish="tool")
 
 
-def _id(question: Question, step: int) -> str:
+def _call_id(question: Question, step: int) -> str:
     return f"call_{question.digest[:16]}{step}"
 
 
@@ -377,7 +390,7 @@ _EMBEDDED_WORD = re.compile(r"\w+")
 
 
 def embed(text: str, dimensions: int = _DIMENSIONS) -> list[float]:
-    """Return a vector of length 1: each lower-case word adds 1 or -1 at an index derived from its hash."""
+    """Return a vector of length 1: the hash of each lower-case word selects an index, and adds 1 or -1 there."""
     vector = [0.0] * dimensions
     for word in _EMBEDDED_WORD.findall(text.lower()) or [""]:
         number = int.from_bytes(hashlib.sha256(word.encode(errors="replace")).digest()[:8])

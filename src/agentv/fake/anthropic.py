@@ -39,7 +39,7 @@ _FINISHES: Mapping[Finish, str] = {
     "filter": "refusal",
     "blocked": "refusal",
 }
-_KINDS: Mapping[int, str] = {
+_ERROR_TYPES: Mapping[int, str] = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
@@ -54,10 +54,10 @@ _SERVER_ERRORS = 500
 def _read(body: JsonObject, model: str) -> Question:
     if as_count(body.get("max_tokens")) is None:
         raise refused("max_tokens: Field required")
-    return _read_any(body, model)
+    return _read_question(body, model)
 
 
-def _read_any(body: JsonObject, model: str) -> Question:
+def _read_question(body: JsonObject, model: str) -> Question:
     if not as_list(body.get("messages")):
         raise refused("messages: at least one message is required")
     system = joined_texts(body.get("system"))
@@ -66,11 +66,11 @@ def _read_any(body: JsonObject, model: str) -> Question:
         model=model,
         turns=((Turn("system", system),) if system else ()) + tuple(turns),
         tools=tuple(_tool(tool) for tool in objects(body.get("tools"))),
-        must_call=_forced(as_object(body.get("tool_choice"))),
+        must_call=_forced_tool(as_object(body.get("tool_choice"))),
         schema=_schema(body),
         max_tokens=as_count(body.get("max_tokens")),
         stream=body.get("stream") is True,
-        thinks=_thinks(as_object(body.get("thinking")), as_count(body.get("max_tokens"))),
+        thinks=_has_thinking(as_object(body.get("thinking")), as_count(body.get("max_tokens"))),
     )
 
 
@@ -97,10 +97,11 @@ def _turns(message: JsonObject) -> list[Turn]:
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
     reminders = [part for part in parts if _REMINDER.fullmatch(as_text(part.get("text")))]
     results = [part for part in parts if part.get("type") == "tool_result"]
-    said = joined_texts([part for part in parts if part not in reminders])
+    text = joined_texts([part for part in parts if part not in reminders])
     before = [Turn("system", joined_texts(reminders))] if reminders else []
     after = [Turn("tool", joined_texts(part.get("content"))) for part in results]
-    return [*before, Turn(role, said), *after] if said or not (before or after) else [*before, *after]
+    own = [Turn(role, text)] if text or not (before or after) else []
+    return [*before, *own, *after]
 
 
 def _tool(tool: JsonObject) -> Tool:
@@ -110,18 +111,19 @@ def _tool(tool: JsonObject) -> Tool:
     return Tool(name, as_object(tool.get("input_schema")))
 
 
-def _forced(choice: JsonObject) -> str | None:
+def _forced_tool(choice: JsonObject) -> str | None:
+    """Return the tool that `tool_choice` requires, "" for any, None for none."""
     if choice.get("type") == "any":
         return ""
     return as_text(choice.get("name")) or None
 
 
 def _schema(body: JsonObject) -> JsonObject | None:
-    wanted = as_object(as_object(body.get("output_config")).get("format")) or as_object(body.get("output_format"))
-    return as_object(wanted.get("schema")) or None
+    output = as_object(as_object(body.get("output_config")).get("format")) or as_object(body.get("output_format"))
+    return as_object(output.get("schema")) or None
 
 
-def _thinks(thinking: JsonObject, max_tokens: int | None) -> bool:
+def _has_thinking(thinking: JsonObject, max_tokens: int | None) -> bool:
     if thinking.get("type") != "enabled":
         return False
     budget = as_count(thinking.get("budget_tokens"))
@@ -167,8 +169,8 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
     yield _event({"type": "message_start", "message": _message(question, None, (), 0)})
     yield _event({"type": "ping"})
     for index, block in enumerate(_blocks(reply)):
-        opened, deltas = _opened(block)
-        yield _event({"type": "content_block_start", "index": index, "content_block": opened})
+        empty, deltas = _empty_and_deltas(block)
+        yield _event({"type": "content_block_start", "index": index, "content_block": empty})
         for delta in deltas:
             yield _event({"type": "content_block_delta", "index": index, "delta": delta})
         yield _event({"type": "content_block_stop", "index": index})
@@ -177,16 +179,16 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
     yield _event({"type": "message_stop"})
 
 
-def _opened(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
-    """Return a block as it starts, still empty, and the deltas that fill it."""
+def _empty_and_deltas(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
+    """Return a block as a stream begins it, without its content, and the deltas with the content."""
     kind = as_text(block["type"])
     if kind == "tool_use":
         parts = pieces(compact_json(block["input"]))
         return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in parts]
-    filling: list[JsonObject] = [{"type": f"{kind}_delta", kind: piece} for piece in pieces(as_text(block[kind]))]
+    deltas: list[JsonObject] = [{"type": f"{kind}_delta", kind: piece} for piece in pieces(as_text(block[kind]))]
     if kind == "thinking":
-        filling.append({"type": "signature_delta", "signature": block["signature"]})
-    return {**block, kind: ""}, filling
+        deltas.append({"type": "signature_delta", "signature": block["signature"]})
+    return {**block, kind: ""}, deltas
 
 
 def _event(data: Mapping[str, JsonValue]) -> str:
@@ -194,8 +196,8 @@ def _event(data: Mapping[str, JsonValue]) -> str:
 
 
 def _refuse(problem: Problem) -> JsonObject:
-    usual = "api_error" if problem.status >= _SERVER_ERRORS else "invalid_request_error"
-    error = {"type": _KINDS.get(problem.status, usual), "message": problem.message}
+    default = "api_error" if problem.status >= _SERVER_ERRORS else "invalid_request_error"
+    error = {"type": _ERROR_TYPES.get(problem.status, default), "message": problem.message}
     return {"type": "error", "error": error, "request_id": "req_fake"}
 
 
@@ -219,5 +221,12 @@ ANTHROPIC = Api(
     check=_check,
 )
 ANTHROPIC_COUNT = Api(
-    "anthropic-count", _read_any, _count, _refuse, has_reply=False, billed=False, needed_headers=_VERSION, check=_check
+    "anthropic-count",
+    _read_question,
+    _count,
+    _refuse,
+    has_reply=False,
+    billed=False,
+    needed_headers=_VERSION,
+    check=_check,
 )

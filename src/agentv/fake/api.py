@@ -24,7 +24,7 @@ _PIECE = re.compile(r"\S+\s*|\s+")
 
 
 class ToolUse(Struct, frozen=True):
-    """A tool call in a reply. `custom` tools take one text, under `input`."""
+    """A tool call in a reply. A `custom` tool takes one text, under `input`."""
 
     name: str
     arguments: JsonObject
@@ -50,8 +50,8 @@ class Turn(Struct, frozen=True):
 class Question(Struct, frozen=True):
     """One request to a model.
 
-    `must_call` names the tool that has to be called, "" for any of them. `schema` is the JSON schema of the reply.
-    `options` are other settings that the API needs to write the reply.
+    `must_call` is the name of the tool that has to be called, "" for any tool, None for none. `schema` is the JSON
+    Schema of the reply. `thinks` is True if the reply has thinking. `options` are other settings of the reply.
     """
 
     model: str
@@ -75,8 +75,8 @@ class Question(Struct, frozen=True):
         return "\n\n".join(turn.text for turn in self.turns if turn.role == "system")
 
     @property
-    def said(self) -> str:
-        """The last text of the user, or ""."""
+    def user_text(self) -> str:
+        """The last text of the user; "" if there is none."""
         return next((turn.text for turn in reversed(self.turns) if turn.role == "user" and turn.text), "")
 
     @property
@@ -135,11 +135,11 @@ class RefusedError(Exception):
 
 
 class Api(Struct, frozen=True):
-    """One API. `read` raises RefusedError for a request that the real API would refuse.
+    """One API. `read` returns the question in a body; it raises RefusedError if the real API would refuse the body.
 
-    `stream` yields a reply's events as they are sent, and `report` returns the event that reports an error in the
-    middle of them. `has_reply` is False for an API that only counts or embeds its input.
-    `check` raises RefusedError for a body that requires headers which are missing.
+    `write` returns the body of a reply, `refuse` the body of a refusal. `stream` yields the events of a streamed reply,
+    and `report` returns the event that reports an error between them. `has_reply` is False for an API that only counts
+    or embeds its input. `check` raises RefusedError if a header that the body requires is missing.
     """
 
     name: str

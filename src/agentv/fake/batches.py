@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.fake.answers import OPENAI_EMBEDDINGS
 from agentv.fake.anthropic import ANTHROPIC
 from agentv.fake.api import CREATED, Api, Problem, RefusedError, as_object, as_text, objects, refused
-from agentv.fake.endpoints import Endpoints, check_form, json_response, read_object, start_call
+from agentv.fake.endpoints import Endpoints, check_required, json_response, read_object, start_call
 from agentv.fake.faults import OddBatch, choose_fault
 from agentv.fake.log import Call
 from agentv.fake.openai_chat import OPENAI_CHAT, refuse
@@ -21,31 +21,31 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 
 class FileStore(Struct):
-    """The stored files, and a counter for names. `polls` is the number of polls after which a batch is done."""
+    """The stored files, and a counter for unique names. A batch is done after `polls` polls."""
 
     polls: int
     files: dict[str, tuple[JsonObject, bytes]] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def name(self, kind: str) -> str:
+    def new_name(self, kind: str) -> str:
         """Return a unique name."""
         return f"{kind}-fake-{next(self._numbers)}"
 
 
 class Wait(Struct):
-    """The remaining time of a batch: `left` more polls, unless it is cancelled."""
+    """The remaining time of a batch, measured in polls."""
 
-    left: int
-    cancelled: bool = False
+    polls_left: int
+    is_cancelled: bool = False
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True if the batch has ended or was cancelled."""
-        return self.cancelled or self.left <= 0
+        return self.is_cancelled or self.polls_left <= 0
 
     def poll(self) -> None:
         """Count one poll."""
-        self.left -= 1
+        self.polls_left -= 1
 
 
 def batch_fault(body: JsonObject) -> str:
@@ -71,7 +71,10 @@ _OK = 200
 
 
 class Batch(Struct):
-    """One OpenAI batch: its request, the remaining time, and its results."""
+    """One OpenAI batch. `rows` and `errors` are its results, `problems` the reasons why the whole batch failed.
+
+    `files` are the ids of its `output` and `error` file.
+    """
 
     id: str
     request: JsonObject
@@ -86,9 +89,9 @@ class Batch(Struct):
     @property
     def status(self) -> str:
         """The status in OpenAI's terms."""
-        if self.wait.cancelled:
+        if self.wait.is_cancelled:
             return "cancelled"
-        if not self.wait.over:
+        if not self.wait.is_over:
             return "in_progress"
         if self.problems:
             return "failed"
@@ -132,10 +135,10 @@ class OpenAIBatches(Struct):
                 raise refused("The batch needs an existing input_file_id, an endpoint, and completion_window '24h'.")
         except RefusedError as error:
             return _refuse(error)
-        batch = Batch(self.store.name("batch"), body, Wait(self.store.polls))
+        batch = Batch(self.store.new_name("batch"), body, Wait(self.store.polls))
         self._batches[batch.id] = batch
         self._answer(batch, stored[1], api, replace(start_call(request, api.name), batch=batch.id))
-        return json_response({**self._show(batch), "status": "validating"})
+        return json_response({**self._describe(batch), "status": "validating"})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Describe a batch, and count the poll."""
@@ -143,25 +146,25 @@ class OpenAIBatches(Struct):
         if batch is None:
             return _refuse(refused("No batch found with that id.", status=404))
         batch.wait.poll()
-        return json_response(self._show(batch))
+        return json_response(self._describe(batch))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
         """Cancel a batch that has not ended."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None:
             return _refuse(refused("No batch found with that id.", status=404))
-        if batch.wait.over:
+        if batch.wait.is_over:
             return _refuse(refused(f"Cannot cancel a batch with status '{batch.status}'.", status=409))
-        batch.wait.cancelled = True
-        return json_response({**self._show(batch), "status": "cancelling"})
+        batch.wait.is_cancelled = True
+        return json_response({**self._describe(batch), "status": "cancelling"})
 
     async def list_all(self, _: web.Request) -> web.StreamResponse:
         """Describe all batches, the newest first."""
-        data: list[JsonValue] = [self._show(batch) for batch in reversed(self._batches.values())]
+        data: list[JsonValue] = [self._describe(batch) for batch in reversed(self._batches.values())]
         return json_response({"object": "list", "data": data, "has_more": False})
 
     def _save(self, content: bytes, name: str, purpose: str) -> JsonObject:
-        identifier = self.store.name("file")
+        identifier = self.store.new_name("file")
         about: JsonObject = {
             "id": identifier,
             "object": "file",
@@ -192,7 +195,7 @@ class OpenAIBatches(Struct):
     def _answer_line(self, batch: Batch, line: JsonObject, api: Api, call: Call) -> None:
         body = as_object(line["body"])
         fault = batch_fault(body)
-        row: dict[str, JsonValue] = {"id": self.store.name("batch_req"), "custom_id": line["custom_id"]}
+        row: dict[str, JsonValue] = {"id": self.store.new_name("batch_req"), "custom_id": line["custom_id"]}
         if fault == "batch-expired":
             batch.expired = True
             error = {"code": "batch_expired", "message": "This request was not executed before the batch expired."}
@@ -203,7 +206,7 @@ class OpenAIBatches(Struct):
             rows = batch.rows if status == _OK else batch.errors
             rows.append({**row, "response": response, "error": None})
 
-    def _show(self, batch: Batch) -> JsonObject:
+    def _describe(self, batch: Batch) -> JsonObject:
         done = batch.status in ("completed", "expired")
         for name, rows in (("output", batch.rows), ("error", batch.errors)):
             if done and rows and name not in batch.files:
@@ -242,8 +245,7 @@ def _refuse(error: RefusedError) -> web.StreamResponse:
     return json_response(refuse(problem), status=problem.status)
 
 
-_AT = "2026-01-01T00:00:00Z"
-_OK = 200
+_CREATED_AT = "2026-01-01T00:00:00Z"
 
 
 class MessageBatch(Struct):
@@ -255,7 +257,7 @@ class MessageBatch(Struct):
 
     def results(self) -> list[JsonObject]:
         """Return a result for each request; all are `canceled` if the batch was cancelled."""
-        if not self.wait.cancelled:
+        if not self.wait.is_cancelled:
             return self.rows
         return [{**row, "result": {"type": "canceled"}} for row in self.rows]
 
@@ -270,20 +272,20 @@ class MessageBatches(Struct):
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Create a batch of `requests`, each with `custom_id` and `params`."""
         try:
-            check_form(request, ANTHROPIC)
+            check_required(request, ANTHROPIC)
             requests = objects((await read_object(request)).get("requests"))
-            names = {as_text(one.get("custom_id")) for one in requests}
+            names = {as_text(item.get("custom_id")) for item in requests}
             if not requests or "" in names or len(names) < len(requests):
                 raise refused("requests: each needs a unique custom_id")
-            if any(batch_fault(as_object(one.get("params"))) == "batch-failed" for one in requests):
+            if any(batch_fault(as_object(item.get("params"))) == "batch-failed" for item in requests):
                 raise refused("requests: this batch cannot be created")
         except RefusedError as error:
             return _refuse_messages(error)
-        identifier = self.store.name("msgbatch")
+        identifier = self.store.new_name("msgbatch")
         call = replace(start_call(request, ANTHROPIC.name), batch=identifier)
-        rows = [row for one in requests for row in self._rows(one, call)]
+        rows = [row for item in requests for row in self._rows(item, call)]
         batch = self._batches[identifier] = MessageBatch(identifier, Wait(self.store.polls), rows)
-        return json_response(_show(batch, request))
+        return json_response(_describe(batch, request))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Describe a batch, and count the poll."""
@@ -291,26 +293,26 @@ class MessageBatches(Struct):
         if batch is None:
             return _refuse_messages(refused("No such message batch", status=404))
         batch.wait.poll()
-        return json_response(_show(batch, request))
+        return json_response(_describe(batch, request))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
         """Cancel a batch that has not ended."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None:
             return _refuse_messages(refused("No such message batch", status=404))
-        batch.wait.cancelled = not batch.wait.over or batch.wait.cancelled
-        return json_response(_show(batch, request))
+        batch.wait.is_cancelled = not batch.wait.is_over or batch.wait.is_cancelled
+        return json_response(_describe(batch, request))
 
     async def read_results(self, request: web.Request) -> web.StreamResponse:
         """Return the results of a batch that has ended, as JSON Lines."""
         batch = self._batches.get(request.match_info["batch"])
-        if batch is None or not batch.wait.over:
+        if batch is None or not batch.wait.is_over:
             return _refuse_messages(refused("The batch has no results yet", status=404))
         return web.Response(body=json_lines(batch.results()), content_type="application/x-jsonl")
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         """Describe all batches, the newest first."""
-        data: list[JsonValue] = [_show(batch, request) for batch in reversed(self._batches.values())]
+        data: list[JsonValue] = [_describe(batch, request) for batch in reversed(self._batches.values())]
         return json_response({"data": data, "has_more": False, "first_id": None, "last_id": None})
 
     def _rows(self, item: JsonObject, call: Call) -> list[JsonObject]:
@@ -326,21 +328,21 @@ class MessageBatches(Struct):
         return [{"custom_id": name, "result": {"type": "errored", "error": answered}}]
 
 
-def _show(batch: MessageBatch, request: web.Request) -> JsonObject:
-    over = batch.wait.over
-    kinds = Counter(as_text(as_object(row["result"])["type"]) for row in batch.results() if over)
+def _describe(batch: MessageBatch, request: web.Request) -> JsonObject:
+    is_over = batch.wait.is_over
+    kinds = Counter(as_text(as_object(row["result"])["type"]) for row in batch.results() if is_over)
     counted = {kind: kinds[kind] for kind in ("succeeded", "errored", "canceled", "expired")}
     return {
         "id": batch.id,
         "type": "message_batch",
-        "processing_status": "ended" if over else "in_progress",
-        "request_counts": {"processing": 0 if over else len(batch.rows), **counted},
-        "created_at": _AT,
+        "processing_status": "ended" if is_over else "in_progress",
+        "request_counts": {"processing": 0 if is_over else len(batch.rows), **counted},
+        "created_at": _CREATED_AT,
         "expires_at": "2026-01-02T00:00:00Z",
-        "ended_at": _AT if over else None,
+        "ended_at": _CREATED_AT if is_over else None,
         "archived_at": None,
-        "cancel_initiated_at": _AT if batch.wait.cancelled else None,
-        "results_url": f"{request.url.origin()}/v1/messages/batches/{batch.id}/results" if over else None,
+        "cancel_initiated_at": _CREATED_AT if batch.wait.is_cancelled else None,
+        "results_url": f"{request.url.origin()}/v1/messages/batches/{batch.id}/results" if is_over else None,
     }
 
 

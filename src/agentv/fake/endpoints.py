@@ -41,13 +41,16 @@ class ParsedRequest(NamedTuple):
 
 
 class Endpoints(Struct):
-    """The handler of model requests. `closing` is set when the server stops."""
+    """The handler of model requests. `closing` is set when the server stops.
+
+    `_attempts` counts the requests with the same body, by its digest, whose model name has a fault with a limit.
+    """
 
     behavior: Behavior
     quotas: Quotas
     log: CallLog
     closing: asyncio.Event
-    _faulted: Counter[bytes] = field(default_factory=Counter)
+    _attempts: Counter[bytes] = field(default_factory=Counter)
 
     async def respond(self, request: web.Request, api: Api, *, model: str = "") -> web.StreamResponse:
         """Answer one request; `model` is the name in its URL, if any."""
@@ -56,7 +59,7 @@ class Endpoints(Struct):
             body = await read_object(request)
             model = model or as_text(body.get("model"))
             call = replace(call, model=model)
-            check_form(request, api)
+            check_required(request, api)
             if api.check is not None:
                 api.check(body, request.headers)
             parsed = self.parse(api, body, model)
@@ -158,12 +161,12 @@ class Endpoints(Struct):
         return task.result() if task.done() else web.Response(status=503)
 
     def _applies(self, chosen: ChosenFault | None, body: JsonObject) -> bool:
-        """Count a request (requests with equal bodies are the same), and return True if its fault still applies."""
+        """Count the attempts of a request, and return True if its fault still applies."""
         if chosen is None or chosen.times is None:
             return chosen is not None
         digest = hashlib.sha256(json.dumps(body).encode()).digest()
-        self._faulted[digest] += 1
-        return self._faulted[digest] <= chosen.times
+        self._attempts[digest] += 1
+        return self._attempts[digest] <= chosen.times
 
     def _retry_after(self, form: str) -> Mapping[str, str]:
         wait_s = self.behavior.retry_after_s
@@ -204,7 +207,7 @@ def json_response(value: JsonObject, *, status: int = 200, headers: Mapping[str,
     return web.Response(body=body, status=status, headers={"Content-Type": _JSON, **(headers or {})})
 
 
-def check_form(request: web.Request, api: Api) -> None:
+def check_required(request: web.Request, api: Api) -> None:
     """Raise RefusedError when a query parameter or a header that the API requires is missing."""
     for name in api.needed_query:
         if name not in request.query:

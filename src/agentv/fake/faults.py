@@ -1,4 +1,4 @@
-"""The faults of the fake server, chosen by the suffix after the @ in a model's name, and faulty ways of sending."""
+"""The faults of the fake server, chosen by the suffix after the @ in a model's name."""
 
 import asyncio
 import json
@@ -17,13 +17,14 @@ from msgspec.structs import replace
 from agentv.fake.api import Problem, Reply, refused
 from agentv.types.json_value import JsonValue
 
-FILLING = "FILLED-BY-A-FAULT"
-"""The placeholder text of a reply, which a fault replaces."""
+PLACEHOLDER_TEXT = "FAULTS_WITH_PLACEHOLDER-BY-A-FAULT"
+"""The text of a reply whose text a fault replaces."""
 
 HUGE_MIB = 600
 DRIP_S = 0.05
 _MIB = 2**20
 _LINGER = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER with which closing a connection resets it."""
 
 
 class Outgoing(Struct, frozen=True):
@@ -103,8 +104,8 @@ async def drip(out: Outgoing) -> NoReturn:
 
 
 async def huge(out: Outgoing) -> web.StreamResponse:
-    """Send a valid reply with a text of 600 MiB."""
-    before, after = _around(out.body)
+    """Send a valid reply whose text has 600 MiB."""
+    before, after = _split_at_placeholder(out.body)
     response = await out.open()
     await response.write(before)
     chunk = b"a" * _MIB
@@ -116,17 +117,17 @@ async def huge(out: Outgoing) -> web.StreamResponse:
 
 async def gzip_bomb(out: Outgoing) -> web.StreamResponse:
     """Send the reply of `huge` compressed: one block of 1 MiB, repeated."""
-    before, after = _around(out.body)
-    filling = b"a" * _MIB
+    before, after = _split_at_placeholder(out.body)
+    block_text = b"a" * _MIB
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     # After a full flush a block does not depend on earlier data, so it can be repeated.
     opening = packer.compress(before) + packer.flush(zlib.Z_FULL_FLUSH)
-    block = packer.compress(filling) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(block_text) + packer.flush(zlib.Z_FULL_FLUSH)
     checksum, size = zlib.crc32(before), len(before) + HUGE_MIB * _MIB + len(after)
     response = await out.open(Content_Encoding="gzip")
     await response.write(b"\x1f\x8b\x08\0\0\0\0\0\x02\xff" + opening)
     for _ in range(HUGE_MIB):
-        checksum = zlib.crc32(filling, checksum)
+        checksum = zlib.crc32(block_text, checksum)
         await response.write(block)
     checksum = zlib.crc32(after, checksum)
     await response.write(packer.compress(after) + packer.flush() + struct.pack("<II", checksum, size))
@@ -141,12 +142,12 @@ async def bad_gzip(out: Outgoing) -> web.StreamResponse:
 
 
 async def redirect(_: Outgoing) -> web.StreamResponse:
-    """Redirect to `/redirected`; a client that follows is in the log, with a fingerprint of the key it sent."""
+    """Redirect to `/redirected`. The log shows a client that follows, with a fingerprint of the key that it sends."""
     return web.Response(status=307, headers={"Location": "/redirected"})
 
 
-def _around(body: bytes) -> tuple[bytes, bytes]:
-    before, _, after = body.partition(FILLING.encode())
+def _split_at_placeholder(body: bytes) -> tuple[bytes, bytes]:
+    before, _, after = body.partition(PLACEHOLDER_TEXT.encode())
     return before, after
 
 
@@ -154,7 +155,7 @@ _NAME = re.compile(r"([a-z0-9-]+?)(?:-x(\d+))?")
 
 
 class Refusal(Struct, frozen=True):
-    """The request gets an error status. `retry_after` is written as `seconds`, `date` or `ms`."""
+    """The request is refused with an error status. `retry_after` is the form of the header: `seconds`, `date`, `ms`."""
 
     summary: str
     problem: Problem
@@ -191,7 +192,7 @@ class OddBatch(Struct, frozen=True):
 
 
 class OddStream(Struct, frozen=True):
-    """Half of the events are followed by one that reports `problem`; no effect on replies that are not streamed."""
+    """The first half of a stream's events, then one that reports `problem`; no effect on other replies."""
 
     summary: str
     problem: Problem
@@ -200,12 +201,12 @@ class OddStream(Struct, frozen=True):
 Fault: TypeAlias = Refusal | OddReply | OddBody | OddSending | OddBatch | OddStream
 
 
-def _filled(reply: Reply) -> Reply:
-    return replace(reply, text=FILLING, tool_uses=(), finish="stop")
+def _with_placeholder(reply: Reply) -> Reply:
+    return replace(reply, text=PLACEHOLDER_TEXT, tool_uses=(), finish="stop")
 
 
-def _of_other_type(value: JsonValue) -> JsonValue:
-    """Return a value of another type."""
+def _wrong_type(value: JsonValue) -> JsonValue:
+    """Return a value of a type other than that of `value`."""
     if isinstance(value, str | Mapping):
         return 7
     return "many" if value is None or isinstance(value, int | float) else {}
@@ -215,27 +216,30 @@ def _number_to_nan(value: JsonValue) -> JsonValue:
     return math.nan if isinstance(value, int | float) else value
 
 
-def _each_leaf(change: Callable[[JsonValue], JsonValue]) -> Callable[[JsonValue], JsonValue]:
-    def of_value(value: JsonValue) -> JsonValue:
+def _map_leaves(change: Callable[[JsonValue], JsonValue]) -> Callable[[JsonValue], JsonValue]:
+    """Return a function that changes all values in a JSON value except objects and lists."""
+
+    def change_value(value: JsonValue) -> JsonValue:
         if isinstance(value, Mapping):
-            return {key: of_value(item) for key, item in value.items()}
-        return [of_value(item) for item in value] if isinstance(value, list) else change(value)
+            return {key: change_value(item) for key, item in value.items()}
+        return [change_value(item) for item in value] if isinstance(value, list) else change(value)
 
-    return of_value
+    return change_value
 
 
-def _each_json(change: Callable[[JsonValue], JsonValue]) -> Callable[[bytes], bytes]:
+def _map_json(change: Callable[[JsonValue], JsonValue]) -> Callable[[bytes], bytes]:
     """Return a function that changes a JSON body, or every event of a stream."""
 
-    def of_line(line: bytes) -> bytes:
-        head, data = (b"data: ", line[6:]) if line.startswith(b"data: {") else (b"", line)
+    def change_line(line: bytes) -> bytes:
+        head = b"data: " if line.startswith(b"data: {") else b""
+        data = line.removeprefix(head)
         return head + json.dumps(change(json.loads(data))).encode() if data.startswith(b"{") else line
 
-    return lambda body: b"\n".join(of_line(line) for line in body.split(b"\n"))
+    return lambda body: b"\n".join(map(change_line, body.split(b"\n")))
 
 
-def _top_level(value: JsonValue) -> JsonValue:
-    return {key: _of_other_type(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+def _wrong_top_level(value: JsonValue) -> JsonValue:
+    return {key: _wrong_type(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 _HTML = b"<!DOCTYPE html><html><body><h1>Sign in</h1></body></html>"
@@ -267,10 +271,12 @@ FAULTS: Mapping[str, Fault] = {
     "empty": OddBody("an empty body", lambda _: b""),
     "null": OddBody("the body `null`", lambda _: b"null"),
     "truncated": OddBody("JSON that ends in the middle", lambda body: body[: len(body) // 2]),
-    "wrong-types": OddBody("top-level values of wrong types", _each_json(_top_level)),
-    "wrong-leaves": OddBody("strings and numbers mixed up", _each_json(_each_leaf(_of_other_type))),
-    "nan": OddBody("NaN instead of every number", _each_json(_each_leaf(_number_to_nan))),
-    "not-utf8": OddBody("invalid UTF-8 in the text", lambda body: body.replace(FILLING.encode(), b"\xff\xfe\xfa")),
+    "wrong-types": OddBody("top-level values of wrong types", _map_json(_wrong_top_level)),
+    "wrong-leaves": OddBody("strings and numbers mixed up", _map_json(_map_leaves(_wrong_type))),
+    "nan": OddBody("NaN instead of every number", _map_json(_map_leaves(_number_to_nan))),
+    "not-utf8": OddBody(
+        "invalid UTF-8 in the text", lambda body: body.replace(PLACEHOLDER_TEXT.encode(), b"\xff\xfe\xfa")
+    ),
     "nested": OddBody("200,000 nested brackets", lambda _: _NESTED),
     "html": OddBody("an HTML page instead of JSON", lambda _: _HTML, "text/html"),
     "error-in-200": OddBody("an error with HTTP 200", lambda _: b'{"error": {"message": "It broke.", "code": 500}}'),
@@ -291,8 +297,8 @@ FAULTS: Mapping[str, Fault] = {
 }
 """Every fault by name. `NAME-xN` (`429-x2`) applies to the first N attempts of a request; later ones are answered."""
 
-FILLED: frozenset[str] = frozenset({"not-utf8", "huge", "gzip-bomb"})
-"""Faults for which the text of the reply is the placeholder `FILLING`, which they replace."""
+FAULTS_WITH_PLACEHOLDER: frozenset[str] = frozenset({"not-utf8", "huge", "gzip-bomb"})
+"""The faults that replace `PLACEHOLDER_TEXT` in a reply."""
 
 
 class ChosenFault(Struct, frozen=True):
@@ -309,18 +315,18 @@ def choose_fault(model: str) -> ChosenFault | None:
     Raises RefusedError for an unknown fault after the @.
     """
     _, at, suffix = model.rpartition("@")
-    found = _NAME.fullmatch(suffix)
-    fault = FAULTS.get(found.group(1)) if found else None
-    if found is None or fault is None:
+    match = _NAME.fullmatch(suffix)
+    fault = FAULTS.get(match[1]) if match else None
+    if match is None or fault is None:
         if at:
             known = ", ".join(FAULTS)
             raise refused(f"Unknown fault {suffix!r}; known: {known}, each also as NAME-xN.", status=404)
         return None
-    return ChosenFault(found.group(1), fault, int(found.group(2)) if found.group(2) else None)
+    return ChosenFault(match[1], fault, int(match[2]) if match[2] else None)
 
 
 def reply_for(name: str, fault: Fault, reply: Reply) -> Reply:
     """Return the model's reply under a fault."""
     if isinstance(fault, OddReply):
         return fault.change(reply)
-    return _filled(reply) if name in FILLED else reply
+    return _with_placeholder(reply) if name in FAULTS_WITH_PLACEHOLDER else reply

@@ -44,7 +44,7 @@ _STATUSES: Mapping[int, str] = {
 }
 
 
-def _get(value: JsonObject, name: str) -> JsonValue:
+def _field(value: JsonObject, name: str) -> JsonValue:
     """Return a field by its JSON name, or by that name in snake_case."""
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     return value.get(name, value.get(snake))
@@ -53,19 +53,19 @@ def _get(value: JsonObject, name: str) -> JsonValue:
 def _read(body: JsonObject, model: str) -> Question:
     if not as_list(body.get("contents")):
         raise refused("* GenerateContentRequest.contents: contents is not specified")
-    system = joined_texts(as_object(_get(body, "systemInstruction")).get("parts"))
-    config = as_object(_get(body, "generationConfig"))
-    tools = [item for tool in objects(body.get("tools")) for item in objects(_get(tool, "functionDeclarations"))]
-    thinking = as_object(_get(config, "thinkingConfig"))
+    system = joined_texts(as_object(_field(body, "systemInstruction")).get("parts"))
+    config = as_object(_field(body, "generationConfig"))
+    tools = [item for tool in objects(body.get("tools")) for item in objects(_field(tool, "functionDeclarations"))]
+    thinking = as_object(_field(config, "thinkingConfig"))
     return Question(
         model=model,
         turns=((Turn("system", system),) if system else ())
         + tuple(turn for content in objects(body["contents"]) for turn in _turns(content)),
         tools=tuple(Tool(as_text(tool.get("name")), _parameters(tool)) for tool in tools),
-        must_call=_forced(as_object(_get(as_object(_get(body, "toolConfig")), "functionCallingConfig"))),
+        must_call=_forced_tool(as_object(_field(as_object(_field(body, "toolConfig")), "functionCallingConfig"))),
         schema=_schema(config),
-        max_tokens=as_count(_get(config, "maxOutputTokens")),
-        thinks=bool(as_count(_get(thinking, "thinkingBudget"))),
+        max_tokens=as_count(_field(config, "maxOutputTokens")),
+        thinks=bool(as_count(_field(thinking, "thinkingBudget"))),
     )
 
 
@@ -78,33 +78,35 @@ def _turns(content: JsonObject) -> list[Turn]:
     if role not in ("user", "model", "function"):
         raise refused("Please use a valid role: user, model.")
     parts = objects(content.get("parts"))
-    answers = [as_object(_get(part, "functionResponse")) for part in parts]
-    turns = [Turn("tool", json.dumps(answer.get("response"))) for answer in answers if answer]
-    said = joined_texts(list(parts))
-    return [Turn("assistant" if role == "model" else "user", said), *turns] if said or not turns else turns
+    responses = [as_object(_field(part, "functionResponse")) for part in parts]
+    results = [Turn("tool", json.dumps(response.get("response"))) for response in responses if response]
+    text = joined_texts(list(parts))
+    if results and not text:
+        return results
+    return [Turn("assistant" if role == "model" else "user", text), *results]
 
 
 def _parameters(tool: JsonObject) -> JsonObject:
-    return as_object(_get(tool, "parametersJsonSchema")) or as_object(tool.get("parameters"))
+    return as_object(_field(tool, "parametersJsonSchema")) or as_object(tool.get("parameters"))
 
 
-def _forced(config: JsonObject) -> str | None:
+def _forced_tool(config: JsonObject) -> str | None:
     if config.get("mode") != "ANY":
         return None
-    return as_text(next(iter(as_list(_get(config, "allowedFunctionNames"))), None))
+    return as_text(next(iter(as_list(_field(config, "allowedFunctionNames"))), None))
 
 
 def _schema(config: JsonObject) -> JsonObject | None:
-    if _get(config, "responseMimeType") != "application/json":
+    if _field(config, "responseMimeType") != "application/json":
         return None
-    return as_object(_get(config, "responseJsonSchema")) or as_object(_get(config, "responseSchema"))
+    return as_object(_field(config, "responseJsonSchema")) or as_object(_field(config, "responseSchema"))
 
 
 def _parts(reply: Reply) -> list[JsonObject]:
     thought: list[JsonObject] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
-    said: list[JsonObject] = [{"text": reply.text}] if reply.text or reply.finish == "stop" else []
+    text: list[JsonObject] = [{"text": reply.text}] if reply.text or reply.finish == "stop" else []
     calls: list[JsonObject] = [{"functionCall": {"name": use.name, "args": use.arguments}} for use in reply.tool_uses]
-    return [*thought, *said, *calls]
+    return [*thought, *text, *calls]
 
 
 def _chunk(question: Question, parts: list[JsonObject], finish: Finish | None) -> dict[str, JsonValue]:

@@ -9,7 +9,7 @@ from msgspec import Struct, field, structs
 from agentv.types.json_value import JsonObject
 
 SCHEMA = "agentv-fake-calls-1"
-_MOST_CALLS = 100_000
+_MAX_CALLS = 100_000
 _KEY_HEADERS = ("api-key", "x-api-key", "x-goog-api-key")
 
 
@@ -17,7 +17,7 @@ class Call(Struct, frozen=True):
     """One request in the log.
 
     `status` is the status that was sent, 0 for none. `billed` is True for every reply of a model that began with
-    status 200. `batch` is the id of its batch, "" for none. `key` is a fingerprint, "" without a key.
+    status 200. `batch` is the id of the request's batch, "" for none. `key` is a fingerprint, "" without a key.
     """
 
     method: str
@@ -36,7 +36,7 @@ class Call(Struct, frozen=True):
 class CallLog(Struct):
     """The latest 100,000 calls, oldest first."""
 
-    calls: deque[Call] = field(default_factory=lambda: deque(maxlen=_MOST_CALLS))
+    calls: deque[Call] = field(default_factory=lambda: deque(maxlen=_MAX_CALLS))
 
     def to_json(self) -> JsonObject:
         """Return all calls with their totals."""

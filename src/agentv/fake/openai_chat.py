@@ -82,17 +82,17 @@ def _tool(tool: JsonObject) -> Tool:
     return Tool(name, as_object(function.get("parameters")))
 
 
-def _schema(wanted: JsonObject) -> JsonObject | None:
-    if wanted.get("type") == "json_object":
+def _schema(response_format: JsonObject) -> JsonObject | None:
+    if response_format.get("type") == "json_object":
         return {}
-    return as_object(as_object(wanted.get("json_schema")).get("schema")) or None
+    return as_object(as_object(response_format.get("json_schema")).get("schema")) or None
 
 
-def forced_tool(choice: JsonValue, named: JsonObject) -> str | None:
-    """Return the tool that `tool_choice` requires, "" for any, None for none."""
+def forced_tool(choice: JsonValue, function: JsonObject) -> str | None:
+    """Return the tool that `tool_choice` requires, "" for any, None for none. `function` has the `name` of the tool."""
     if choice == "required":
         return ""
-    return as_text(named.get("name")) or None
+    return as_text(function.get("name")) or None
 
 
 def _write(question: Question, reply: Reply) -> JsonObject:

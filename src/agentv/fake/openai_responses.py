@@ -78,8 +78,8 @@ def _tools(body: JsonObject) -> Iterator[Tool]:
             yield Tool(name, as_object(tool.get("parameters")), custom=kind == "custom")
 
 
-def _schema(wanted: JsonObject) -> JsonObject | None:
-    return {} if wanted.get("type") == "json_object" else as_object(wanted.get("schema")) or None
+def _schema(text_format: JsonObject) -> JsonObject | None:
+    return {} if text_format.get("type") == "json_object" else as_object(text_format.get("schema")) or None
 
 
 def _items(question: Question, reply: Reply) -> list[JsonObject]:
@@ -114,10 +114,10 @@ def _write(question: Question, reply: Reply) -> JsonObject:
             "total_tokens": question.input_tokens + reply.output_tokens,
         },
     }
-    return {**_opened(question), **ended}
+    return {**_response_in_progress(question), **ended}
 
 
-def _opened(question: Question) -> JsonObject:
+def _response_in_progress(question: Question) -> JsonObject:
     return {
         "id": f"resp_{question.digest}",
         "object": "response",
@@ -142,8 +142,8 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
     numbers = count()
     done = _write(question, reply)
     events: list[JsonObject] = [
-        {"type": "response.created", "response": _opened(question)},
-        {"type": "response.in_progress", "response": _opened(question)},
+        {"type": "response.created", "response": _response_in_progress(question)},
+        {"type": "response.in_progress", "response": _response_in_progress(question)},
     ]
     for index, item in enumerate(_items(question, reply)):
         events += [{**each, "output_index": index} for each in _item_events(item)]

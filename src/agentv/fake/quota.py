@@ -11,9 +11,10 @@ _MINUTE = 60.0
 
 
 class Quota(Struct, frozen=True):
-    """The limits of each key. A minute's amount, or `burst` requests, may be used at once; it is refilled steadily.
+    """The limits of each API key. The amount of a minute may be used at once, and is refilled steadily.
 
-    `concurrent` is the most requests at a time. Without `headers` replies do not report the remaining amounts.
+    `burst` is the number of requests that may be made at once, if it is not that of a minute. `concurrent` is the
+    maximum number of concurrent requests. Without `headers` replies do not report the remaining amounts.
     """
 
     requests_per_minute: float
@@ -25,17 +26,17 @@ class Quota(Struct, frozen=True):
 
 
 class Meter(Struct):
-    """A token bucket: an amount that is used up and refilled."""
+    """A token bucket: an amount that is used up and refilled. `refilled_at` is a time of the quota's clock."""
 
     per_minute: float
     capacity: float
     left: float
-    at: float
+    refilled_at: float
 
     def refill(self, now: float) -> None:
         """Add the amount for the time since the last refill."""
-        self.left = min(self.capacity, self.left + (now - self.at) * self.per_minute / _MINUTE)
-        self.at = now
+        self.left = min(self.capacity, self.left + (now - self.refilled_at) * self.per_minute / _MINUTE)
+        self.refilled_at = now
 
     def wait_s(self, amount: float) -> float:
         """Return the seconds until `amount` is available; for more than the capacity, until the bucket is full."""

@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from agentv.fake.answers import AZURE_EMBEDDINGS, CALLS_TOOL, GEMINI_EMBED, GEMINI_EMBED_MANY, OPENAI_EMBEDDINGS
-from agentv.fake.answers import answer as usual_answer
+from agentv.fake.answers import answer as default_answer
 from agentv.fake.anthropic import ANTHROPIC, ANTHROPIC_COUNT
 from agentv.fake.api import CREATED, Api, Problem, Question, Reply
 from agentv.fake.batches import FileStore, MessageBatches, OpenAIBatches
@@ -38,7 +38,7 @@ _ROUTES: Mapping[str, Api] = {
     "/v1/messages": ANTHROPIC,
     "/v1/messages/count_tokens": ANTHROPIC_COUNT,
 }
-_GEMINI: Mapping[str, Api] = {
+_GEMINI_METHODS: Mapping[str, Api] = {
     "generateContent": GEMINI,
     "streamGenerateContent": GEMINI_EVENTS,
     "countTokens": GEMINI_COUNT,
@@ -59,7 +59,7 @@ def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
 
     for path, api in _ROUTES.items():
         app.router.add_post(path, handler(api))
-    for method, api in _GEMINI.items():
+    for method, api in _GEMINI_METHODS.items():
         for folder in ("", _VERTEX):
             app.router.add_post(
                 "/{version:v1|v1beta|v1beta1|v1alpha}/" + folder + "models/{model}:" + method, handler(api)
@@ -120,7 +120,7 @@ async def _models(request: web.Request) -> web.StreamResponse:
 async def _describe(request: web.Request) -> web.StreamResponse:
     about: JsonObject = {
         "about": "The fake model server of agentv. Any model name is accepted; MODEL@FAULT applies a fault.",
-        "paths": [*_ROUTES, *(f"/v1beta/models/{{model}}:{method}" for method in _GEMINI)],
+        "paths": [*_ROUTES, *(f"/v1beta/models/{{model}}:{method}" for method in _GEMINI_METHODS)],
         "faults": {name: fault.summary for name, fault in FAULTS.items()},
         "calls": f"{request.url.origin()}/calls",
     }
@@ -132,7 +132,7 @@ _MAX_REQUEST_BYTES = 512 * 2**20
 
 
 class Received(Struct, frozen=True):
-    """One received request: the path with its query, header names in lower case. It contains the API key."""
+    """One received request, with its API key. `path` includes the query; names of headers are in lower case."""
 
     method: str
     path: str
@@ -143,8 +143,8 @@ class Received(Struct, frozen=True):
 class FakeServer:
     """A local server that implements the model APIs. Use it with `async with`, which sets `port` and `url`.
 
-    `port` 0 takes a free one. `quota` limits every key. `retry_after_s` is the wait in refusals, `latency_s` the
-    time before each reply, `batch_polls` the number of polls after which a batch is done. With `keep_requests` all
+    `port` 0 selects a free port. `quota` limits every key. Refusals with a Retry-After name `retry_after_s`.
+    `latency_s` is the time before each reply. A batch is done after `batch_polls` polls. With `keep_requests` all
     requests are stored in `requests`. `answer` returns the model's reply, instead of `answers.answer`.
     """
 
@@ -157,7 +157,7 @@ class FakeServer:
         latency_s: float = 0.0,
         batch_polls: int = 2,
         keep_requests: bool = False,
-        answer: Callable[[Question], Reply] = usual_answer,
+        answer: Callable[[Question], Reply] = default_answer,
     ) -> None:
         self.port = port
         self.requests: list[Received] = []
@@ -183,7 +183,7 @@ class FakeServer:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES, middlewares=[self._receive])
         add_routes(app, Endpoints(self._behavior, self._quotas, self._log, self._closing), self._batch_polls)
-        app.on_response_prepare.append(self._name_request)
+        app.on_response_prepare.append(self._add_request_id)
         # A request is cancelled when its client disconnects.
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
@@ -203,7 +203,7 @@ class FakeServer:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _name_request(self, _: web.Request, response: web.StreamResponse) -> None:
+    async def _add_request_id(self, _: web.Request, response: web.StreamResponse) -> None:
         """Add a request id to a reply, in the header of each API."""
         name = f"req_fake_{next(self._numbers)}"
         for header in ("x-request-id", "request-id", "apim-request-id"):
