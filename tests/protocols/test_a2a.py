@@ -389,7 +389,7 @@ def test_what_the_agent_said_on_the_way_is_no_answer(history: list[JsonValue], e
     collected.add({"task": {"id": "1", "status": status(state), "history": history}})
 
     assert collected.to_response().text == expected
-    assert collected.said() == ""
+    assert collected.status_text() == ""
     assert [event.text for event in collected.updates if event.text] == ["Looking it up."]
 
 

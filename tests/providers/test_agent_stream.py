@@ -187,10 +187,10 @@ def test_a_log_that_stops_taking_lines_is_given_up(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-        log.line("2026-11-20T07:00:01.000Z", "says     hello")
+        log.write_line("2026-11-20T07:00:01.000Z", "says     hello")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    log.line("2026-11-20T07:00:02.000Z", "says     more")
+    log.write_line("2026-11-20T07:00:02.000Z", "says     more")
     log.close()
 
     assert log.problem == f"the log cannot be written: File too large: {tmp_path / 'log'}"
@@ -202,7 +202,7 @@ def test_a_log_ends_at_its_limit(tmp_path: Path) -> None:
     line = "x" * (2**20 - 1)
 
     for _ in range(agent_base.MAX_LOG_BYTES // 2**20 + 2):
-        log.raw(line)
+        log.write_raw(line)
     log.close()
 
     assert (tmp_path / "log").stat().st_size == agent_base.MAX_LOG_BYTES

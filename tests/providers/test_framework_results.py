@@ -285,7 +285,7 @@ def test_streamed_pieces_and_thoughts_of_google_are_not_said() -> None:
         ([{"role": "user", "parts": [{"hum": 1}]}], "output_messages[0].parts[0] is not understood; its keys: 'hum'"),
         (
             (number for number in range(3)),
-            "returned a value of type generator; it must return a list of what this yields",
+            "returned a value of type generator; it must return a list of the values that the iterator yields",
         ),
         (
             SimpleNamespace(final_output=None, to_input_list=list, is_complete=False),

@@ -15,7 +15,7 @@ import pytest
 from tests.support.asking import make_request, make_target
 
 from agentv.execution.sharing import SharedResources
-from agentv.providers.local.embeddings import GET_WEIGHTS, LocalProvider, LocalSettings, load_minilm, weights_folder
+from agentv.providers.local.embeddings import INSTALL_WEIGHTS, LocalProvider, LocalSettings, load_minilm, weights_folder
 from agentv.providers.local.minilm import MAX_TOKENS, MiniLm, gelu, load_tensors
 from agentv.scoring.text.vectors import cosine
 from agentv.types.errors import ConfigError, MissingExtraError, ProviderError
@@ -37,7 +37,7 @@ def is_installed() -> bool:
     return True
 
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason=f"the weights are not installed: {GET_WEIGHTS}")
+pytestmark = pytest.mark.skipif(not is_installed(), reason=f"the weights are not installed: {INSTALL_WEIGHTS}")
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_without_its_packages_it_names_the_commands_that_bring_them() -> None:
     without = "import sys; sys.modules['numpy'] = None"
     code = f"{without}; from agentv.providers.local.embeddings import LocalSettings; LocalSettings().check_embeddings()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"pip install 'agentv[local]' && {GET_WEIGHTS}" in done.stderr
+    assert f"pip install 'agentv[local]' && {INSTALL_WEIGHTS}" in done.stderr
 
 
 def test_gelu_is_exact_to_the_last_digits_of_its_numbers() -> None:

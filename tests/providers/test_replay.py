@@ -424,7 +424,7 @@ def test_a_log_with_keys_of_its_own_is_mapped(tmp_path: Path) -> None:
     assert ask(replay(tmp_path, file="log.jsonl", map=paths), make_request(eval_case_id="7")).text == "Yes."
     failure = failure_of(replay(tmp_path, file="log.jsonl"))
     assert failure.kind == "config_error"
-    assert "log.jsonl:1: has no id to find its case by; name it with `map: {id: PATH}`; its keys" in failure.message
+    assert "log.jsonl:1: has no case id; name its path with `map: {id: PATH}`; its keys" in failure.message
     with pytest.raises(ValueError, match="Did you mean 'response'"):
         ReplaySettings(file="log.jsonl", map={"respnse": "a"})
 
@@ -485,7 +485,7 @@ def test_a_table_with_columns_of_its_own_is_mapped(tmp_path: Path) -> None:
     paths = {"id": "no", "response": "reply"}
     assert ask(replay(tmp_path, file="log.tsv", map=paths), make_request()).text == "Yes."
     failure = failure_of(replay(tmp_path, file="log.tsv"))
-    assert "log.tsv:2: has no id to find its case by; name it with `map: {id: PATH}`" in failure.message
+    assert "log.tsv:2: has no case id; name its path with `map: {id: PATH}`" in failure.message
 
 
 def test_a_wrong_table_is_an_error_with_its_line(tmp_path: Path) -> None:

@@ -24,11 +24,11 @@ from agentv.providers.agents.steps import (
     Step,
     Transcript,
     Used,
-    iso,
+    iso_time,
     objects_of,
     parse_object,
-    summary_of,
-    whole_summary_of,
+    short_line,
+    whole_text,
 )
 from agentv.templating.secrets import SecretRedactor, secret_values
 from agentv.types.errors import ProviderError
@@ -41,7 +41,7 @@ from agentv.types.targets import ResolvedTarget
 LogFormat: TypeAlias = Literal["summary", "json"]
 
 MAX_LOG_BYTES = 64 * 2**20
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_CASE_CHARACTERS = 60
 
 
@@ -68,12 +68,12 @@ class AgentLog:
         else:
             self.paths = (str(path),)
 
-    def raw(self, line: str) -> None:
+    def write_raw(self, line: str) -> None:
         """Write a raw line of the agent's output."""
         if self._format == "json":
             self._write(line)
 
-    def line(self, at: str, text: str) -> None:
+    def write_line(self, at: str, text: str) -> None:
         """Write a readable line; `at` is ISO 8601."""
         if self._format == "summary":
             self._write(f"{at[11:19]} {text}")
@@ -100,7 +100,7 @@ class AgentLog:
 
 def log_path(folder: Path, case_id: str, log_format: LogFormat, *, now: datetime) -> Path:
     """Return the path of a new log, named after the time and the case."""
-    case = _UNSAFE.sub("-", case_id)[:_MAX_CASE_CHARACTERS] or "case"
+    case = _UNSAFE_CHARACTERS.sub("-", case_id)[:_MAX_CASE_CHARACTERS] or "case"
     suffix = "jsonl" if log_format == "json" else "log"
     return folder / f"{now:%Y%m%dT%H%M%SZ}-{case}-{secrets.token_hex(4)}.{suffix}"
 
@@ -125,12 +125,12 @@ def build_agent_prompt(request: ProviderRequest, *, instructions: str | None = N
 
 def preread_block(guideline_files: Iterable[str], input_files: Iterable[str]) -> str:
     """Return the instruction to read files, given as absolute paths; empty if there are none."""
-    lists = [_listed("Read all guideline files:", guideline_files), _listed("Read all input files:", input_files)]
+    lists = [_file_list("Read all guideline files:", guideline_files), _file_list("Read all input files:", input_files)]
     lists = [part for part in lists if part]
     return "\n\n".join([*lists, _READ_FIRST]) if lists else ""
 
 
-def _listed(heading: str, paths: Iterable[str]) -> str:
+def _file_list(heading: str, paths: Iterable[str]) -> str:
     lines = [f"* [{path.name}]({path.as_uri()})" for path in map(Path, paths)]
     return "\n".join([heading, *lines]) if lines else ""
 
@@ -182,18 +182,18 @@ ReadEvent: TypeAlias = Callable[[JsonObject, str], Iterable[Step]]
 
 MAX_STREAM_BYTES = 256 * 2**20
 MAX_STORED_BYTES = 32 * 2**20
-"""The limit of stored output. Fragments are not stored: other events repeat them in full."""
+"""The limit of stored output, without fragments: other events repeat them in full."""
 
-_TAIL = 2_000
-_TYPE = re.compile(r'\{"type":\s?"([^"\\]*)"')
+_MAX_TAIL_CHARACTERS = 2_000
+_TYPE_AT_START = re.compile(r'\{"type":\s?"([^"\\]*)"')
 
 
 class AgentStream:
-    """Parses the output of an agent.
+    """Parses the output of an agent: lines, each of which is an event in JSON or plain text.
 
-    `fragment_types` are the types of events with pieces of a message that another event repeats in full. They are
-    skipped and not logged, since a secret that is spread over several pieces would not be found. All other lines are
-    redacted before they are parsed. `tail` is the end of the output. `show` is called with each readable line, uncut.
+    Fragments are events with a piece of a message that a later event repeats in full; `fragment_types` are their types.
+    They are skipped and not logged, since a secret that is spread over several pieces would not be found. All other
+    lines are redacted before they are parsed. `tail` is the end of the output. `show` gets each readable line, uncut.
     """
 
     def __init__(
@@ -231,13 +231,13 @@ class AgentStream:
         return self._received_bytes <= MAX_STREAM_BYTES and self._stored_bytes + len(self._rest) <= MAX_STORED_BYTES
 
     def end(self) -> None:
-        """Parse the text after the last line end, then the lines that are not events: they may be one JSON document."""
+        """Parse the last line, then all lines of plain text together: they may be one JSON document."""
         self._parse_line(self._rest)
         self._rest = bytearray()
         text = "\n".join(self._plain_lines)
         document = parse_object(text) or parse_object(f'{{"events": {text}}}')
         for event in _events_in(document or {}):
-            self._event(event)
+            self._add_event(event)
 
     def redact(self, text: str) -> str:
         """Return a text without secrets."""
@@ -246,13 +246,13 @@ class AgentStream:
     def note(self, text: str) -> None:
         """Write a message of agentv itself to the log."""
         line = self.redact(text)
-        self.log.line(iso(self._clock()), line)
+        self.log.write_line(iso_time(self._clock()), line)
         if self._show is not None:
             self._show(line)
 
     def _parse_line(self, raw: bytes | bytearray) -> None:
         line = self.redact(raw.decode("utf-8", "replace").strip())
-        type_at_start = _TYPE.match(line)
+        type_at_start = _TYPE_AT_START.match(line)
         if not line or (type_at_start and type_at_start[1] in self._fragment_types):
             return
         event = parse_object(line)
@@ -261,28 +261,30 @@ class AgentStream:
         elif event.get("type") in self._fragment_types:
             return
         self._stored_bytes += len(raw)
-        self.tail = f"{self.tail}\n{line}"[-_TAIL:]
-        self.log.raw(line)
+        self.tail = f"{self.tail}\n{line}"[-_MAX_TAIL_CHARACTERS:]
+        self.log.write_raw(line)
         if event is not None:
-            self._event(event)
+            self._add_event(event)
 
-    def _event(self, event: JsonObject) -> None:
-        at = iso(self._clock())
+    def _add_event(self, event: JsonObject) -> None:
+        at = iso_time(self._clock())
         for step in self._read(event, at):
             if not self.transcript.only_completes_call(step) and not (isinstance(step, Used) and step.is_estimate):
-                self.log.line(at, summary_of(step))
+                self.log.write_line(at, short_line(step))
                 if self._show is not None:
-                    self._show(whole_summary_of(step))
+                    self._show(whole_text(step))
             self.transcript.add(step)
 
 
 def _events_in(document: JsonObject) -> tuple[JsonObject, ...]:
-    """Return the events of a document: the items of a wrapped list, or the document itself."""
-    return objects_of(document["events"]) if document.keys() == {"events"} else (document,) if document else ()
+    """Return the events of a document: the items of a list that is wrapped in `events`, or the document itself."""
+    if document.keys() == {"events"}:
+        return objects_of(document["events"])
+    return (document,) if document else ()
 
 
 _SERVER_ERRORS = 500
-_KINDS: dict[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
+_KINDS_BY_STATUS: dict[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
 
 
 async def run_agent(command: Command, stream: AgentStream, *, name: str, timeout_s: float) -> None:
@@ -337,7 +339,7 @@ def _reported_failure(failed: Failed, name: str) -> Failure:
 def _kind_of(status: int | None) -> FailureKind:
     if status is None:
         return "target_exit"
-    return _KINDS.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
+    return _KINDS_BY_STATUS.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
 
 
 PROMPT_FILE = "prompt.md"
@@ -351,10 +353,11 @@ def utc_now() -> datetime:
 class Agent(Struct, frozen=True, kw_only=True):
     """The definition of one agent.
 
-    Side files have what an agent does not print, such as its usage. `arguments` is called with a request and a folder
-    for them. After the agent has ended, `read_side_files` is called with the same folder and the response so far, and
-    returns further steps. `fragment_types` is as for AgentStream. `env` is added to the environment; API keys belong
-    there, never in the arguments. `writes_prompt_file`: a fresh workspace gets `prompt.md`.
+    `arguments` is called with a request and a folder, into which the agent may write side files: what it does not
+    print, such as its usage. After the agent has ended, `read_side_files` is called with that folder and the response
+    so far, and returns further steps. `read` and `fragment_types` are those of AgentStream. `env` is added to the
+    environment; API keys belong there, never in the arguments. With `writes_prompt_file` a fresh workspace gets
+    `prompt.md`.
     """
 
     kind: str
@@ -391,7 +394,7 @@ class AgentProvider:
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `target_missing` if the agent is not installed."""
-        self._find()
+        self._find_program()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the agent's answer, with its steps as output messages."""
@@ -406,9 +409,9 @@ class AgentProvider:
             log.close()
 
     async def _run(self, request: ProviderRequest, prompt: str, folder: Path, log: AgentLog) -> ProviderResponse:
-        """Return the agent's answer; a failure or a cancellation carries the response so far."""
+        """Return the agent's answer. A ProviderError or CancelledError holds the response so far."""
         command = Command(
-            argv=(self._find(), *self._agent.arguments(request, folder)),
+            argv=(self._find_program(), *self._agent.arguments(request, folder)),
             cwd=str(self._cwd(request, folder, prompt)),
             env=self._env,
             inherit=self._agent.settings.env_allow,
@@ -441,7 +444,7 @@ class AgentProvider:
             raise
         return response_so_far(0)
 
-    def _find(self) -> str:
+    def _find_program(self) -> str:
         agent = self._agent
         return find_program(
             agent.executable, base_dir=Path(self._target.base_dir), env=self._env, install=agent.install

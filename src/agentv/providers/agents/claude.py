@@ -136,9 +136,9 @@ def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
 
 
 def _used_so_far(message: JsonObject) -> Iterator[Step]:
-    """Read the usage of a model call in progress; the later `result` is exact and replaces it.
+    """Read the usage of a model call in progress; the exact usage in the later `result` replaces it.
 
-    Its output is estimated from the blocks of the message: what is reported is a count from before it was written.
+    The output is estimated from the blocks of the message, because the reported count is from before they were written.
     """
     reported, call = object_of(message.get("usage")), text_of(message.get("id"))
     if not reported or call is None:
@@ -148,7 +148,7 @@ def _used_so_far(message: JsonObject) -> Iterator[Step]:
         for block in objects_of(message.get("content"))
     )
     written = sum(len(text) for text in texts if isinstance(text, str)) // _CHARACTERS_PER_TOKEN
-    usage = _usage({**reported, "output_tokens": written}, {"num_turns": 1})
+    usage = _usage({**reported, "output_tokens": written}, requests=1)
     yield Used(usage, call=call, is_estimate=True)
 
 
@@ -185,8 +185,8 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
     yield _failed(text or "; ".join(messages) or subtype or "no details", event)
 
 
-def _usage(usage: JsonObject, event: JsonObject) -> Usage:
-    """Return the usage of one model call; tokens read from or written to the cache count as input."""
+def _usage(usage: JsonObject, *, requests: int) -> Usage:
+    """Return a usage in Anthropic's format; tokens read from or written to the cache count as input."""
     cached = count_of(usage.get("cache_read_input_tokens"))
     sent = count_of(usage.get("input_tokens")) + cached + count_of(usage.get("cache_creation_input_tokens"))
     received = count_of(usage.get("output_tokens"))
@@ -196,19 +196,20 @@ def _usage(usage: JsonObject, event: JsonObject) -> Usage:
         cached_input=cached,
         reasoning=count_of(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
         total=sent + received,
-        requests=count_of(event.get("num_turns")),
+        requests=requests,
     )
 
 
 def _usage_of_models(event: JsonObject) -> Usage:
-    """Return the usage in a result: all models so far, with subagents and side questions, as in its cost.
+    """Return the usage in a result: of all models so far, with subagents and side questions, as in its cost.
 
-    `usage` is that of the last turn only: there are several results if subagents work in the background.
+    Its key `usage` counts the last turn only: there are several results if subagents work in the background.
     """
     models = [object_of(value) for value in object_of(event.get("modelUsage")).values()]
+    turns = count_of(event.get("num_turns"))
     if not models:
-        return _usage(object_of(event.get("usage")), event)
-    cached, written, given, received, thought = (
+        return _usage(object_of(event.get("usage")), requests=turns)
+    cached, written, uncached, received, thinking = (
         sum(count_of(model.get(name)) for model in models)
         for name in (
             "cacheReadInputTokens",
@@ -218,8 +219,7 @@ def _usage_of_models(event: JsonObject) -> Usage:
             "thinkingTokens",
         )
     )
-    sent = given + cached + written
-    turns = count_of(event.get("num_turns"))
+    sent = uncached + cached + written
     return Usage(
-        input=sent, output=received, cached_input=cached, reasoning=thought, total=sent + received, requests=turns
+        input=sent, output=received, cached_input=cached, reasoning=thinking, total=sent + received, requests=turns
     )

@@ -34,18 +34,18 @@ from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
-_FIXED = ("--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check")
-_MESSAGES = ("agent_message", "response", "output")
+_FIXED_ARGUMENTS = ("--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check")
+_MESSAGE_TYPES = ("agent_message", "response", "output")
 _STATUS = re.compile(r"\bstatus:? ([45][0-9]{2})\b")
-_KINDS: Mapping[str, FailureKind] = {
+_KINDS_BY_TEXT: Mapping[str, FailureKind] = {
     "currently experiencing high demand": "server_error",
     "reason: content_filter": "content_filter",
     "stream disconnected": "transport",
 }
-"""The kinds of failures whose messages hold no status, by a part of the message; the first match counts."""
+"""The kinds of failures whose messages have no status, by a part of the message; the first match counts."""
 
 _BAD_REQUEST = 400
-_THREAD = re.compile(r"[0-9a-fA-F-]{36}")
+_THREAD_ID = re.compile(r"[0-9a-fA-F-]{36}")
 
 
 class CodexSettings(AgentSettings, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ def make_codex(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         is_logged=settings.stream_logs,
         log_dir=settings.log_dir,
         log_format=settings.log_format,
-        read_side_files=lambda _, known: _read_session_file(settings, known),
+        read_side_files=lambda _, response_so_far: _read_session_file(settings, response_so_far),
     )
     return AgentProvider(target, tools, agent)
 
@@ -84,7 +84,7 @@ def codex_arguments(settings: CodexSettings, request: ProviderRequest) -> Sequen
     """Return the arguments; the prompt is sent on standard input, a system prompt as developer instructions."""
     instructions = request.system_prompt
     config = ("-c", f"developer_instructions={_toml_text(instructions)}") if instructions else ()
-    return (*_FIXED, *config, *settings.args, "-")
+    return (*_FIXED_ARGUMENTS, *config, *settings.args, "-")
 
 
 def _toml_text(text: str) -> str:
@@ -112,7 +112,7 @@ def read_codex(event: JsonObject, received_at: str) -> Iterator[Step]:
 
 def _read_item(item: JsonObject, received_at: str, *, is_completed: bool) -> Iterator[Step]:
     kind, item_id = item.get("type"), str(item.get("id", ""))
-    if kind in _MESSAGES:
+    if kind in _MESSAGE_TYPES:
         text = text_of(item.get("text")) or text_of(parts_text(item.get("content")))
         if is_completed and text:
             yield Said(text, received_at)
@@ -163,15 +163,15 @@ def _read_other(event: JsonObject) -> Iterator[Step]:
 
 
 def _failed(message: str) -> Failed:
-    """Return the failure in a message: a sentence, with the status or without, or the body of an answer with HTTP 400.
+    """Return the failure in a message: a sentence with or without an HTTP status, or the body of an HTTP 400 response.
 
-    After the last of its retries Codex names no status of the server's.
+    The message after the last retry has no status.
     """
     refused = object_of((parse_object(message) or {}).get("error"))
     if refused:
         return Failed(text_of(refused.get("message")) or message, _BAD_REQUEST)
     status = _STATUS.search(message)
-    kind = next((kind for part, kind in _KINDS.items() if part in message), None)
+    kind = next((kind for part, kind in _KINDS_BY_TEXT.items() if part in message), None)
     return Failed(message, int(status[1]) if status else None, kind)
 
 
@@ -186,12 +186,12 @@ def _usage(usage: JsonObject) -> Usage:
     )
 
 
-def _read_session_file(settings: CodexSettings, known: ProviderResponse) -> Iterator[Step]:
+def _read_session_file(settings: CodexSettings, response_so_far: ProviderResponse) -> Iterator[Step]:
     """Read the usage of an unfinished turn from Codex's session file: Codex prints usage only at the end of a turn."""
-    if known.usage is not None or _THREAD.fullmatch(known.session or "") is None:
+    if response_so_far.usage is not None or _THREAD_ID.fullmatch(response_so_far.session or "") is None:
         return
     sessions = _codex_home(settings) / "sessions"
-    for path in sessions.glob(f"*/*/*/rollout-*-{known.session}.jsonl"):
+    for path in sessions.glob(f"*/*/*/rollout-*-{response_so_far.session}.jsonl"):
         try:
             with path.open(encoding="utf-8", errors="replace") as lines:
                 counts = [line for line in lines if '"token_count"' in line]
@@ -201,14 +201,16 @@ def _read_session_file(settings: CodexSettings, known: ProviderResponse) -> Iter
 
 
 def _codex_home(settings: CodexSettings) -> Path:
-    names = ("CODEX_HOME", "HOME")
-    inherited = names if settings.env_allow is None else settings.env_allow
-    env = {**{name: os.environ[name] for name in names if name in os.environ and name in inherited}, **settings.env}
-    return Path(env["CODEX_HOME"]) if env.get("CODEX_HOME") else Path(env.get("HOME") or Path.home(), ".codex")
+    """Return Codex's folder as the program itself finds it, with the variables that it inherits."""
+    allowed = os.environ.keys() if settings.env_allow is None else settings.env_allow
+    inherited = {name: os.environ[name] for name in ("CODEX_HOME", "HOME") if name in os.environ and name in allowed}
+    env = {**inherited, **settings.env}
+    codex_home = env.get("CODEX_HOME")
+    return Path(codex_home) if codex_home else Path(env.get("HOME") or Path.home(), ".codex")
 
 
 def read_token_counts(lines: Sequence[str]) -> Iterator[Step]:
-    """Convert the lines of a session file into a step: the latest sum of its model calls."""
+    """Convert the lines of a session file into a step with its latest token counts, the sum of all model calls."""
     for line in reversed(lines):
         payload = object_of((parse_object(line) or {}).get("payload"))
         used = object_of(object_of(payload.get("info")).get("total_token_usage"))

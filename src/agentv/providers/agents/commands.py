@@ -19,7 +19,7 @@ from agentv.types.protocols import SharedParts
 from agentv.types.targets import ResolvedTarget
 
 _OUT_OF_RESOURCES = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC}
-"""The errors of a system that is temporarily out of processes, memory, files or watches."""
+"""The errors of a system that temporarily lacks processes, memory, file descriptors or disk space."""
 
 _USE_PROMPT_FILE = "use {PROMPT_FILE}, which has no length limit"
 
@@ -36,8 +36,8 @@ async def run_command(
 ) -> Outcome:
     """Run a command and return its outcome. Raises ProviderError unless it starts and exits with 0.
 
-    `inherit` None passes on all variables of our environment, else only these and PATH. `printed` receives standard
-    output while the command runs, instead of the outcome.
+    The command inherits PATH and the variables named in `inherit`, or all variables if it is None. `printed` receives
+    the standard output while the command runs; the outcome then has none.
     """
     try:
         command = Command(argv=filled.argv, cwd=str(cwd), env={**env, **filled.env}, inherit=inherit)
@@ -49,13 +49,13 @@ async def run_command(
         raise ProviderError(Failure("bad_request", f"the command cannot be started: {error}")) from None
     stderr = f"; standard error ends with:\n{outcome.stderr.strip()}" if outcome.stderr.strip() else ""
     if outcome.timed_out:
-        what = f"no answer within {timeout_s:g} s; the command and all its child processes were ended"
-        raise ProviderError(Failure("target_timeout", what + stderr, retryable=True))
+        message = f"no answer within {timeout_s:g} s; the command and all its child processes were ended"
+        raise ProviderError(Failure("target_timeout", message + stderr, retryable=True))
     if outcome.too_large:
         raise ProviderError(too_large("standard output", max_bytes))
     if outcome.exit_code != 0:
-        failure = Failure("target_exit", describe_exit(outcome.exit_code) + stderr)
-        raise ProviderError(Failure(failure.kind, failure.message, details={"exit_code": outcome.exit_code}))
+        message = describe_exit(outcome.exit_code) + stderr
+        raise ProviderError(Failure("target_exit", message, details={"exit_code": outcome.exit_code}))
     return outcome
 
 
@@ -67,7 +67,7 @@ def _append_within_limit(printed: bytearray, max_bytes: int, chunk: bytes) -> bo
 
 
 def describe_exit(exit_code: int | None) -> str:
-    """Return a sentence about an exit code."""
+    """Return a sentence about an exit code, which is the negative number of a signal that ended the command."""
     if exit_code is None or exit_code >= 0:
         return f"the command failed with exit code {exit_code}"
     try:
@@ -111,7 +111,7 @@ def decode(content: bytes, what: str) -> tuple[str, tuple[str, ...]]:
 
 
 def start_failure(error: OSError, argv: tuple[str, ...], cwd: Path, *, too_long: str) -> Failure:
-    """Return the failure of a command that could not start; `too_long` is the advice if the arguments are too long."""
+    """Return the failure of a command that could not start; `too_long` is the advice for too long arguments."""
     if not cwd.is_dir():
         return Failure("config_error", f"the command cannot run in {cwd}: no such folder")
     kind: FailureKind = "target_missing"
@@ -138,11 +138,11 @@ async def run_healthcheck(
 ) -> None:
     """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails; None always passes.
 
-    A command runs once in each folder: its own `cwd`, else the target's `cwd`, relative to each of `eval_dirs`.
+    A command runs once for each of `eval_dirs`: in its own `cwd`, else in the target's `cwd`, relative to that folder.
     """
     if check is None:
         return
-    timeout_s, place = check.timeout_seconds or HEALTHCHECK_TIMEOUT_S, ""
+    timeout_s, where = check.timeout_seconds or HEALTHCHECK_TIMEOUT_S, ""
     try:
         if isinstance(check, HttpHealthcheck):
             # aiohttp is imported only if it is needed.
@@ -154,7 +154,7 @@ async def run_healthcheck(
             folders = _folders(eval_dirs, check.cwd or cwd or "")
             inherit = getattr(target.settings, "env_allow", None)
             for folder in folders:
-                place = f" in {folder}" if len(folders) > 1 else ""
+                where = f" in {folder}" if len(folders) > 1 else ""
                 await run_command(
                     filled,
                     cwd=folder,
@@ -164,7 +164,7 @@ async def run_healthcheck(
                     inherit=inherit,
                 )
     except ProviderError as error:
-        message = f"the healthcheck of target {target.name!r} failed{place}: {error.failure.message}"
+        message = f"the healthcheck of target {target.name!r} failed{where}: {error.failure.message}"
         failure = replace(error.failure, kind="healthcheck", stage="healthcheck", message=message, retryable=False)
         raise ProviderError(failure) from None
 

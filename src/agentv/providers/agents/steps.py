@@ -75,18 +75,18 @@ def time_of_ms(value: JsonValue) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        return iso(datetime.fromtimestamp(value / 1000, UTC))
+        return iso_time(datetime.fromtimestamp(value / 1000, UTC))
     except (OverflowError, ValueError, OSError):
         return None
 
 
-def iso(moment: datetime) -> str:
+def iso_time(moment: datetime) -> str:
     """Return a time as ISO 8601 in UTC, to the millisecond."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-_SHOWN = 300
-"""The maximum number of characters of a step in a log's summary."""
+_MAX_LINE_CHARACTERS = 300
+"""The maximum number of characters of a step in a readable log."""
 
 
 class Said(Struct, frozen=True):
@@ -118,8 +118,8 @@ class Returned(Struct, frozen=True):
 class Used(Struct, frozen=True):
     """Tokens and dollars of one more model call or, with `is_total`, of all calls so far.
 
-    A total never lowers the number of requests. Of further steps with the same `call`, only the output is added.
-    `is_estimate`: a part of the tokens is estimated.
+    A total never lowers the number of requests. `call` is the id of the model call: of further steps with the same id,
+    only the output is added. `is_estimate` is True if a part of the tokens is estimated.
     """
 
     usage: Usage
@@ -138,7 +138,7 @@ class SessionInfo(Struct, frozen=True):
 
 
 class Concluded(Struct, frozen=True):
-    """The agent marked its answer. `is_last_resort`: used only if there is no other message."""
+    """The agent marked its answer. With `is_last_resort`, the text is used only if there is no message."""
 
     text: str
     is_last_resort: bool = False
@@ -162,15 +162,15 @@ class Noted(Struct, frozen=True):
 Step: TypeAlias = Said | Called | Returned | Used | SessionInfo | Concluded | Failed | Noted
 
 
-def summary_of(step: Step) -> str:
-    """Return a step as one line of a log, cut if it is long."""
+def short_line(step: Step) -> str:
+    """Return a step as one line of a readable log, cut if it is long."""
     verb, text = _verb_and_text(step)
     line = " ".join(text.split())
-    return f"{verb:<8} {line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}"
+    return f"{verb:<8} {line if len(line) <= _MAX_LINE_CHARACTERS else line[: _MAX_LINE_CHARACTERS - 1] + '…'}"
 
 
-def whole_summary_of(step: Step) -> str:
-    """Return a step as the text of a log, neither shortened nor on one line, so that secrets in it are found."""
+def whole_text(step: Step) -> str:
+    """Return a step as text that is neither cut nor joined to one line, so that secrets in it are found."""
     return " ".join(_verb_and_text(step))
 
 
@@ -195,18 +195,22 @@ def _verb_and_text(step: Step) -> tuple[str, str]:
 
 
 class Transcript:
-    """Collects steps into messages. Each text starts a new message, and so does a tool call after one has returned."""
+    """Collects steps into messages. Each text starts a new message, and so does a tool call after a result.
+
+    `_call_places` are the indices of each tool call, by its id: of its message, and within the message.
+    """
 
     def __init__(self, steps: Iterable[Step] = ()) -> None:
         self.failed: Failed | None = None
         self._messages: list[Message] = []
-        self._places: dict[str, tuple[int, int]] = {}
-        self._began: dict[str, list[str]] = {}
+        self._call_places: dict[str, tuple[int, int]] = {}
+        self._call_times: dict[str, list[str]] = {}
         self._accepts_calls = False
-        self._known = SessionInfo()
+        self._session = SessionInfo()
         self._used: Used | None = None
         self._model_calls: set[str] = set()
-        self._concluded: dict[bool, str] = {}
+        self._marked_answer: str | None = None
+        self._last_resort: str | None = None
         self._notes: dict[str, None] = {}
         for step in steps:
             self.add(step)
@@ -216,21 +220,25 @@ class Transcript:
         match step:
             case Said():
                 self.failed = None
-                self._open(Message("assistant", step.text, timestamp=step.at, metadata=_parent_metadata(step.parent)))
+                self._open_message(
+                    Message("assistant", step.text, timestamp=step.at, metadata=_parent_metadata(step.parent))
+                )
             case Called():
                 self.failed = None
-                self._call(step)
+                self._add_call(step)
             case Returned():
-                self._return(step)
+                self._add_result(step)
             case Used():
-                self._use(step)
+                self._add_usage(step)
             case SessionInfo():
-                old = self._known
-                self._known = SessionInfo(
+                old = self._session
+                self._session = SessionInfo(
                     step.session or old.session, step.model or old.model, step.finish_reason or old.finish_reason
                 )
-            case Concluded():
-                self._concluded[step.is_last_resort] = step.text
+            case Concluded(text=text, is_last_resort=True):
+                self._last_resort = text
+            case Concluded(text=text):
+                self._marked_answer = text
             case Failed():
                 before = self.failed or step
                 self.failed = replace(step, status=step.status or before.status, kind=step.kind or before.kind)
@@ -242,23 +250,23 @@ class Transcript:
     @property
     def answer(self) -> str | None:
         """The answer that the agent marked, else its last message; None if there is neither."""
-        said = [message.content for message in self._messages if message.metadata is None]
-        last = next((text for text in reversed(said) if isinstance(text, str)), None)
-        return self._concluded.get(False) or last or self._concluded.get(True)
+        contents = [message.content for message in self._messages if message.metadata is None]
+        last = next((text for text in reversed(contents) if isinstance(text, str)), None)
+        return self._marked_answer or last or self._last_resort
 
     @property
     def has_calls(self) -> bool:
         """True if a tool was called."""
-        return bool(self._places)
+        return bool(self._call_places)
 
     @property
     def is_empty(self) -> bool:
-        """True if the agent has said, called and used nothing, as far as is known."""
-        return self.answer is None and not self._messages and self._used is None and self._known.session is None
+        """True if no step has an answer, a message, a usage or a session."""
+        return self.answer is None and not self._messages and self._used is None and self._session.session is None
 
     def only_completes_call(self, step: Step) -> bool:
         """Return True if a step only completes a known tool call."""
-        return isinstance(step, Called) and step.id in self._places
+        return isinstance(step, Called) and step.id in self._call_places
 
     def response(self) -> ProviderResponse:
         """Return all steps as a response; its text is empty if there is no answer."""
@@ -267,51 +275,51 @@ class Transcript:
             output_messages=tuple(self._messages) or None,
             usage=self._used.usage if self._used else None,
             cost_usd=self._used.cost_usd if self._used else None,
-            finish_reason=self._known.finish_reason,
-            session=self._known.session,
-            model=self._known.model,
+            finish_reason=self._session.finish_reason,
+            session=self._session.session,
+            model=self._session.model,
             estimated=self._used is not None and self._used.is_estimate,
             notes=tuple(self._notes),
         )
 
-    def _open(self, message: Message) -> None:
+    def _open_message(self, message: Message) -> None:
         self._messages.append(message)
         self._accepts_calls = True
 
-    def _call(self, step: Called) -> None:
+    def _add_call(self, step: Called) -> None:
         if step.at is not None:
-            self._began.setdefault(step.id, []).append(step.at)
+            self._call_times.setdefault(step.id, []).append(step.at)
         call = ToolCall(step.tool, step.input, id=step.id, timestamp=step.at)
-        place = self._places.get(step.id)
+        place = self._call_places.get(step.id)
         if place is not None:
             before = self._messages[place[0]].tool_calls[place[1]]
-            self._put(place, replace(call, output=before.output, timestamp=before.timestamp or call.timestamp))
+            self._replace_call(place, replace(call, output=before.output, timestamp=before.timestamp or call.timestamp))
             return
         metadata = _parent_metadata(step.parent)
         if not self._accepts_calls or self._messages[-1].metadata != metadata:
-            self._open(Message("assistant", timestamp=step.at, metadata=metadata))
+            self._open_message(Message("assistant", timestamp=step.at, metadata=metadata))
         last = self._messages[-1]
-        self._places[step.id] = len(self._messages) - 1, len(last.tool_calls)
+        self._call_places[step.id] = len(self._messages) - 1, len(last.tool_calls)
         self._messages[-1] = replace(last, tool_calls=(*last.tool_calls, call))
 
-    def _return(self, step: Returned) -> None:
+    def _add_result(self, step: Returned) -> None:
         self._accepts_calls = False
-        place = self._places.get(step.id)
+        place = self._call_places.get(step.id)
         if place is not None:
             call = self._messages[place[0]].tool_calls[place[1]]
-            self._put(place, replace(call, output=step.output, duration_ms=self._duration_ms(step)))
+            self._replace_call(place, replace(call, output=step.output, duration_ms=self._duration_ms(step)))
 
     def _duration_ms(self, step: Returned) -> float | None:
         """Return the time since the last step that began the call; None if there is none."""
-        began = [at for at in self._began.get(step.id, ()) if at != step.at]
+        began = [at for at in self._call_times.get(step.id, ()) if at != step.at]
         return milliseconds_between(began[-1], step.at) if began and step.at is not None else None
 
-    def _put(self, place: tuple[int, int], call: ToolCall) -> None:
+    def _replace_call(self, place: tuple[int, int], call: ToolCall) -> None:
         message = self._messages[place[0]]
         calls = (*message.tool_calls[: place[1]], call, *message.tool_calls[place[1] + 1 :])
         self._messages[place[0]] = replace(message, tool_calls=calls)
 
-    def _use(self, step: Used) -> None:
+    def _add_usage(self, step: Used) -> None:
         if self._used is None:
             self._used = step
         elif step.is_total:

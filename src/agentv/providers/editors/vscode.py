@@ -1,4 +1,8 @@
-"""`vscode` and `vscode-insiders`: the editor's agent, called through files (docs/reference/providers/vscode.md)."""
+"""`vscode` and `vscode-insiders`: the editor's agent, called through files (docs/reference/providers/vscode.md).
+
+A subagent is a numbered folder with a workspace of the editor. It handles one message at a time, which may list several
+requests. A call locks the folders that it uses.
+"""
 
 import asyncio
 import fcntl
@@ -29,12 +33,12 @@ from agentv.types.protocols import Clock, ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
-LOCK = "subagent.lock"
+FOLDER_LOCK = "subagent.lock"
 DISPATCH_LOCK = "dispatch.lock"
-MESSAGES = "messages"
+MESSAGES_FOLDER = "messages"
 _NAME = re.compile(r"subagent-([1-9][0-9]*)")
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
-PAUSE_S = 0.2
+POLL_S = 0.2
 """The interval for polling files and locks."""
 
 
@@ -97,34 +101,34 @@ def link_to(file: Path) -> str:
 
 
 def subagents(root: Path) -> list[Path]:
-    """Return the existing subagent folders by number; the first one if there is none yet."""
+    """Return the existing subagent folders, in order of their numbers; if there is none yet, `subagent-1`."""
     numbers = [int(found[1]) for path in root.glob("subagent-*") if (found := _NAME.fullmatch(path.name))]
     return [root / f"subagent-{number}" for number in sorted(numbers)] or [root / "subagent-1"]
 
 
 @asynccontextmanager
-async def claim(root: Path, *, at_most: int, sleep: Sleep) -> AsyncIterator[list[Path]]:
-    """Lock up to `at_most` free folders until the end of the block; wait until at least one is free."""
-    held: dict[Path, int] = {}
+async def claim_folders(root: Path, *, at_most: int, sleep: Sleep) -> AsyncIterator[list[Path]]:
+    """Wait until a subagent folder is free, and lock up to `at_most` free folders until the end of the block."""
+    descriptors: dict[Path, int] = {}
     try:
-        while not (held := _lock_free(root, at_most)):
-            await sleep(PAUSE_S)
-        yield list(held)
+        while not (descriptors := _lock_free_folders(root, at_most)):
+            await sleep(POLL_S)
+        yield list(descriptors)
     finally:
-        for descriptor in held.values():
+        for descriptor in descriptors.values():
             os.close(descriptor)
 
 
-def _lock_free(root: Path, at_most: int) -> dict[Path, int]:
-    held: dict[Path, int] = {}
+def _lock_free_folders(root: Path, at_most: int) -> dict[Path, int]:
+    descriptors: dict[Path, int] = {}
     for folder in subagents(root):
-        if len(held) == at_most:
+        if len(descriptors) == at_most:
             break
-        (folder / MESSAGES).mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = _try_lock(folder / LOCK)
+        (folder / MESSAGES_FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = _try_lock(folder / FOLDER_LOCK)
         if descriptor is not None:
-            held[folder] = descriptor
-    return held
+            descriptors[folder] = descriptor
+    return descriptors
 
 
 def _try_lock(path: Path) -> int | None:
@@ -141,10 +145,10 @@ def _try_lock(path: Path) -> int | None:
 
 
 @asynccontextmanager
-async def one_at_a_time(root: Path, sleep: Sleep) -> AsyncIterator[None]:
-    """Hold the dispatch lock, because a chat message goes to whichever window was active last."""
+async def dispatch_lock(root: Path, sleep: Sleep) -> AsyncIterator[None]:
+    """Hold the lock for sending one chat message, which goes to the window that was active last."""
     while (descriptor := _try_lock(root / DISPATCH_LOCK)) is None:
-        await sleep(PAUSE_S)
+        await sleep(POLL_S)
     try:
         yield
     finally:
@@ -206,16 +210,16 @@ def write_workspace(folder: Path, template: JsonObject, workspace: str | None) -
     return path
 
 
-OPEN_S = 30.0
+MAX_OPEN_S = 30.0
 """The time to wait for a window to open; an editor that stays in the foreground never returns."""
 
 _LOG = "editor.log"
-_LOG_TAIL = 2_000
+_MAX_TAIL_BYTES = 2_000
 SUBAGENT_ROOT = "~/.agentv/vscode-agents"
 
 
 class Editor(Struct, frozen=True):
-    """The command of an editor, and the workspace that its agents see in addition to their own folders.
+    """The command of an editor. `template` is the workspace that its agents see in addition to their own folders.
 
     `inherit` names the only variables that the command inherits besides PATH; None passes on all.
     """
@@ -235,14 +239,17 @@ class Editor(Struct, frozen=True):
 
 
 class Job(Struct):
-    """One request in progress. `outcome` is None until there is an answer or a failure."""
+    """One request in progress, in the folder of a subagent. `outcome` is None until there is an answer or a failure.
+
+    `process` runs the editor's command that sent the request.
+    """
 
     request: ProviderRequest
     folder: Path
     exchange: Exchange
     prompt: str
     command: tuple[str, ...]
-    editor: Launched | None = None
+    process: Launched | None = None
     outcome: ProviderResponse | Failure | None = None
 
     @property
@@ -270,10 +277,10 @@ class Job(Struct):
                 return
             logs = (str(self.exchange.request), str(self.exchange.answer))
             self.outcome = ProviderResponse(text, request=self.metadata(), log_paths=logs, notes=notes)
-        elif self.editor is not None and self.editor.exit_code:
-            self.outcome = failed(self.editor.exit_code, self.log)
+        elif self.process is not None and self.process.exit_code:
+            self.outcome = editor_failure(self.process.exit_code, self.log)
 
-    def unfinished(self) -> ProviderResponse | None:
+    def partial_answer(self) -> ProviderResponse | None:
         """Return what the agent has written of its answer so far; None if there is nothing, or it cannot be read."""
         if not self.exchange.unfinished.exists():
             return None
@@ -295,7 +302,7 @@ class Job(Struct):
 
 def make_job(editor: Editor, folder: Path, request: ProviderRequest, name: str) -> Job:
     """Return the job of a request in a subagent's folder; nothing is written yet."""
-    exchange = exchange_in(folder / MESSAGES, name)
+    exchange = exchange_in(folder / MESSAGES_FOLDER, name)
     return Job(
         request=request,
         folder=folder,
@@ -315,14 +322,14 @@ async def dispatch(editor: Editor, jobs: Sequence[Job], *, name: str, sleep: Sle
         job.exchange.request.write_text(request_text(job.prompt, job.exchange), encoding="utf-8", errors="replace")
     file = jobs[0].exchange.request
     if len(jobs) > 1:
-        file = folder / MESSAGES / f"{name}_batch.md"
+        file = folder / MESSAGES_FOLDER / f"{name}_batch.md"
         file.write_text(batch_text([job.exchange for job in jobs]), encoding="utf-8")
     workspace = write_workspace(folder, editor.template, jobs[0].request.workspace)
-    async with one_at_a_time(folder.parent, sleep):
-        await settle(_start(editor, editor.open_command(workspace), folder), folder / _LOG, sleep)
+    async with dispatch_lock(folder.parent, sleep):
+        await wait_until_ended(_start(editor, editor.open_command(workspace), folder), folder / _LOG, sleep)
         started = _start(editor, editor.chat_command(file), folder)
     for job in jobs:
-        job.command, job.editor = editor.chat_command(file), started
+        job.command, job.process = editor.chat_command(file), started
 
 
 def _start(editor: Editor, command: Sequence[str], folder: Path) -> Launched:
@@ -332,19 +339,19 @@ def _start(editor: Editor, command: Sequence[str], folder: Path) -> Launched:
         raise ProviderError(Failure("target_missing", f"cannot start {command[0]!r}: {error.strerror}")) from None
 
 
-async def settle(started: Launched, log: Path, sleep: Sleep) -> None:
+async def wait_until_ended(process: Launched, log: Path, sleep: Sleep) -> None:
     """Wait until a command has ended, at most 30 seconds. Raises ProviderError if it failed."""
     try:
-        async with asyncio.timeout(OPEN_S):
-            while started.exit_code is None:
-                await sleep(PAUSE_S / 4)
+        async with asyncio.timeout(MAX_OPEN_S):
+            while process.exit_code is None:
+                await sleep(POLL_S / 4)
     except TimeoutError:
         return
-    if started.exit_code:
-        raise ProviderError(failed(started.exit_code, log))
+    if process.exit_code:
+        raise ProviderError(editor_failure(process.exit_code, log))
 
 
-async def wait_for(jobs: Sequence[Job], *, sleep: Sleep) -> None:
+async def wait_for_outcomes(jobs: Sequence[Job], *, sleep: Sleep) -> None:
     """Wait until every job has an outcome."""
     while True:
         for job in jobs:
@@ -352,10 +359,10 @@ async def wait_for(jobs: Sequence[Job], *, sleep: Sleep) -> None:
                 job.update()
         if all(job.outcome is not None for job in jobs):
             return
-        await sleep(PAUSE_S)
+        await sleep(POLL_S)
 
 
-def failed(exit_code: int, log: Path) -> Failure:
+def editor_failure(exit_code: int, log: Path) -> Failure:
     """Return the failure of an editor's command."""
     message = f"the editor's command failed with exit code {exit_code}{log_tail(log)}"
     return Failure("target_exit", message, details={"exit_code": exit_code})
@@ -364,7 +371,7 @@ def failed(exit_code: int, log: Path) -> Failure:
 def log_tail(log: Path) -> str:
     """Return the end of the editor command's output, as the end of a message."""
     try:
-        text = log.read_bytes()[-_LOG_TAIL:].decode(errors="replace").strip()
+        text = log.read_bytes()[-_MAX_TAIL_BYTES:].decode(errors="replace").strip()
     except OSError:
         return ""
     return f"; the end of {log}:\n{text}" if text else ""
@@ -458,7 +465,7 @@ class VscodeProvider:
         (job,), timeout_s = await self._finished_jobs([request])
         answer = job.outcome or job.timed_out(timeout_s)
         if isinstance(answer, Failure):
-            raise ProviderError(answer, partial=job.unfinished())
+            raise ProviderError(answer, partial=job.partial_answer())
         return answer
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
@@ -469,13 +476,13 @@ class VscodeProvider:
         return {job.request.eval_case_id: job.outcome or job.timed_out(timeout_s) for job in jobs}
 
     async def _finished_jobs(self, requests: Sequence[ProviderRequest]) -> tuple[list[Job], float]:
-        """Return the jobs when all have ended or the time limit is over, and the limit in seconds."""
+        """Return the jobs once all have an outcome or the time limit is over, and the limit in seconds."""
         editor = self._editor()
         timeout_s = requests[0].timeout_s or self._target.try_timeout_s
         deadline = asyncio.timeout(timeout_s)
         jobs: list[Job] = []
         try:
-            async with deadline, claim(self._root, at_most=len(requests), sleep=self._sleep) as folders:
+            async with deadline, claim_folders(self._root, at_most=len(requests), sleep=self._sleep) as folders:
                 await self._run_jobs(editor, requests, folders, jobs)
         except TimeoutError:
             if not deadline.expired():
@@ -494,19 +501,19 @@ class VscodeProvider:
         """Distribute the requests over folders, add them to `jobs`, and wait for their outcomes."""
         name = self._request_name()
         for number, folder in enumerate(folders):
-            share = requests[number :: len(folders)]
+            requests_of_folder = requests[number :: len(folders)]
             batch = [
-                make_job(editor, folder, self._with_system_prompt(one), f"{name}-{index}")
-                for index, one in enumerate(share)
+                make_job(editor, folder, self._with_system_prompt(request), f"{name}-{index}")
+                for index, request in enumerate(requests_of_folder)
             ]
             jobs += batch
             await dispatch(editor, batch, name=name, sleep=self._sleep)
         if self._settings.wait:
-            await wait_for(jobs, sleep=self._sleep)
+            await wait_for_outcomes(jobs, sleep=self._sleep)
             return
         for job in jobs:
-            if job.editor is not None:
-                await settle(job.editor, job.log, self._sleep)
+            if job.process is not None:
+                await wait_until_ended(job.process, job.log, self._sleep)
             job.outcome = ProviderResponse("", request=job.metadata())
 
     def _dry_answer(self, request: ProviderRequest) -> ProviderResponse:
@@ -526,21 +533,24 @@ class VscodeProvider:
 
     def _editor(self) -> Editor:
         """Return the editor. Raises ProviderError if it is not installed or its workspace cannot be read."""
-        template = self._settings.workspace_template
-        read = {} if template is None else read_workspace_template(self._base_dir / Path(template).expanduser())
-        return Editor((self._program(), *self._command[1:]), read, self._settings.env_allow)
+        path = self._settings.workspace_template
+        template = {} if path is None else read_workspace_template(self._base_dir / Path(path).expanduser())
+        return Editor((self._program(), *self._command[1:]), template, self._settings.env_allow)
 
     def _program(self) -> str:
-        """Return the path of the editor's program, given by name in PATH or by path relative to the targets file."""
+        """Return the path of the editor's program. Raises ProviderError if it is not installed.
+
+        A command with a slash is a path relative to the targets file; any other is searched in PATH.
+        """
         written = self._command[0]
         if os.sep in written:
             path = self._base_dir / Path(written).expanduser()
             found = str(path) if path.is_file() and os.access(path, os.X_OK) else None
-            where = f"{path} is not an executable program"
+            problem = f"{path} is not an executable program"
         else:
             found = shutil.which(written)
-            where = f"{written!r} is not in PATH ({os.environ.get('PATH', '')})"
+            problem = f"{written!r} is not in PATH ({os.environ.get('PATH', '')})"
         if found is None:
             advice = "install the editor's command line, or set `command` to its path"
-            raise ProviderError(Failure("target_missing", f"{where}; {advice}", stage="healthcheck"))
+            raise ProviderError(Failure("target_missing", f"{problem}; {advice}", stage="healthcheck"))
         return found

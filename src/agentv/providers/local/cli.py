@@ -80,13 +80,13 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
 
 
 def parse_single(text: str, case_id: str) -> ProviderResponse:
-    """Return the answer to one case of a target that batches: output for several cases is never an answer.
+    """Return the answer to a single case of a target that also answers batches.
 
-    Raises ProviderError if the output is JSON lines, but not a single line for this case.
+    Raises ProviderError if the output is in the format of a batch, but not one line for this case.
     """
-    lines = [line for line in text.split("\n") if line.strip()]
-    objects = [value for line in lines if isinstance(value := _json_or_none(line), Mapping)]
-    is_batch = lines and len(objects) == len(lines) and (len(lines) > 1 or "id" in objects[0])
+    values = [_json_or_none(line) for line in text.split("\n") if line.strip()]
+    objects = [value for value in values if isinstance(value, Mapping)]
+    is_batch = len(objects) == len(values) and (len(objects) > 1 or any("id" in value for value in objects))
     return parse_batch(text, [case_id])[case_id] if is_batch else parse_output(text)
 
 
@@ -100,24 +100,24 @@ def _json_or_none(line: str) -> object:
 BATCH_ID = "batch"
 """The value of {EVAL_ID} in a call for a batch."""
 MAX_BATCH_BYTES = 256 * 2**20
-_NOTED_CHARACTERS = 2_000
+_MAX_NOTED_CHARACTERS = 2_000
 _NO_FOLDER = Path()
-_FILES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
+_FILE_NAMES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
 """The names of the placeholders' files in the folder of a call."""
 _CASE_PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "CASES_FILE")
-"""Placeholders for the prompt of a single case."""
+"""The placeholders that hold the prompt of a single case."""
 
 
 class _CommandOutput(Struct, frozen=True):
-    """The output of a successful command, with notes and the paths of its saved files."""
+    """The output of a successful command, with notes and the paths of files to keep."""
 
     text: str
     notes: tuple[str, ...]
-    saved: tuple[str, ...]
+    log_paths: tuple[str, ...]
 
     def add_to(self, response: ProviderResponse) -> ProviderResponse:
         """Return the response with the notes and files of the command."""
-        return replace(response, exit_code=0, notes=(*response.notes, *self.notes), log_paths=self.saved)
+        return replace(response, exit_code=0, notes=(*response.notes, *self.notes), log_paths=self.log_paths)
 
 
 class CliProvider:
@@ -125,6 +125,7 @@ class CliProvider:
 
     kind = "cli"
     keeps_deadlines = True
+    supports_batch = True
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
         self._target = target
@@ -132,8 +133,6 @@ class CliProvider:
         self._settings = cast(CliSettings, target.settings)
         self._template = parse_command(self._settings.command_template)
         self._files_format = parse_files_format(self._settings.files_format)
-
-    supports_batch = True
 
     @property
     def only_batches(self) -> bool:
@@ -197,19 +196,19 @@ class CliProvider:
                 raise
             text, notes = self._answer(folder, printed, max_bytes)
         if self._settings.verbose:
-            notes = (*notes, f"ran in {outcome.duration_s:.1f} s: {shlex.join(filled.argv)[:_NOTED_CHARACTERS]}")
+            notes = (*notes, f"ran in {outcome.duration_s:.1f} s: {shlex.join(filled.argv)[:_MAX_NOTED_CHARACTERS]}")
         return _CommandOutput(text, notes, (str(folder),) if self._settings.keep_temp_files else ())
 
     def _answer(self, folder: Path, printed: bytearray, max_bytes: int) -> tuple[str, tuple[str, ...]]:
         """Return the text of {OUTPUT_FILE}, else of standard output, with notes. Raises ProviderError."""
         if "OUTPUT_FILE" in self._template.placeholders:
-            return decode(read_output_file(folder / _FILES["OUTPUT_FILE"], max_bytes), "{OUTPUT_FILE}")
+            return decode(read_output_file(folder / _FILE_NAMES["OUTPUT_FILE"], max_bytes), "{OUTPUT_FILE}")
         return decode(bytes(printed), "standard output")
 
     def _partial_answer(self, folder: Path, printed: bytearray, max_bytes: int) -> ProviderResponse | None:
         """Return the answer that the command had written when it failed; None if there is none.
 
-        It may be cut anywhere: what cannot be read as an answer is its text as it stands.
+        The answer may be cut anywhere. Output that cannot be parsed is returned as plain text.
         """
         text = self._text_so_far(folder, printed, max_bytes)
         if not text.strip():
@@ -226,8 +225,9 @@ class CliProvider:
         """Return the answers in the lines that the command had written when it failed, by case id."""
         partials: dict[str, ProviderResponse] = {}
         for line in self._text_so_far(folder, printed, max_bytes).split("\n"):
-            with suppress(ProviderError):  # an incomplete line, or not an answer to a case
-                partials.update(parse_batch(line, ids) if line.strip() else {})
+            if line.strip():
+                with suppress(ProviderError):  # an incomplete line, or not an answer to a case
+                    partials.update(parse_batch(line, ids))
         return partials
 
     def _text_so_far(self, folder: Path, printed: bytearray, max_bytes: int) -> str:
@@ -237,14 +237,14 @@ class CliProvider:
             return decode(bytes(printed), "standard output")[0]
 
     def _folder(self) -> AbstractContextManager[Path]:
-        """Return a context with the folder for the files of one call; none is created if there are no files."""
+        """Return a context with the folder for the files of one call; a call without files gets no folder."""
         keep = self._settings.keep_temp_files
-        is_used = keep or not self._template.placeholders.isdisjoint(_FILES)
-        return _temporary_folder(keep=keep) if is_used else nullcontext(_NO_FOLDER)
+        is_needed = keep or not self._template.placeholders.isdisjoint(_FILE_NAMES)
+        return _temporary_folder(keep=keep) if is_needed else nullcontext(_NO_FOLDER)
 
     def _fill(self, requests: Sequence[ProviderRequest], values: Mapping[str, str], folder: Path) -> FilledCommand:
         """Write the files that the template names, and fill the template."""
-        paths = {name: folder / file for name, file in _FILES.items() if name in self._template.placeholders}
+        paths = {name: folder / file for name, file in _FILE_NAMES.items() if name in self._template.placeholders}
         if "PROMPT_FILE" in self._template.placeholders:
             _write(paths["PROMPT_FILE"], values["PROMPT"])
         if "CASES_FILE" in self._template.placeholders:

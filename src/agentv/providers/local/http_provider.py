@@ -44,28 +44,28 @@ from agentv.types.targets import ResolvedTarget
 
 
 class ServiceEvents:
-    """Collects events. Without `event_text` chunks of the chat API are recognised by their `choices`.
+    """Collects the events of a stream.
 
-    At the path `event_text` each event has the next piece of the answer. What is at `answer` and `spent` comes once:
-    the last event that has it counts.
+    `event_text` is the path to the next piece of the answer in each event. Without it, events with `choices` are read
+    as chunks of OpenAI's chat API. For each of `answer_paths` and `usage_paths`, the last event with a value counts.
     """
 
     is_over = False
 
     def __init__(
-        self, event_text: AnswerPath | None, *, answer: Sequence[AnswerPath], spent: Sequence[AnswerPath]
+        self, event_text: AnswerPath | None, *, answer_paths: Sequence[AnswerPath], usage_paths: Sequence[AnswerPath]
     ) -> None:
         self.chat: ChatCollector | None = None
         self._event_text = event_text
-        self._answer = answer
-        self._spent = spent
+        self._answer_paths = answer_paths
+        self._usage_paths = usage_paths
         self._texts: list[str] | None = None
-        self._first: JsonObject = {}
-        self._having: dict[str, JsonObject] = {}
+        self._first_event: JsonObject = {}
+        self._last_with: dict[str, JsonObject] = {}
 
     @property
     def is_complete(self) -> bool:
-        """True if the stream may end here. The end can be recognised only for the chat API."""
+        """True if the stream may end here. Only the chat API has an event that marks the end."""
         return self.chat is None or self.chat.is_complete
 
     @property
@@ -74,23 +74,23 @@ class ServiceEvents:
         return None if self._texts is None else "".join(self._texts)
 
     def add(self, event: JsonObject) -> int:
-        """Add an event and return how many characters of the answer it brought."""
-        self._first = self._first or event
+        """Add an event and return how many characters of the answer it has."""
+        self._first_event = self._first_event or event
         if self._event_text is None and isinstance(event.get("choices"), list):
             self.chat = self.chat or ChatCollector()
         if self.chat is not None:
             return self.chat.add(event) or 0
-        for path in self._spent:
-            self._found_at(path, event)
-        answers = [value for path in self._answer for value in self._found_at(path, event)]
+        for path in self._usage_paths:
+            self._search(path, event)
+        answers = [value for path in self._answer_paths for value in self._search(path, event)]
         if self._event_text is None:
             return sum(map(len, map(_text, answers)))
         return self._add_texts(self._event_text.search(event))
 
-    def _found_at(self, path: AnswerPath, event: JsonObject) -> list[JsonValue]:
+    def _search(self, path: AnswerPath, event: JsonObject) -> list[JsonValue]:
         found = path.search(event)
         if found:
-            self._having[path.setting] = event
+            self._last_with[path.setting] = event
         return found
 
     def _add_texts(self, found: list[JsonValue]) -> int:
@@ -103,21 +103,21 @@ class ServiceEvents:
 
     def value(self) -> JsonObject:
         """Return the chat completion; for events of another form the first event, which messages quote."""
-        return self._first if self.chat is None else self.chat.value()
+        return self._first_event if self.chat is None else self.chat.value()
 
     def source(self, path: AnswerPath) -> JsonValue:
-        """Return the JSON in which to look for a path: the last event that has it, or the chat completion."""
-        return self._having.get(path.setting, self._first) if self.chat is None else self.chat.value()
+        """Return the JSON in which to search a path: the last event with a value there, or the chat completion."""
+        return self._last_with.get(path.setting, self._first_event) if self.chat is None else self.chat.value()
 
     def check(self) -> None:
         """Raise ProviderError if the events have no place for an answer."""
         if self.chat is not None or self._texts is not None:
             return
         if self._event_text is not None:
-            self._event_text.find(self._first)
-        elif not self._answer:
+            self._event_text.find(self._first_event)
+        elif not self._answer_paths:
             needed = "event_text, the JSONPath to the text in an event, such as $.delta"
-            raise wrong_shape(f"events of an unknown form; set {needed}", self._first)
+            raise wrong_shape(f"events of an unknown form; set {needed}", self._first_event)
 
 
 def _text(value: JsonValue) -> str:
@@ -125,7 +125,7 @@ def _text(value: JsonValue) -> str:
 
 
 class HttpSettings(Struct, frozen=True):
-    """The request that a web service is sent for a case, and the path to the answer in its response."""
+    """The request that is sent to a web service for a case, and the paths to the answer in its response."""
 
     url: Annotated[str, Meta(description="URL of the service; {{ variables }} may follow the host.")]
     method: Annotated[
@@ -214,7 +214,7 @@ class HttpSettings(Struct, frozen=True):
 
 
 Source: TypeAlias = Callable[[AnswerPath], JsonValue]
-"""The JSON in which to look for a path."""
+"""Returns the JSON in which to search a path."""
 
 
 class HttpProvider:
@@ -235,14 +235,14 @@ class HttpProvider:
         self._event_text = self._settings.event_text_path()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the service's answer to one case. `partial` of a ProviderError has the streamed part."""
+        """Return the service's answer to one case. A ProviderError holds the streamed part of it in `partial`."""
         now = asyncio.get_running_loop().time
         started_at = now()
         timeout_s = request.timeout_s or self._target.try_timeout_s
         events = ServiceEvents(
             self._event_text,
-            answer=[path for path in (self._response, self._messages) if path is not None],
-            spent=[path for path in (self._usage, self._cost) if path is not None],
+            answer_paths=[path for path in (self._response, self._messages) if path is not None],
+            usage_paths=[path for path in (self._usage, self._cost) if path is not None],
         )
         stream = StreamedResponse(events, now=now)
         try:
@@ -324,7 +324,7 @@ class HttpProvider:
             text = "\n".join(_answer_text(found) for found in self._response.find(source(self._response)))
             return ProviderResponse(text, output_messages=messages)
         value = None if self._messages is None else source(self._messages)
-        return ProviderResponse(_last_answer(messages or (), value), output_messages=messages)
+        return ProviderResponse(_required_answer(messages or (), value), output_messages=messages)
 
     def _with_usage_and_cost(self, answer: ProviderResponse, source: Source) -> ProviderResponse:
         """Return an answer with the tokens and dollars at the configured paths; a missing value becomes a note."""
@@ -332,7 +332,7 @@ class HttpProvider:
         cost = None if self._cost is None else parse_cost({"cost": _first_at(self._cost, source)})
         missing = [path for path, found in ((self._usage, usage), (self._cost, cost)) if path and found is None]
         notes = tuple(
-            f"{path.setting}: its responses have no {_MEANT[path.setting]} at {path.text}" for path in missing
+            f"{path.setting}: its responses have no {_EXPECTED[path.setting]} at {path.text}" for path in missing
         )
         return replace(
             answer,
@@ -342,7 +342,7 @@ class HttpProvider:
         )
 
 
-_MEANT = {"usage": "token counts", "cost": "amount in dollars"}
+_EXPECTED = {"usage": "token counts", "cost": "amount in dollars"}
 
 
 def _first_at(path: AnswerPath, source: Source) -> JsonValue:
@@ -354,7 +354,7 @@ def _first_at(path: AnswerPath, source: Source) -> JsonValue:
 
 
 def _parse_whole(response: HttpResponse) -> ProviderResponse:
-    """Return the answer without a path: by its keys in an object with known keys, else the whole response."""
+    """Return the answer if no path is configured: by the known keys of a JSON object, else the whole response."""
     if not response.body.strip():
         raise ProviderError(Failure("malformed_reply", "the response is empty"))
     if "json" in response.headers.get("content-type", ""):
@@ -383,7 +383,7 @@ def _messages_in(found: list[JsonValue]) -> tuple[Message, ...]:
         raise ProviderError(Failure("unexpected_shape", f"the response cannot be read: {error}")) from None
 
 
-def _last_answer(messages: tuple[Message, ...], value: JsonValue) -> str:
+def _required_answer(messages: tuple[Message, ...], value: JsonValue) -> str:
     text = last_answer(messages)
     if text is None:
         raise wrong_shape("no assistant message with content", value)

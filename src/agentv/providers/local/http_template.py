@@ -1,6 +1,6 @@
-"""Templates with `{{ question }}` for the URL and body of an `http` target, and the values of a request. Pure.
+"""Templates with `{{ question }}` for the URL and body of an `http` target, and paths into its response. Pure.
 
-A template is filled once and by its structure: no value can become part of the syntax around it.
+A template is parsed before it is filled, so that no value can become part of the syntax around it.
 """
 
 import json
@@ -33,13 +33,13 @@ REQUEST_VARIABLES = (
     "trial",
     "metadata",
 )
-"""Every name that a template may use, in addition to `metadata.PATH`: the keys of a ProviderRequest."""
+"""The variables of templates, besides `metadata.PATH`: fields of ProviderRequest."""
 
 JSON, FORM, TEXT = "application/json", "application/x-www-form-urlencoded", "text/plain"
 
 ValueOf: TypeAlias = Callable[[str], JsonValue]
-_PIECES = re.compile(r'"(?:[^"\\]|\\.)*"|\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}', re.DOTALL)
-_ALONE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
+_STRING_OR_VARIABLE = re.compile(r'"(?:[^"\\]|\\.)*"|\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}', re.DOTALL)
+_ONLY_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
 
 class Placeholder(Struct, frozen=True):
@@ -96,7 +96,7 @@ def parse_url(text: str) -> UrlTemplate:
 
 
 def parse_body(body: JsonValue, content_type: str, *, setting: str = "body") -> BodyTemplate:
-    """Parse the `body` of a target: an object, a list or a string. For JSON, a string must be JSON once it is filled.
+    """Parse the `body` of a target: an object, a list or a string. Sent as JSON, a string must be JSON once filled.
 
     Raises ValueError if the body is invalid or has an unknown variable, or if values cannot be inserted safely into
     `content_type`. The message starts with `body`, or for an unknown variable in JSON with `setting`.
@@ -110,7 +110,7 @@ def parse_body(body: JsonValue, content_type: str, *, setting: str = "body") -> 
         if not isinstance(body, str):
             raise ValueError(f"body must be a string when it is sent as {media_type}")
         return BodyTemplate(media_type, body, _checked_names("body", variable_names(body)))
-    tree = _parse_json(body) if isinstance(body, str) else _parse(body)
+    tree = _parse_json(body) if isinstance(body, str) else _parse_yaml(body)
     return BodyTemplate(JSON, tree, _checked_names(setting, tuple(_names_in(tree))))
 
 
@@ -118,41 +118,40 @@ def _parse_json(text: str) -> _Tree:
     """Parse JSON in which `{{ name }}` may replace a value or, inside a string, a part of the text."""
     placeholders: dict[str, Placeholder] = {}
 
-    def put(match: re.Match[str]) -> str:
+    def marked(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0]
-        marker = f"\ue000{len(placeholders)}".ljust(
-            len(match[0]) - 2
-        )  # same length, so that positions in messages are right
+        # The marker with its quotes is as long as the variable, so that positions in messages are right.
+        marker = f"\ue000{len(placeholders)}".ljust(len(match[0]) - 2)
         placeholders[marker] = Placeholder(match[1])
         return f'"{marker}"'
 
     try:
-        value = json.loads(_PIECES.sub(put, text))
+        value = json.loads(_STRING_OR_VARIABLE.sub(marked, text))
     except json.JSONDecodeError as error:
         raise ValueError(f"body is not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise ValueError("body is nested too deeply") from None
-    return _map_texts(value, lambda leaf: placeholders.get(leaf, leaf))
+    return _map_texts(value, lambda text: placeholders.get(text, text))
 
 
-def _parse(body: JsonValue) -> _Tree:
+def _parse_yaml(body: JsonValue) -> _Tree:
     """Parse a body written as YAML: a string that is only `{{ name }}` is replaced by the value."""
 
-    def read(leaf: str) -> Placeholder | str:
-        alone = _ALONE.fullmatch(leaf)
-        return Placeholder(alone[1]) if alone else leaf
+    def parse_text(text: str) -> Placeholder | str:
+        variable = _ONLY_VARIABLE.fullmatch(text)
+        return Placeholder(variable[1]) if variable else text
 
-    return _map_texts(cast(_Tree, body), read)
+    return _map_texts(cast(_Tree, body), parse_text)
 
 
-def _map_texts(tree: _Tree, read: Callable[[str], Placeholder | str]) -> _Tree:
+def _map_texts(tree: _Tree, change: Callable[[str], Placeholder | str]) -> _Tree:
     if isinstance(tree, str):
-        return read(tree)
+        return change(tree)
     if isinstance(tree, Mapping):
-        return {key: _map_texts(value, read) for key, value in tree.items()}
+        return {key: _map_texts(value, change) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
-        return [_map_texts(item, read) for item in tree]
+        return [_map_texts(item, change) for item in tree]
     return tree
 
 
@@ -195,15 +194,18 @@ def _checked_names(setting: str, names: tuple[str, ...]) -> frozenset[str]:
 
 
 def _as_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else "" if value is None else compact_json(value)
+    """Return a value inside a text; null becomes an empty text."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else compact_json(value)
 
 
 _ENVIRONMENT = JSONPathEnvironment(strict=True)
-_EXCERPT = 500
+_MAX_EXCERPT = 500
 
 
 class AnswerPath(Struct, frozen=True):
-    """A parsed JSONPath of the setting `setting`."""
+    """A parsed JSONPath. `setting` is the name of the setting that contains it."""
 
     setting: str
     text: str
@@ -224,7 +226,7 @@ class AnswerPath(Struct, frozen=True):
         found = self.search(response)
         if not found:
             message = (
-                f"{self.setting}: {self.text} matches nothing in the response: {compact_json(response)[:_EXCERPT]}"
+                f"{self.setting}: {self.text} matches nothing in the response: {compact_json(response)[:_MAX_EXCERPT]}"
             )
             raise ProviderError(Failure("unexpected_shape", message))
         return found

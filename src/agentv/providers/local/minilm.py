@@ -1,7 +1,7 @@
 """MiniLM in numpy: the BERT encoder that turns texts into unit vectors, six layers of 384 numbers.
 
 The arithmetic is that of sentence-transformers for all-MiniLM-L6-v2: at most 256 tokens of a text, the mean over its
-tokens, length 1. tests/fixtures/minilm_vectors.json holds its vectors; ours agree to 1e-6.
+tokens, length 1. tests/fixtures/minilm_vectors.json holds vectors of it, with which those of this module agree to 1e-6.
 """
 
 import json
@@ -51,22 +51,22 @@ HEADS = 12
 LAYERS = 6
 
 TOKENS_AT_ONCE = 2048
-"""The number of tokens per batch, padding included: more would only take more memory."""
+"""The number of tokens per batch, padding included: larger batches take more memory, but no less time."""
 
 MAX_CHARACTERS = 100_000
 """The length to which a text is cut before tokenization, far more than 256 tokens of common words need."""
 
 _EPSILON = np.float32(1e-12)
-_FAR_BELOW = np.float32(-1e9)
+_MASKED_BIAS = np.float32(-1e9)
 # erf(x) as x P(x²) / Q(x²) on -4..4, to the last digits of a float32: the polynomials of Eigen and XLA.
-_P = np.array(
+_ERF_NUMERATOR = np.array(
     (
         *(-2.72614225801306e-10, 2.77068142495902e-8, -2.10102402082508e-6, -5.69250639462346e-5),
         *(-7.34990630326855e-4, -2.95459980854025e-3, -1.60960333262415e-2),
     ),
     np.float32,
 )
-_Q = np.array(
+_ERF_DENOMINATOR = np.array(
     (-1.45660718464996e-5, -2.13374055278905e-4, -1.68282697438203e-3, -7.37332916720468e-3, -1.42647390514189e-2),
     np.float32,
 )
@@ -98,7 +98,7 @@ class MiniLm:
         lengths = [len(encoding.ids) for encoding in encodings]
         # The matrices are small: a second core gains little, and BLAS waits for it when it is busy.
         with self._threads.limit(limits=1, user_api="blas"):
-            for rows in _packed(lengths):
+            for rows in _batches_of_similar_length(lengths):
                 ids, mask = _padded([encodings[row] for row in rows])
                 vectors[rows] = _pooled(self._forward(ids, mask), mask)
         cut = (row for row in range(len(texts)) if lengths[row] > MAX_TOKENS or len(texts[row]) > MAX_CHARACTERS)
@@ -111,7 +111,7 @@ class MiniLm:
         positions = weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
         hidden: Matrix = words + positions + weights["embeddings.token_type_embeddings.weight"][0]
         hidden = self._normed("embeddings.LayerNorm", hidden)
-        bias = ((1 - mask) * _FAR_BELOW)[:, None, None, :]
+        bias = ((1 - mask) * _MASKED_BIAS)[:, None, None, :]
         for layer in range(LAYERS):
             name = f"encoder.layer.{layer}"
             attention = self._linear(
@@ -159,14 +159,14 @@ def _clean(text: str) -> str:
 
 def gelu(numbers: Matrix) -> Matrix:
     """Return x (1 + erf(x / √2)) / 2 of each number, with the exact erf as in BERT."""
-    x: Matrix = np.clip(numbers * np.float32(0.5**0.5), -_ERF_IS_ONE, _ERF_IS_ONE)
-    square = x * x
-    x *= _polynomial(_P, square)
-    x /= _polynomial(_Q, square)
-    x += np.float32(1)
-    x *= numbers
-    x *= np.float32(0.5)
-    return x
+    result: Matrix = np.clip(numbers * np.float32(0.5**0.5), -_ERF_IS_ONE, _ERF_IS_ONE)
+    square = result * result
+    result *= _polynomial(_ERF_NUMERATOR, square)
+    result /= _polynomial(_ERF_DENOMINATOR, square)
+    result += np.float32(1)
+    result *= numbers
+    result *= np.float32(0.5)
+    return result
 
 
 def _polynomial(coefficients: Matrix, x: Matrix) -> Matrix:
@@ -177,8 +177,8 @@ def _polynomial(coefficients: Matrix, x: Matrix) -> Matrix:
     return total
 
 
-def _packed(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of text indices, of similar length, so that little padding is computed."""
+def _batches_of_similar_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield batches of indices of texts with a similar length, so that little padding is computed."""
     batch: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
         longest = min(lengths[(batch or [row])[0]], MAX_TOKENS)

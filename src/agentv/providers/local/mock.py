@@ -17,7 +17,7 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
-_TRANSIENT: tuple[FailureKind, ...] = ("rate_limited", "server_error", "transport")
+_RETRYABLE: tuple[FailureKind, ...] = ("rate_limited", "server_error", "transport")
 
 
 class MockSettings(Struct, frozen=True):
@@ -107,5 +107,5 @@ class MockProvider:
 def _failure(error: str | None) -> Failure:
     if error in FAILURE_KINDS:
         kind = cast(FailureKind, error)
-        return Failure(kind, f"the mock fails with {error}, as configured", retryable=kind in _TRANSIENT)
+        return Failure(kind, f"the mock fails with {error}, as configured", retryable=kind in _RETRYABLE)
     return Failure("server_error", error or "the mock fails, as configured")

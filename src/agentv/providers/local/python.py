@@ -20,8 +20,8 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
-_Arguments: TypeAlias = Callable[[ProviderRequest], tuple[tuple[object, ...], Mapping[str, object]]]
-"""Makes the positional and named arguments of a call."""
+_MakeArguments: TypeAlias = Callable[[ProviderRequest], tuple[tuple[object, ...], Mapping[str, object]]]
+"""Makes the positional and keyword arguments of a call from a request."""
 
 
 class PythonSettings(Struct, frozen=True):
@@ -50,11 +50,12 @@ class PythonProvider:
     keeps_deadlines = True
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools | None) -> None:  # noqa: ARG002 - the factory's signature
-        given = cast(PythonSettings, target.settings).callable
-        self._name = given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
-        self._function = function_of(
-            load_object(given, target.base_dir) if isinstance(given, str) else given, self._name
-        )
+        configured = cast(PythonSettings, target.settings).callable
+        if isinstance(configured, str):
+            self._name, loaded = configured, load_object(configured, target.base_dir)
+        else:
+            self._name, loaded = getattr(configured, "__name__", type(configured).__name__), configured
+        self._function = function_of(loaded, self._name)
         self._is_coroutine = inspect.iscoroutinefunction(self._function)
         self._timeout_s = target.timeout_s
 
@@ -104,27 +105,27 @@ class JudgeFunction(PythonProvider):
 
 
 _RESPONSE_KEYS = frozenset({"text", "output_messages", "outputMessages", "messages", "choices", "content"})
-"""Keys of a dict that is a whole response instead of a verdict."""
+"""A dict with one of these keys is a response, not a verdict."""
 
 
 def _expected(returned: object) -> str:
     if isinstance(returned, AsyncIterator | Iterator):
-        return "it must return a list of what this yields"
+        return "it must return a list of the values that the iterator yields"
     return "it must return a string, a ProviderResponse, a dict with its keys, or messages or a result of a framework"
 
 
 def function_of(given: object, name: str) -> Callable[[ProviderRequest], Any]:
-    """Return a function as it is, and an agent object as a function that calls it with the question of a request.
+    """Return a function unchanged, and an agent object as a function that calls it with the question of a request.
 
-    The first of these methods that takes one question is used: `run`, `invoke` (`ainvoke` where there is one),
-    `kickoff`; an object without any is called with the request. Raises PluginError, with `name`, for any other object.
+    An agent is called by the first of these methods that takes one argument: `run`, `ainvoke`, `invoke`, `kickoff`.
+    A callable object without such a method is returned unchanged. Raises PluginError, with `name`, for other objects.
     """
     if inspect.isroutine(given) or inspect.isclass(given) or isinstance(given, functools.partial):
         return given
     for method, arguments in _candidate_methods(given):
-        if _takes_one(method):
-            ask = _calling(method, arguments)
-            return _without_usage(ask) if method.__name__ == "kickoff" else ask
+        if _takes_one_argument(method):
+            call = _agent_function(method, arguments)
+            return _without_usage(call) if method.__name__ == "kickoff" else call
     if callable(given):
         return given
     raise PluginError(
@@ -134,19 +135,19 @@ def function_of(given: object, name: str) -> Callable[[ProviderRequest], Any]:
     )
 
 
-def _candidate_methods(given: object) -> list[tuple[Callable[..., Any], _Arguments]]:
-    """Return the methods that an agent may have, each with the arguments that it gets."""
-    named = {name: getattr(given, name, None) for name in ("run", "ainvoke", "invoke", "kickoff")}
-    ways: Mapping[str, _Arguments] = {
-        "run": _question,
-        "ainvoke": functools.partial(_state, given),
-        "invoke": functools.partial(_state, given),
-        "kickoff": functools.partial(_inputs, named["kickoff"]),
+def _candidate_methods(given: object) -> list[tuple[Callable[..., Any], _MakeArguments]]:
+    """Return the methods by which an agent may be called, each with a function that makes its arguments."""
+    methods = {name: getattr(given, name, None) for name in ("run", "ainvoke", "invoke", "kickoff")}
+    arguments: Mapping[str, _MakeArguments] = {
+        "run": _question_arguments,
+        "ainvoke": functools.partial(_invoke_arguments, given),
+        "invoke": functools.partial(_invoke_arguments, given),
+        "kickoff": functools.partial(_kickoff_arguments, methods["kickoff"]),
     }
-    return [(method, ways[name]) for name, method in named.items() if callable(method)]
+    return [(method, arguments[name]) for name, method in methods.items() if callable(method)]
 
 
-def _takes_one(method: Callable[..., Any]) -> bool:
+def _takes_one_argument(method: Callable[..., Any]) -> bool:
     """Return True if a method can be called with one argument."""
     try:
         inspect.signature(method).bind("a question")
@@ -157,63 +158,62 @@ def _takes_one(method: Callable[..., Any]) -> bool:
     return True
 
 
-def _calling(method: Callable[..., Any], arguments: _Arguments) -> Callable[[ProviderRequest], Any]:
+def _agent_function(method: Callable[..., Any], arguments: _MakeArguments) -> Callable[[ProviderRequest], Any]:
     if inspect.iscoroutinefunction(method):
 
-        async def ask(request: ProviderRequest) -> Any:
-            given, named = arguments(request)
-            return await method(*given, **named)
+        async def call(request: ProviderRequest) -> Any:
+            positional, keywords = arguments(request)
+            return await method(*positional, **keywords)
 
-        return ask
+        return call
 
-    def ask_plainly(request: ProviderRequest) -> Any:
-        given, named = arguments(request)
-        return method(*given, **named)
+    def call_sync(request: ProviderRequest) -> Any:
+        positional, keywords = arguments(request)
+        return method(*positional, **keywords)
 
-    return ask_plainly
+    return call_sync
 
 
-def _without_usage(ask: Callable[[ProviderRequest], Any]) -> Callable[[ProviderRequest], Any]:
-    """Return a function whose results have no usage: a crew reports the sum over all its calls so far."""
+def _without_usage(call: Callable[[ProviderRequest], Any]) -> Callable[[ProviderRequest], Any]:
+    """Return a function whose results have no usage: a crew reports the sum of all its calls so far, not of one."""
 
-    def ask_once(request: ProviderRequest) -> Any:
-        returned = ask(request)
+    def call_without_usage(request: ProviderRequest) -> Any:
+        returned = call(request)
         answer = None if isinstance(returned, str) else read_result(returned)
         return returned if answer is None else {**answer, "usage": None}
 
-    return ask_once
+    return call_without_usage
 
 
-def _text(request: ProviderRequest) -> str:
+def _whole_question(request: ProviderRequest) -> str:
     """Return the question, after the system prompt of the target and the guidelines of the case."""
     guidelines = f"{GUIDELINES_HEADING}\n\n{request.guidelines}" if request.guidelines else ""
     return "\n\n".join(text for text in (request.system_prompt, guidelines, request.question) if text)
 
 
-def _question(request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
-    return (_text(request),), {}
+def _question_arguments(request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
+    return (_whole_question(request),), {}
 
 
-def _inputs(kickoff: object, request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
-    """Return the argument of `kickoff`: inputs that fill the templates of a crew, or a text."""
+def _kickoff_arguments(kickoff: object, request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
+    """Return the arguments of `kickoff`: inputs that fill the templates of a crew, or the question as text."""
     takes_inputs = callable(kickoff) and "inputs" in inspect.signature(kickoff).parameters
-    return ((), {"inputs": {"question": _text(request)}}) if takes_inputs else _question(request)
+    return ((), {"inputs": {"question": _whole_question(request)}}) if takes_inputs else _question_arguments(request)
 
 
-def _state(given: object, request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
-    """Return the argument of `invoke`: the messages of a graph's state, the variable of a chain, or a text."""
+def _invoke_arguments(given: object, request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
+    """Return the arguments of `invoke`: the messages of a graph, the single variable of a chain, or a text."""
     config: Mapping[str, object] = {}
-    if getattr(
-        given, "checkpointer", None
-    ):  # a graph with a checkpointer needs a conversation id; each call gets its own
+    if getattr(given, "checkpointer", None):
+        # A graph with a checkpointer needs a conversation id; each call gets a new one.
         config = {"config": {"configurable": {"thread_id": uuid.uuid4().hex}}}
-    schema = getattr(given, "get_input_jsonschema", None)
-    described = schema() if callable(schema) else None
-    properties = described.get("properties") if isinstance(described, Mapping) else None
+    get_schema = getattr(given, "get_input_jsonschema", None)
+    schema = get_schema() if callable(get_schema) else None
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
     keys = list(properties) if isinstance(properties, Mapping) else []
     if "messages" in keys:
         return ({"messages": _messages(request)},), config
-    return ({keys[0]: _text(request)} if len(keys) == 1 else _text(request),), config
+    return ({keys[0]: _whole_question(request)} if len(keys) == 1 else _whole_question(request),), config
 
 
 def _messages(request: ProviderRequest) -> list[JsonValue]:

@@ -21,17 +21,19 @@ from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderResponse
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_OWN = frozenset({"text", "output_messages", "candidate_answer", "schema", "slot", "eval_id", "tool_calls", "trace"})
-"""The keys of answers and results of agentv; a line without any is a log."""
+_OWN_KEYS = frozenset(
+    {"text", "output_messages", "candidate_answer", "schema", "slot", "eval_id", "tool_calls", "trace"}
+)
+"""Keys of the answers and results that agentv writes; a line without any of them is a line of a log."""
 _MAP_OPTION = re.compile(r"--map ([\w.]+)=([^\s,;?']+)")
 _BLOB = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-_Place: TypeAlias = tuple[str, int | None, str | None]
+_AnswerKey: TypeAlias = tuple[str, int | None, str | None]
 """Case id, trial and prompt of a recorded answer."""
 
 
-class _Key(msgspec.Struct):
+class _Slot(msgspec.Struct):
     eval_id: str | None = None
     target: str | None = None
     trial: int | None = None
@@ -50,7 +52,7 @@ class _Head(msgspec.Struct):
     trial: int | None = None
     prompt: object = None
     generation: int = 0
-    slot: _Key | None = None
+    slot: _Slot | None = None
 
     @property
     def key(self) -> tuple[str | None, str | None, int | None, str | None]:
@@ -73,32 +75,32 @@ SEGMENTS = "segments.jsonl"
 
 
 class RowRecording(Struct, frozen=True):
-    """The recorded answers of a table. `places` maps case id, trial (None: any trial) and prompt to its rows."""
+    """The recorded answers of a table. `positions` are indices into `rows`; the trial None stands for every trial."""
 
     path: Path
-    places: Mapping[_Place, int]
+    positions: Mapping[_AnswerKey, int]
     rows: Sequence[JsonObject]
 
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
         """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none."""
-        return self.rows[_place(self.path, self.places, case_id, trial=trial, prompt=prompt)]
+        return self.rows[_find_position(self.path, self.positions, case_id, trial=trial, prompt=prompt)]
 
 
 class Recording(Struct, frozen=True):
-    """One file of recorded answers. `places` maps case id, trial (None: any trial) and prompt to byte offsets."""
+    """One file of recorded answers. `positions` are byte offsets; the trial None stands for every trial."""
 
     path: Path
-    places: Mapping[_Place, int]
+    positions: Mapping[_AnswerKey, int]
 
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
         """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none.
 
-        A recording without a prompt is used for all prompts.
+        An answer that was recorded without a prompt is used for all prompts.
         """
-        place = _place(self.path, self.places, case_id, trial=trial, prompt=prompt)
+        position = _find_position(self.path, self.positions, case_id, trial=trial, prompt=prompt)
         try:
             with self.path.open("rb") as file:
-                file.seek(place)
+                file.seek(position)
                 row: JsonObject = msgspec.json.decode(file.readline().removeprefix(BYTE_ORDER_MARK))
             return cast(JsonObject, _with_blobs(row, self.path.parent / "blobs"))
         except (OSError, msgspec.DecodeError) as error:
@@ -106,14 +108,16 @@ class Recording(Struct, frozen=True):
             raise ProviderError(Failure("malformed_reply", message)) from None
 
 
-def _place(path: Path, places: Mapping[_Place, int], case_id: str, trial: int, prompt: str | None) -> int:
-    wanted = ((case_id, trial, prompt), (case_id, None, prompt), (case_id, trial, None), (case_id, None, None))
-    place = next((places[key] for key in wanted if key in places), None)
-    if place is None:
-        trials = sorted({known for name, known, _ in places if name == case_id and known is not None})
+def _find_position(
+    path: Path, positions: Mapping[_AnswerKey, int], case_id: str, trial: int, prompt: str | None
+) -> int:
+    keys = ((case_id, trial, prompt), (case_id, None, prompt), (case_id, trial, None), (case_id, None, None))
+    position = next((positions[key] for key in keys if key in positions), None)
+    if position is None:
+        trials = sorted({known for name, known, _ in positions if name == case_id and known is not None})
         has = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
         raise ProviderError(Failure("target_missing", f"{path} has no answer for case {case_id!r}{has}"))
-    return place
+    return position
 
 
 def index_rows(
@@ -123,8 +127,8 @@ def index_rows(
     suite: str | None = None,
     paths: LogMap | None = None,
 ) -> RowRecording:
-    """Index the rows of a table, given with their line numbers; otherwise as `index_recording`."""
-    kept: list[JsonObject] = []
+    """Index the rows of a table, given with their line numbers, as `index_recording` does for a file."""
+    indexed: list[JsonObject] = []
     index = _Index(suite, paths)
     for number, row in rows:
         line = msgspec.json.encode(row)
@@ -132,39 +136,39 @@ def index_rows(
             head = _decode_table_head(line)
         except msgspec.DecodeError as error:
             raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
-        index.add(head, line, f"{path}:{number}", len(kept))
-        kept.append(row)
-    return RowRecording(path, index.of_target(path, target), kept)
+        index.add(head, line, f"{path}:{number}", len(indexed))
+        indexed.append(row)
+    return RowRecording(path, index.of_target(path, target), indexed)
 
 
 class _Index:
-    """The places of answers by target, in a recording that is being read."""
+    """The generation and the position of each answer, by target, in a recording that is being read."""
 
     def __init__(self, suite: str | None, paths: LogMap | None) -> None:
-        self._suite, self._paths = suite, paths
-        self._places: dict[str | None, dict[_Place, tuple[int, int]]] = {}
+        self._suite, self._field_paths = suite, paths
+        self._positions: dict[str | None, dict[_AnswerKey, tuple[int, int]]] = {}
 
-    def add(self, head: _Head, line: bytes, where: str, place: int) -> None:
-        """Add the place of a line. Raises ProviderError for one without an id."""
+    def add(self, head: _Head, line: bytes, where: str, position: int) -> None:
+        """Add the position of a line. Raises ProviderError for one without an id."""
         target, case_id, trial, prompt = head.key
         if case_id is None:
-            case_id = _log_id(line, where, self._paths)
+            case_id = _log_id(line, where, self._field_paths)
         if case_id is not None and (self._suite is None or head.suite in (None, self._suite)):
-            known = self._places.setdefault(target, {})
+            known = self._positions.setdefault(target, {})
             if head.generation >= known.get((case_id, trial, prompt), (0, 0))[0]:
-                known[case_id, trial, prompt] = (head.generation, place)
+                known[case_id, trial, prompt] = (head.generation, position)
 
-    def of_target(self, path: Path, target: str) -> dict[_Place, int]:
-        """Return the places of the answers of one target."""
-        return {key: place for key, (_, place) in _of_one_target(self._places, path, target).items()}
+    def of_target(self, path: Path, target: str) -> dict[_AnswerKey, int]:
+        """Return the positions of the answers of one target."""
+        return {key: position for key, (_, position) in _of_one_target(self._positions, path, target).items()}
 
 
 def index_recording(path: Path, target: str, suite: str | None = None, paths: LogMap | None = None) -> Recording:
-    """Index the positions of the answers; of several for a case, the last line of the latest generation counts.
+    """Index the positions of the answers. If a case has several, the last line of the latest generation counts.
 
     With `suite`, lines that name another suite are skipped. If several targets were recorded, only the answers of
-    `target` are used. `paths` are those of fields in a log. Raises ProviderError for an invalid line, and for one
-    without an id; an incomplete last line is skipped.
+    `target` are used. `paths` are the paths of the fields in a log. An incomplete last line is skipped. Raises
+    ProviderError for an invalid line, and for a line without an id.
     """
     if (path.parent / SEGMENTS).is_file():
         message = f"the answers of the run {path.parent} are in segments, which cannot be read here"
@@ -194,23 +198,23 @@ def _is_whole(line: bytes) -> bool:
     return True
 
 
-def _log_id(line: bytes, place: str, paths: LogMap | None) -> str | None:
-    """Return the id of a logged line; None for a part of a longer trace. Raises ProviderError if there is no id."""
+def _log_id(line: bytes, where: str, paths: LogMap | None) -> str | None:
+    """Return the case id on a line of a log; None for a part of a longer trace. Raises ProviderError without an id."""
     row = msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
     name = read_log_id(row, paths=paths)
     if name == "":
-        advice = "name it with `map: {id: PATH}`"
-        message = f"{place}: has no id to find its case by; {advice}; its keys: {', '.join(map(repr, row))}"
+        advice = "name its path with `map: {id: PATH}`"
+        message = f"{where}: has no case id; {advice}; its keys: {', '.join(map(repr, row))}"
         raise ProviderError(Failure("config_error", message))
     return name
 
 
 def _of_one_target(
-    places: Mapping[str | None, dict[_Place, tuple[int, int]]], path: Path, target: str
-) -> Mapping[_Place, tuple[int, int]]:
-    if target in places or len(places) < 2:  # noqa: PLR2004 - one target, so no choice
-        return places.get(target) or next(iter(places.values()), {})
-    known = ", ".join(sorted(str(name) for name in places))
+    positions: Mapping[str | None, dict[_AnswerKey, tuple[int, int]]], path: Path, target: str
+) -> Mapping[_AnswerKey, tuple[int, int]]:
+    if target in positions or len(positions) < 2:  # noqa: PLR2004 - one target, so no choice
+        return positions.get(target) or next(iter(positions.values()), {})
+    known = ", ".join(sorted(str(name) for name in positions))
     message = f"{path} has answers of several targets: {known}; name the one to replay under `recorded_target`"
     raise ProviderError(Failure("config_error", message))
 
@@ -226,7 +230,7 @@ def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResp
         kind = error.get("kind")
         known = cast(FailureKind, kind) if kind in FAILURE_KINDS else "target_missing"
         raise ProviderError(Failure(known, f"recorded: {error.get('message') or kind or error}"))
-    if paths or _OWN.isdisjoint(row) or (not _is_stored(row) and is_export(row)):
+    if paths or _OWN_KEYS.isdisjoint(row) or (not _is_stored(row) and is_export(row)):
         return _parse_log(row, paths)
     recorded = {"output_messages": row.get("output_messages", row.get("messages")), "trace": row.get("trace")}
     answer = _own_answer(recorded) if _is_stored(row) else parse_answer({**recorded, **_recorded_calls(row)})
@@ -259,7 +263,7 @@ def recorded_turn(row: JsonObject, number: int) -> JsonObject:
     turns, messages = row.get("turns"), row.get("output_messages")
     listed = turns if isinstance(turns, list) else []
     if not 1 <= number <= len(listed) or not isinstance(messages, list):
-        has = f"has {len(listed)} turns" if listed else "is no conversation"
+        has = f"has {len(listed)} turns" if listed else "is not a conversation"
         raise ProviderError(Failure("target_missing", f"no recorded answer to turn {number}: the recording {has}"))
     turn = cast(JsonObject, listed[number - 1])
     starts = [cast(int, cast(JsonObject, each)["start"]) for each in listed]
@@ -286,7 +290,7 @@ def _parse_log(row: JsonObject, paths: LogMap | None) -> ProviderResponse:
 
 
 def _own_answer(recorded: JsonObject) -> ProviderResponse:
-    """Return the messages and the trace that agentv stored itself."""
+    """Return the messages and the trace of an answer in the format in which agentv stores them."""
     try:
         messages = messages_from_json(recorded["output_messages"])
         return ProviderResponse(
@@ -307,7 +311,7 @@ def _recorded_calls(row: JsonObject) -> JsonObject:
 
 
 def _with_blobs(value: JsonValue, folder: Path) -> JsonValue:
-    """Return a row with its large values, which a stored run saves in separate files, restored."""
+    """Return a row with its large values, which a stored run saves in separate files."""
     if isinstance(value, Mapping):
         reference = value.get("$blob")
         if isinstance(reference, str) and _BLOB.fullmatch(reference):

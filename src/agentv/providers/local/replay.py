@@ -36,7 +36,7 @@ from agentv.types.usage import Usage, total_usage
 
 
 class TracedAnswer(Struct, frozen=True):
-    """One recorded answer; `trial` is None if it stands for any."""
+    """One recorded answer. `trial` None stands for every trial."""
 
     case_id: str
     target: str | None
@@ -48,21 +48,21 @@ class TracedAnswer(Struct, frozen=True):
 def load_execution_traces(path: Path) -> tuple[TracedAnswer, ...]:
     """Return the answers of a file. Raises ProviderError, with file and line, for anything but an execution trace."""
     text = path.read_text("utf-8-sig", "replace")
-    return tuple(_read(document, where) for where, document in _documents(text, path))
+    return tuple(_read_trace(document, where) for where, document in _documents(text, path))
 
 
 def find_traced(
     answers: tuple[TracedAnswer, ...], case_id: str, trial: int, *, target: str, suite: str | None, path: Path
 ) -> ProviderResponse:
     """Return the answer of a case in a trial. Raises ProviderError with kind `target_missing` if there is none."""
-    of_case = [each for each in answers if each.case_id == case_id and suite in (None, each.suite)]
-    targets = {each.target for each in of_case}
-    named = [each for each in of_case if each.target == target or len(targets) == 1]
-    for wanted in (trial, None):
-        found = [each for each in named if each.trial == wanted]
-        if found:
-            return found[-1].response
-    recorded = ", ".join(sorted({f"{each.target} in trial {each.trial or 0}" for each in of_case})) or "nothing"
+    of_case = [answer for answer in answers if answer.case_id == case_id and suite in (None, answer.suite)]
+    targets = {answer.target for answer in of_case}
+    of_target = [answer for answer in of_case if answer.target == target or len(targets) == 1]
+    for recorded_trial in (trial, None):
+        of_trial = [answer for answer in of_target if answer.trial == recorded_trial]
+        if of_trial:
+            return of_trial[-1].response
+    recorded = ", ".join(sorted({f"{answer.target} in trial {answer.trial or 0}" for answer in of_case})) or "nothing"
     message = f"{path} has no answer for case {case_id!r} of target {target!r} in trial {trial}; recorded: {recorded}"
     raise ProviderError(Failure("target_missing", message))
 
@@ -76,7 +76,7 @@ def _documents(text: str, path: Path) -> Iterator[tuple[str, JsonObject]]:
         return
     for document in whole if isinstance(whole, list) else [whole]:
         if not isinstance(document, Mapping):
-            raise _wrong(str(path), "is not a JSON object")
+            raise _not_a_trace(str(path), "is not a JSON object")
         yield str(path), document
 
 
@@ -84,30 +84,30 @@ def _object_in(line: str, where: str) -> JsonObject:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise _wrong(where, f"is not JSON: {error}") from None
+        raise _not_a_trace(where, f"is not JSON: {error}") from None
     if not isinstance(value, Mapping):
-        raise _wrong(where, "is not a JSON object")
+        raise _not_a_trace(where, "is not a JSON object")
     return value
 
 
-def _wrong(where: str, what: str) -> ProviderError:
+def _not_a_trace(where: str, what: str) -> ProviderError:
     return ProviderError(Failure("malformed_reply", f"{where}: {what}; expected an execution trace of AgentV 4"))
 
 
-def _read(document: JsonObject, where: str) -> TracedAnswer:
-    head = {**object_of(object_of(document.get("replay")).get("lookup_key")), **object_of(document.get("eval"))}
-    case_id, trial = text_of(head.get("test_id")), head.get("attempt")
+def _read_trace(document: JsonObject, where: str) -> TracedAnswer:
+    ids = {**object_of(object_of(document.get("replay")).get("lookup_key")), **object_of(document.get("eval"))}
+    case_id, trial = text_of(ids.get("test_id")), ids.get("attempt")
     spans = objects_of(object_of(document.get("trace")).get("spans"))
     if case_id is None or not spans:
-        raise _wrong(where, "has no eval.test_id, or no trace.spans")
+        raise _not_a_trace(where, "has no eval.test_id, or no trace.spans")
     messages = tuple(_messages(spans, text_of(object_of(document["trace"]).get("root_span_id"))))
     answer = last_answer(messages)
     if answer is None:
-        raise _wrong(where, "has no span `chat` with the content of an answer")
+        raise _not_a_trace(where, "has no span `chat` with the content of an answer")
     return TracedAnswer(
         case_id,
-        target=text_of(head.get("source_target")) or text_of(head.get("target")),
-        suite=text_of(head.get("suite")),
+        target=text_of(ids.get("source_target")) or text_of(ids.get("target")),
+        suite=text_of(ids.get("suite")),
         trial=trial if isinstance(trial, int) else None,
         response=ProviderResponse(
             answer, output_messages=messages, usage=total_usage(map(_usage, filter(_is_chat, spans))), cost_usd=0.0
@@ -128,29 +128,29 @@ def _is_tool(span: JsonObject) -> bool:
 
 
 def _messages(spans: Sequence[JsonObject], root: str | None) -> Iterator[Message]:
-    """Yield a message for each model turn, with its tool calls; first one with the calls that belong to no turn."""
+    """Yield a message with the calls that belong to no model turn, if any, then one for each turn with its calls."""
     ordered = sorted(spans, key=lambda span: int(str(span.get("start_time_unix_nano") or 0)))
-    calls: dict[str | None, list[ToolCall]] = {}
+    calls_by_parent: dict[str | None, list[ToolCall]] = {}
     for span in filter(_is_tool, ordered):
-        calls.setdefault(text_of(span.get("parent_span_id")) or root, []).append(_call(span))
+        calls_by_parent.setdefault(text_of(span.get("parent_span_id")) or root, []).append(_call(span))
     turns = {text_of(span.get("span_id")) for span in ordered if _is_chat(span)}
-    without_turn = [call for parent, made in calls.items() if parent not in turns for call in made]
+    without_turn = [call for parent, calls in calls_by_parent.items() if parent not in turns for call in calls]
     if without_turn:
         yield Message("assistant", tool_calls=tuple(without_turn))
     for span in filter(_is_chat, ordered):
         content = _attributes(span).get("gen_ai.output.messages")
-        made = tuple(calls.get(text_of(span.get("span_id")), ()))
-        yield Message("assistant", _text(content), tool_calls=made)
+        own_calls = tuple(calls_by_parent.get(text_of(span.get("span_id")), ()))
+        yield Message("assistant", _text(content), tool_calls=own_calls)
 
 
 def _text(content: JsonValue) -> str | None:
-    """Return the text of a turn, which is written as text, as parts, or as messages with parts."""
+    """Return the text of a turn, which is recorded as a text, as parts, or as messages with parts."""
     if content is None or isinstance(content, str):
         return content
     items = objects_of(content)
     if items and all("role" in item for item in items):
-        said = read_messages(cast(JsonValue, items), "gen_ai.output.messages")
-        return "\n".join(text for message in said if (text := content_text(message.content))) or None
+        messages = read_messages(cast(JsonValue, items), "gen_ai.output.messages")
+        return "\n".join(filter(None, (content_text(message.content) for message in messages))) or None
     return "\n".join(str(item.get("text", item.get("content", ""))) for item in items) or None
 
 
@@ -158,15 +158,15 @@ def _call(span: JsonObject) -> ToolCall:
     attributes = _attributes(span)
     return ToolCall(
         tool=text_of(attributes.get("gen_ai.tool.name")) or text_of(span.get("name")) or "",
-        input=_json(attributes.get("gen_ai.tool.call.arguments")),
-        output=_json(attributes.get("gen_ai.tool.call.result")),
+        input=_decode_json(attributes.get("gen_ai.tool.call.arguments")),
+        output=_decode_json(attributes.get("gen_ai.tool.call.result")),
         id=text_of(attributes.get("gen_ai.tool.call.id")),
         duration_ms=_duration_ms(span),
     )
 
 
 def _duration_ms(span: JsonObject) -> float | None:
-    """Return how long a span took, in milliseconds; None if its times are not known."""
+    """Return the duration of a span in milliseconds; None if its times are unknown."""
     try:
         began, ended = (int(str(span.get(f"{name}_time_unix_nano"))) for name in ("start", "end"))
     except ValueError:
@@ -174,7 +174,7 @@ def _duration_ms(span: JsonObject) -> float | None:
     return (ended - began) / 1e6 if ended >= began else None
 
 
-def _json(value: JsonValue) -> JsonValue:
+def _decode_json(value: JsonValue) -> JsonValue:
     """Return the JSON value in a string attribute; any other value unchanged."""
     if not isinstance(value, str):
         return value
@@ -198,7 +198,7 @@ LATEST = "latest"
 
 
 class ReplaySettings(Struct, frozen=True):
-    """The settings of a `replay` target: exactly one source of answers, and which of its answers to use."""
+    """The settings of a `replay` target: exactly one source of answers, and a selection of its answers."""
 
     run: Annotated[
         str | None, Meta(description="Stored run: its folder, its id or the start of its id, or `latest`.")
@@ -242,7 +242,7 @@ class ReplaySettings(Struct, frozen=True):
                 raise ValueError(str(error)) from None
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the path of the recording, relative paths joined to `base_dir`; () for a stored run."""
+        """Return the path of the recording; () for a stored run. A relative path starts from `base_dir`."""
         if self.copilot_log is not None:
             return (str(find_copilot_log(Path(base_dir, Path(self.copilot_log).expanduser()))),)
         file = self.file or self.execution_traces
@@ -255,7 +255,7 @@ class ReplaySettings(Struct, frozen=True):
 
 
 class ReplayProvider:
-    """Looks up answers by case id and trial. Of a stored run or JSONL file, only their positions are held in memory."""
+    """Looks up answers by case id and trial. For a stored run or JSONL file, memory holds only their positions."""
 
     kind = "replay"
 
@@ -278,14 +278,14 @@ class ReplayProvider:
             raise TargetError(f"target {target.name!r}: there is no recording {self._path}")
         self._target = settings.recorded_target or target.name
         self._suite = settings.recorded_suite
-        self._paths = settings.map
-        self._opening = asyncio.Lock()
+        self._field_paths = settings.map
+        self._loading = asyncio.Lock()
         self._recording: Recording | RowRecording | None = None
         self._tools = tools
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the recorded answer; a recorded failure is raised again."""
-        async with self._opening:
+        async with self._loading:
             if self._is_copilot_log:
                 if self._copilot_log is None:
                     self._copilot_log = await call_in_thread(load_copilot_log, self._path, timeout_s=None)
@@ -304,21 +304,21 @@ class ReplayProvider:
             if self._recording is None:
                 self._recording = await call_in_thread(self._index, timeout_s=None)
         row = self._recording.find(request.eval_case_id, request.trial, request.prompt)
-        return parse_recorded(row if request.turn is None else recorded_turn(row, request.turn), self._paths)
+        return parse_recorded(row if request.turn is None else recorded_turn(row, request.turn), self._field_paths)
 
     def _index(self) -> Recording | RowRecording:
         """Index the recording. Raises ProviderError for one that cannot be read."""
         try:
             rows = self._tools.recorded_rows(str(self._path))
             if rows is None:
-                return index_recording(self._path, self._target, self._suite, self._paths)
-            return index_rows(self._path, rows, self._target, suite=self._suite, paths=self._paths)
+                return index_recording(self._path, self._target, self._suite, self._field_paths)
+            return index_rows(self._path, rows, self._target, suite=self._suite, paths=self._field_paths)
         except (ConfigError, MissingExtraError) as error:
             raise ProviderError(Failure("config_error", str(error))) from None
 
 
 def find_copilot_log(folder: Path) -> Path:
-    """Return the events file of a Copilot session; `latest` as the last part selects the session changed last."""
+    """Return the events file of a Copilot session. The folder name `latest` selects the session that changed last."""
     if folder.name == LATEST and not folder.exists():
         logs = sorted(folder.parent.glob(f"*/{EVENTS}"), key=lambda path: path.stat().st_mtime)
         return logs[-1] if logs else folder / EVENTS
@@ -326,7 +326,7 @@ def find_copilot_log(folder: Path) -> Path:
 
 
 def load_copilot_log(path: Path) -> ProviderResponse:
-    """Return what Copilot said and called in a recorded session. Raises ProviderError for an invalid line."""
+    """Return a recorded Copilot session as a response. Raises ProviderError for an invalid line."""
     transcript = Transcript()
     for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), start=1):
         if not line.strip():

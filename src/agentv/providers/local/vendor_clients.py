@@ -49,10 +49,10 @@ class ClientProvider:
         return to_response(turn, [to_message(turn)], turn.usage)
 
     async def _request(self, create: Callable[[], object], timeout_s: float) -> object:
-        """Return the client's response. It runs in a thread: an async client may block before it returns its coroutine.
+        """Return the client's response. `create` is called in a thread, because even an async client may block.
 
         An async client keeps connections of earlier event loops, such as that of the last `run_evaluation_sync`. A
-        request on one of them fails before it is sent, and drops the connection.
+        request on such a connection fails before it is sent, and drops the connection.
         """
         for _ in range(MAX_STALE_CONNECTIONS):
             try:
@@ -69,22 +69,22 @@ MAX_STALE_CONNECTIONS = 100
 def client_provider(client: object, model: str | None, default_models: Callable[[str], str]) -> ClientProvider | None:
     """Return a provider that calls a vendor's client; None for any other object.
 
-    `model` None selects the model that `default_models` names for the provider.
+    `default_models` returns the model of a provider if `model` is None.
     """
     vendor = type(client).__module__.partition(".")[0]
     url = str(getattr(client, "base_url", "")).rstrip("/")
-    own = cast(Any, client)
+    untyped = cast(Any, client)
     if vendor == "openai" and hasattr(client, "chat"):
-        chosen = OpenAISettings(model=model or default_models("openai"), base_url=url, api_key=_HELD_BY_CLIENT)
-        return ClientProvider("openai", own.chat.completions.create, make_dialogue(chosen))
+        openai_settings = OpenAISettings(model=model or default_models("openai"), base_url=url, api_key=_HELD_BY_CLIENT)
+        return ClientProvider("openai", untyped.chat.completions.create, make_dialogue(openai_settings))
     if vendor == "anthropic" and hasattr(client, "messages"):
-        settings = AnthropicSettings(
+        anthropic_settings = AnthropicSettings(
             model=model or default_models("anthropic"),
             base_url=url,
             api_key=_HELD_BY_CLIENT,
             structured_output=False,  # older clients do not take `output_config`
         )
-        return ClientProvider("anthropic", own.messages.create, MessagesDialogue(settings))
+        return ClientProvider("anthropic", untyped.messages.create, MessagesDialogue(anthropic_settings))
     return None
 
 
@@ -96,16 +96,16 @@ def _json_of(response: object) -> JsonObject:
 
 
 def _failure_of(error: Exception) -> Failure:
-    """Return the failure of an exception of a client: by its response's status, if it has one."""
+    """Return the failure that an exception of a client means, by the HTTP status of its response if it has one."""
     response = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
     if isinstance(status, int):
         headers = {str(key).lower(): str(value) for key, value in cast(Any, response).headers.items()}
-        known = HttpResponse(status, headers, bytes(getattr(response, "content", b"")))
-        found = status_failure(known, now=datetime.now(UTC))
-        if found is not None:
-            return found
-    names = {each.__name__ for each in type(error).__mro__}
+        http_response = HttpResponse(status, headers, bytes(getattr(response, "content", b"")))
+        failure = status_failure(http_response, now=datetime.now(UTC))
+        if failure is not None:
+            return failure
+    names = {base.__name__ for base in type(error).__mro__}
     if "APIConnectionError" in names:
         return Failure("transport", f"the client raised {described(error)}", retryable=True)
     return Failure("plugin_error", f"the client raised {described(error)}")

@@ -38,7 +38,8 @@ from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.version import __version__
 
-for _name in ("a2a", "httpx"):  # failures repeat these logs; without a handler they would go to standard error
+# Failures repeat what these loggers write; without a handler it would go to standard error.
+for _name in ("a2a", "httpx"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 _CARD_PATHS = (".well-known/agent-card.json", ".well-known/agent.json")
@@ -47,13 +48,13 @@ _CONNECT_S = 30.0
 _CANCEL_S = 5.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 _NOT_FOUND = (404, 405, 410)
-_STATUSES: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
+_KINDS_BY_STATUS: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
 _SERVER_ERRORS = 500
 _EXCERPT = 500
 
 
 class A2aAgent:
-    """An agent. Its card is read with the first message."""
+    """An agent. Its card, which describes how to reach it, is read before the first message."""
 
     def __init__(self, settings: A2aSettings) -> None:
         self._settings = settings
@@ -87,7 +88,7 @@ class A2aAgent:
             async for event in client.send_message(SendMessageRequest(message=message)):
                 response.add(_json(event))
         except (A2AClientError, httpx.HTTPError):
-            # A complete response stays valid. A task outlives its stream, so its state is polled.
+            # A complete response stays valid. A task goes on without its stream, so that its state is polled.
             if not response.task_id and not response.is_over:
                 raise
         if response.is_empty:
@@ -99,14 +100,14 @@ class A2aAgent:
             response.add({"task": _json(await client.get_task(GetTaskRequest(id=response.task_id)))})
 
     async def cancel(self, response: A2aResponse) -> str:
-        """Cancel the task of a response if it has one that is not over, and return a sentence about the result."""
+        """Cancel the task of a response if it is in progress. Return the end of a message about the result, or ""."""
         if self._client is None or not response.task_id or response.is_over:
             return ""
         try:
             async with asyncio.timeout(_CANCEL_S):
                 await self._client.cancel_task(CancelTaskRequest(id=response.task_id))
         except Exception as error:  # noqa: BLE001 - the call has failed already, for a reason that is reported
-            return f"; its task could not be cancelled ({_words(error)})"
+            return f"; its task could not be cancelled ({_error_text(error)})"
         return "; its task was cancelled"
 
     async def aclose(self) -> None:
@@ -117,7 +118,7 @@ class A2aAgent:
         await self._http.aclose()
 
     async def _card(self) -> AgentCard:
-        """Read the card from the first usual URL that has one."""
+        """Return the card from the first of the possible URLs that has one."""
         places = list(_card_places(self._settings.url))
         for place in places:
             try:
@@ -127,7 +128,7 @@ class A2aAgent:
             if response.status_code in _NOT_FOUND:
                 continue
             if not response.is_success:
-                raise ProviderError(_status_failure(response, f"the request for the agent's card at {place} was"))
+                raise ProviderError(_status_failure(response, f"the request for the agent's card at {place}"))
             try:
                 return parse_agent_card(response.json())
             except (json.JSONDecodeError, UnicodeDecodeError, ParseError) as error:
@@ -139,9 +140,10 @@ class A2aAgent:
     def _check(self, card: AgentCard) -> None:
         """Raise ProviderError for a card that cannot be used, and apply the setting `endpoint`."""
         settings = self._settings
-        usable = [each for each in card.supported_interfaces if each.protocol_binding in _BINDINGS]
+        interfaces = card.supported_interfaces
+        usable = [interface for interface in interfaces if interface.protocol_binding in _BINDINGS]
         if not usable:
-            offered = ", ".join(each.protocol_binding for each in card.supported_interfaces) or "no interface"
+            offered = ", ".join(interface.protocol_binding for interface in interfaces) or "no interface"
             message = f"the agent's card offers {offered}; agentv needs one of {', '.join(_BINDINGS)}"
             raise ProviderError(Failure("config_error", message))
         if settings.streaming == "on" and not card.capabilities.streaming:
@@ -151,11 +153,12 @@ class A2aAgent:
             for interface in usable:
                 interface.url = settings.endpoint
         elif settings.headers:
-            other = next((each.url for each in usable if not is_same_origin(each.url, settings.url)), None)
+            urls = (interface.url for interface in usable)
+            other = next((url for url in urls if not is_same_origin(url, settings.url)), None)
             if other is not None:
                 message = (
-                    f"the agent's card sends messages to {other}, a host other than that of `url`, which would get "
-                    "`headers`; if that is right, set it as `endpoint`"
+                    f"the agent's card sends messages to {other}, a host other than that of `url`, which would receive "
+                    f"`headers`; if it may, set `endpoint: {other}`"
                 )
                 raise ProviderError(Failure("config_error", message))
 
@@ -209,19 +212,19 @@ def make_message(
 
 
 def _json(message: Protobuf) -> JsonObject:
-    return cast(JsonObject, _normal(MessageToDict(message)))
+    return cast(JsonObject, _normalized(MessageToDict(message)))
 
 
-def _normal(value: JsonValue) -> JsonValue:
+def _normalized(value: JsonValue) -> JsonValue:
     """Return JSON with `7` for `7.0` and keys in order: protobuf has only floats, and its keys come in any order."""
     if isinstance(value, dict):
-        return {key: _normal(value[key]) for key in sorted(value)}
+        return {key: _normalized(value[key]) for key in sorted(value)}
     if isinstance(value, list):
-        return [_normal(item) for item in value]
+        return [_normalized(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
+_KINDS_BY_EXCEPTION: tuple[tuple[type[Exception], FailureKind], ...] = (
     (errors.InvalidAgentResponseError, "unexpected_shape"),
     (errors.InternalError, "server_error"),
     (errors.A2AError, "bad_request"),
@@ -245,36 +248,38 @@ def failure_of(error: Exception) -> Failure:
     while cause is not None and not isinstance(cause, httpx.HTTPError | httpx.InvalidURL):
         cause = cause.__cause__
     if isinstance(cause, httpx.HTTPStatusError):
-        return _status_failure(cause.response, "the message was")
+        return _status_failure(cause.response, "the message")
     if isinstance(cause, httpx.RequestError):
         host = cause.request.url.netloc.decode(errors="replace").rpartition("@")[2]
-        is_new = isinstance(cause, httpx.ConnectError)
-        what = f"no connection to {host}" if is_new else f"the connection to {host} was lost"
-        return Failure("transport", f"{what} ({_words(cause)})", retryable=is_new)
+        is_unconnected = isinstance(cause, httpx.ConnectError)
+        what = f"no connection to {host}" if is_unconnected else f"the connection to {host} was lost"
+        return Failure("transport", f"{what} ({_error_text(cause)})", retryable=is_unconnected)
     if isinstance(cause, httpx.InvalidURL):
         return Failure("config_error", f"the URL cannot be used: {cause}")
     if isinstance(error, A2AClientTimeoutError):
-        return Failure("transport", f"the connection was lost ({_words(error)})")
+        return Failure("transport", f"the connection was lost ({_error_text(error)})")
     if isinstance(error.__cause__, json.JSONDecodeError) or "Invalid JSON-RPC" in str(error):
-        return Failure("malformed_reply", f"the agent's response cannot be read: {_words(error)}")
+        return Failure("malformed_reply", f"the agent's response cannot be read: {_error_text(error)}")
     if isinstance(error, A2AClientError):
-        return Failure("server_error", f"the agent replied with an error: {_words(error)}")
-    kind: FailureKind = next((kind for each, kind in _KINDS if isinstance(error, each)), "malformed_reply")
+        return Failure("server_error", f"the agent replied with an error: {_error_text(error)}")
+    kinds = (kind for exception, kind in _KINDS_BY_EXCEPTION if isinstance(error, exception))
+    kind: FailureKind = next(kinds, "malformed_reply")
     what = _DEFAULT_MESSAGES.get(kind, "the agent's response cannot be used")
-    return Failure(kind, f"{what}: {_words(error)}")
+    return Failure(kind, f"{what}: {_error_text(error)}")
 
 
-def _status_failure(response: httpx.Response, what: str) -> Failure:
+def _status_failure(response: httpx.Response, subject: str) -> Failure:
+    """Return the failure that a status means; `subject` is what was answered with the status, for the message."""
     status = response.status_code
-    kind: FailureKind = _STATUSES.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
-    message = f"{what} answered with HTTP status {status}"
+    kind: FailureKind = _KINDS_BY_STATUS.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
+    message = f"{subject} was answered with HTTP status {status}"
     if response.has_redirect_location:
-        message += f", a redirect to {response.headers['location']}; set where it leads as `url` or `endpoint`"
+        message += f", a redirect to {response.headers['location']}; set its target as `url` or `endpoint`"
     with suppress(httpx.ResponseNotRead, httpx.StreamClosed):
-        if said := response.text.strip()[:_EXCERPT]:
-            message += f": {said}"
+        if excerpt := response.text.strip()[:_EXCERPT]:
+            message += f": {excerpt}"
     return Failure(kind, message, http_status=status)
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error).strip() or type(error).__name__

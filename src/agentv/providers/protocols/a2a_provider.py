@@ -22,7 +22,7 @@ from agentv.types.usage import total_usage
 if TYPE_CHECKING:  # the SDK takes a second to import, and is an extra
     from agentv.providers.protocols.a2a_client import A2aAgent
 
-_CONTINUES = ("completed", "input-required", "")
+_CONTINUING_STATES = ("completed", "input-required", "")
 """The states after which a conversation continues; a response without a task has no state."""
 
 
@@ -39,18 +39,18 @@ class Exchange:
         return self.responses[-1]
 
     def response(self) -> ProviderResponse | None:
-        """Return the answer so far: that of the last turn, with the messages of all; None if there was no response."""
-        given = [response.to_response() for response in self.responses if not response.is_empty]
-        if not given:
+        """Return the answer to the last turn so far, with the messages of all turns; None if there is no response."""
+        answers = [response.to_response() for response in self.responses if not response.is_empty]
+        if not answers:
             return None
-        messages: tuple[Message, ...] = sum((each.output_messages or () for each in given), ())
-        trace: tuple[TraceEvent, ...] = sum((each.trace or () for each in given), ())
-        usage = total_usage(each.usage for each in given)
-        return replace(given[-1], output_messages=messages, trace=trace or None, usage=usage, notes=tuple(self.notes))
+        messages: tuple[Message, ...] = sum((answer.output_messages or () for answer in answers), ())
+        trace: tuple[TraceEvent, ...] = sum((answer.trace or () for answer in answers), ())
+        usage = total_usage(answer.usage for answer in answers)
+        return replace(answers[-1], output_messages=messages, trace=trace or None, usage=usage, notes=tuple(self.notes))
 
 
 class A2aProvider:
-    """Sends the user turns of a case, each when the agent has replied to the one before, all in one context."""
+    """Sends the user turns of a case in one context, each after the agent has replied to the turn before."""
 
     kind = "a2a"
     keeps_deadlines = True
@@ -65,8 +65,8 @@ class A2aProvider:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the agent's response to the last user turn.
 
-        A task that ends in no state of `answer_states` is a ProviderError, whose `partial` has the agent's text so far.
-        At the deadline, and when the call is cancelled, a task in progress is cancelled.
+        Raises ProviderError, with the agent's text so far in `partial`, if a task ends in a state other than
+        `answer_states`. At the deadline, and when the call is cancelled, a task in progress is cancelled.
         """
         from agentv.providers.protocols.a2a_client import failure_of  # noqa: PLC0415 - imports the SDK
 
@@ -80,7 +80,7 @@ class A2aProvider:
             failure = Failure("target_timeout", f"no answer of the agent within {timeout_s:g} s{cancelled}")
         except asyncio.CancelledError as error:
             if exchange.responses:
-                await finish(_ignored(agent, exchange.responses[-1]))
+                await finish(_cancel_silently(agent, exchange.responses[-1]))
             attach_call(error, exchange.response())
             raise
         except Exception as error:  # noqa: BLE001 - whatever the SDK or the agent raised is a failure of the call
@@ -140,17 +140,17 @@ class A2aProvider:
             await agent.send(make_message(texts, files, context_id=context_id, task_id=task_id), response)
             context_id = response.context_id
             task_id = response.task_id if response.state == "input-required" else ""
-            allowed = ("", *self._settings.answer_states) if is_last else _CONTINUES
+            allowed = ("", *self._settings.answer_states) if is_last else _CONTINUING_STATES
             if response.state not in allowed:
                 raise ProviderError(_ended(response))
 
 
-async def _ignored(agent: "A2aAgent", response: A2aResponse) -> None:
-    """Cancel the task of a call that is itself cancelled, and ignore the result, as nothing is left to report it to."""
+async def _cancel_silently(agent: "A2aAgent", response: A2aResponse) -> None:
+    """Cancel a task and ignore the result, because the call that would report it is itself cancelled."""
     await agent.cancel(response)
 
 
 def _ended(response: A2aResponse) -> Failure:
-    said = response.said()
-    message = f"the agent's task ended in the state {response.state!r}{f': {said}' if said else ''}"
+    text = response.status_text()
+    message = f"the agent's task ended in the state {response.state!r}{f': {text}' if text else ''}"
     return Failure("target_exit", message, details={"state": response.state, "task": response.task_id})

@@ -12,7 +12,7 @@ from agentv.types.messages_json import compact_json
 from agentv.types.provider import ProviderResponse
 from agentv.types.usage import Usage
 
-OVER = frozenset({"completed", "failed", "canceled", "rejected", "input-required", "auth-required"})
+STOPPED_STATES = frozenset({"completed", "failed", "canceled", "rejected", "input-required", "auth-required"})
 """The states in which a task has ended or waits for the user."""
 
 _PREFIX = "TASK_STATE_"
@@ -20,7 +20,10 @@ _USAGE_KEYS = ("usage", "usageMetadata", "usage_metadata", "adk_usage_metadata")
 
 
 class A2aResponse:
-    """The response to one message, collected from its events: a message, or a task with its updates and artifacts."""
+    """The response to one message, collected from its events: a message, or a task with its updates and artifacts.
+
+    A task may have a message about each of its states; `_status_message` is the one about the current state.
+    """
 
     def __init__(self) -> None:
         self.task_id = ""
@@ -28,8 +31,8 @@ class A2aResponse:
         self.state = ""
         self.updates: list[TraceEvent] = []
         self._message: JsonObject | None = None
-        self._said: JsonObject | None = None
-        self._said_before: list[JsonObject] = []
+        self._status_message: JsonObject | None = None
+        self._earlier_messages: list[JsonObject] = []
         self._history: list[JsonObject] = []
         self._artifacts: dict[str, JsonObject] = {}
         self._metadata: list[JsonObject] = []
@@ -37,7 +40,7 @@ class A2aResponse:
     @property
     def is_over(self) -> bool:
         """True if no further event of this response can follow."""
-        return self._message is not None or self.state in OVER
+        return self._message is not None or self.state in STOPPED_STATES
 
     @property
     def is_empty(self) -> bool:
@@ -74,14 +77,14 @@ class A2aResponse:
 
     def _add_status(self, status: JsonObject) -> None:
         state = _text(status, "state").removeprefix(_PREFIX).lower().replace("_", "-")
-        said = _object(status, "message")
-        text = shown_parts(said)
-        if said:
-            self._metadata.append(_object(said, "metadata"))
-        if said or state != self.state:  # a message of an earlier state is not the answer
-            if self._said is not None:
-                self._said_before.append(self._said)
-            self._said = said or None
+        message = _object(status, "message")
+        text = parts_as_text(message)
+        if message:
+            self._metadata.append(_object(message, "metadata"))
+        if message or state != self.state:  # a message of an earlier state is not the answer
+            if self._status_message is not None:
+                self._earlier_messages.append(self._status_message)
+            self._status_message = message or None
         last = self.updates[-1] if self.updates else None
         if last is None or (last.name, last.text or "") != (state, text):
             kind: TraceEventType = "message" if text else "model_step"
@@ -98,17 +101,17 @@ class A2aResponse:
         self._artifacts[key] = artifact
         self._metadata.append(_object(artifact, "metadata"))
 
-    def said(self) -> str:
-        """Return the agent's message for the current state of its task."""
-        return shown_parts(self._said or {})
+    def status_text(self) -> str:
+        """Return the text of the agent's message about the current state of its task; "" if there is none."""
+        return parts_as_text(self._status_message or {})
 
     def to_response(self) -> ProviderResponse:
-        """Return the answer: the message, else the task's artifacts, else the agent's last message."""
+        """Return the answer: the message, else the task's artifacts, else the last message of the agent in the task."""
         sources = [self._message] if self._message is not None else list(self._artifacts.values())
         if not any(_objects(source.get("parts")) for source in sources):
-            sources = [self._said] if self._said is not None else self._spoken()[-1:]
+            sources = [self._status_message] if self._status_message is not None else self._last_agent_turns()[-1:]
         parts = [part for source in sources for part in _objects(source.get("parts"))]
-        text = "\n".join(shown_parts(source) for source in sources)
+        text = "\n".join(parts_as_text(source) for source in sources)
         about: dict[str, JsonValue] = {
             key: value
             for key, value in (("state", self.state), ("task", self.task_id), ("context", self.context_id))
@@ -126,12 +129,12 @@ class A2aResponse:
             session=self.context_id or None,
         )
 
-    def _spoken(self) -> list[JsonObject]:
+    def _last_agent_turns(self) -> list[JsonObject]:
         """Return the agent's turns since the user's last turn, without its messages about earlier states."""
-        roles = [_text(turn, "role") for turn in self._history]
-        start = len(roles) - roles[::-1].index("ROLE_USER") if "ROLE_USER" in roles else 0
-        spoken = [turn for turn in self._history[start:] if _text(turn, "role") == "ROLE_AGENT"]
-        return [turn for turn in spoken if turn not in self._said_before]
+        users = [index for index, turn in enumerate(self._history) if _text(turn, "role") == "ROLE_USER"]
+        start = users[-1] + 1 if users else 0
+        of_agent = [turn for turn in self._history[start:] if _text(turn, "role") == "ROLE_AGENT"]
+        return [turn for turn in of_agent if turn not in self._earlier_messages]
 
     def _usage(self) -> Usage | None:
         """Return the token counts of the last metadata that has any."""
@@ -142,12 +145,12 @@ class A2aResponse:
         return None
 
 
-def shown_parts(source: JsonObject) -> str:
+def parts_as_text(source: JsonObject) -> str:
     """Return the parts of a message or an artifact as text; a file by its name, so that text is never empty."""
-    return "\n".join(map(_shown, _objects(source.get("parts"))))
+    return "\n".join(map(_part_as_text, _objects(source.get("parts"))))
 
 
-def _shown(part: JsonObject) -> str:
+def _part_as_text(part: JsonObject) -> str:
     if "data" in part:
         return compact_json(part["data"])
     recorded = _recorded(part)

@@ -54,40 +54,40 @@ def parse_question(question: str, tool: str | None) -> ToolRequest:
         value = json.loads(question)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise _bad(f"the question is not JSON at {where} ({error.msg}); expected {expected}") from None
+        raise _bad_request(f"the question is not JSON at {where} ({error.msg}); expected {expected}") from None
     except RecursionError:
-        raise _bad("the question is nested too deeply") from None
+        raise _bad_request("the question is nested too deeply") from None
     except ValueError:  # Python reads integers of at most 4,300 digits
-        raise _bad(f"the question has a number that is too long; expected {expected}") from None
+        raise _bad_request(f"the question has a number that is too long; expected {expected}") from None
     if not isinstance(value, dict):
-        raise _bad(f"the question is a JSON {_kind(value)}; expected {expected}")
+        raise _bad_request(f"the question is a JSON {_json_type(value)}; expected {expected}")
     if tool is not None:
         return ToolRequest(tool, value)
     unknown = [key for key in value if key not in ("tool", "name", "arguments", "args")]
     if unknown:
-        raise _bad(f"the question has the unknown key {unknown[0]!r}; expected {expected}")
-    for both in (("tool", "name"), ("arguments", "args")):
-        if value.keys() >= set(both):
-            raise _bad(f"the question has both {both[0]!r} and {both[1]!r}; expected {expected}")
+        raise _bad_request(f"the question has the unknown key {unknown[0]!r}; expected {expected}")
+    for key, alias in (("tool", "name"), ("arguments", "args")):
+        if key in value and alias in value:
+            raise _bad_request(f"the question has both {key!r} and {alias!r}; expected {expected}")
     named, arguments = value.get("tool", value.get("name")), value.get("arguments", value.get("args"))
     if not isinstance(named, str) or not named:
-        raise _bad(f"the question has no `tool` with the name of a tool; expected {expected}")
+        raise _bad_request(f"the question has no `tool` with the name of a tool; expected {expected}")
     if arguments is not None and not isinstance(arguments, dict):
-        raise _bad(f"`arguments` of the question is a JSON {_kind(arguments)}; expected an object")
+        raise _bad_request(f"`arguments` of the question is a JSON {_json_type(arguments)}; expected an object")
     return ToolRequest(named, arguments or {})
 
 
-def _bad(message: str) -> ProviderError:
+def _bad_request(message: str) -> ProviderError:
     return ProviderError(Failure("bad_request", message))
 
 
-def _kind(value: object) -> str:
+def _json_type(value: object) -> str:
     kinds = {list: "list", str: "string", bool: "boolean", dict: "object"}
     return "null" if value is None else kinds.get(type(value), "number")
 
 
-def read_result(request: ToolRequest, result: JsonObject, *, structured: bool) -> ProviderResponse:
-    """Return the answer of a tool's result: its text, else its structured content; the reverse with `structured`.
+def read_result(request: ToolRequest, result: JsonObject, *, prefers_structured: bool) -> ProviderResponse:
+    """Return the answer of a tool's result: its text, else its structured content, or the reverse.
 
     The call is recorded with the result; media are recorded by type, size and digest. Raises ProviderError when
     structured content is required and missing.
@@ -97,14 +97,14 @@ def read_result(request: ToolRequest, result: JsonObject, *, structured: bool) -
     recorded["content"] = list(content)
     has_structured = "structuredContent" in result
     is_error = result.get("isError") is True
-    if structured and not has_structured and not is_error:
+    if prefers_structured and not has_structured and not is_error:
         message = f"tool {request.tool!r} returned no structured content; remove `answer: structured`"
         raise ProviderError(Failure("unexpected_shape", message), partial=_response(request, recorded, content, ""))
     data = compact_json(result.get("structuredContent")) if has_structured else ""
-    if structured and has_structured:
+    if prefers_structured and has_structured:
         return _response(request, recorded, content, data)
-    is_worded = any(item.get("type") == "text" or "text" in _resource(item) for item in content)
-    text = data if has_structured and not is_worded else "\n".join(map(_shown, content))
+    has_text = any(item.get("type") == "text" or "text" in _resource(item) for item in content)
+    text = data if has_structured and not has_text else "\n".join(map(_item_as_text, content))
     return _response(request, recorded, content, text)
 
 
@@ -149,7 +149,7 @@ def _without_bytes(item: JsonObject, key: str) -> JsonObject:
     return {**rest, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _shown(item: JsonObject) -> str:
+def _item_as_text(item: JsonObject) -> str:
     """Return a content item as a line of the answer; a medium is shown by its type, so that the line is never empty."""
     if item.get("type") == "text":
         return str(item.get("text", ""))
@@ -166,7 +166,7 @@ def _shown(item: JsonObject) -> str:
     return f"[{item.get('type')}: {', '.join(about)}]" if about else f"[{item.get('type')}]"
 
 
-def text_of_error(response: ProviderResponse, tool: str) -> str:
+def tool_error_text(response: ProviderResponse, tool: str) -> str:
     """Return the sentence about a result that the tool marked as an error."""
     said = f": {response.text}" if response.text.strip() else " without a text"
     return f"tool {tool!r} reported an error{said}"
@@ -197,7 +197,7 @@ def _problems(tools: Sequence[JsonObject]) -> Iterator[str]:
 def schema_problem(schema: JsonValue) -> str | None:
     """Return why a tool's schema cannot be used; None if it is a valid JSON Schema of an object."""
     if not isinstance(schema, Mapping):
-        return "is missing" if schema is None else f"is a JSON {_kind(schema)}, not an object"
+        return "is missing" if schema is None else f"is a JSON {_json_type(schema)}, not an object"
     if schema.get("type") != "object":
         return f'has type {compact_json(schema.get("type"))}; arguments and results of a tool have type "object"'
     try:
@@ -250,7 +250,7 @@ class McpProvider:
         """Connect, and check that a fixed tool exists. Raises ProviderError of kind `healthcheck`."""
         settings = self._settings
         try:
-            tools = await self._connected(self._target.try_timeout_s, _list_tools)
+            tools = await self._with_client(self._target.try_timeout_s, _list_tools)
         except ProviderError as error:
             raise ProviderError(_unhealthy(self._target.name, error.failure.message)) from None
         names = [str(tool.get("name")) for tool in tools]
@@ -275,7 +275,7 @@ class McpProvider:
         return ToolRequest(tool, json.loads(self._arguments.fill(find)))
 
     async def _list(self, timeout_s: float) -> ProviderResponse:
-        response, problems = read_tools(await self._connected(timeout_s, _list_tools))
+        response, problems = read_tools(await self._with_client(timeout_s, _list_tools))
         if problems and not self._settings.judge_errors:
             message = f"the server's list of tools is wrong: {'; '.join(problems)}"
             raise ProviderError(Failure("malformed_reply", message), partial=response)
@@ -286,34 +286,34 @@ class McpProvider:
             result = await client.call_tool(call.tool, dict(call.arguments))
             return cast(JsonObject, result.model_dump(mode="json", by_alias=True, exclude_unset=True))
 
-        made = ProviderResponse("", request=call.to_json())
+        unanswered = ProviderResponse("", request=call.to_json())
         try:
-            result = await self._connected(timeout_s, work)
+            result = await self._with_client(timeout_s, work)
         except ProviderError as error:
-            raise ProviderError(error.failure, partial=made) from None
+            raise ProviderError(error.failure, partial=unanswered) from None
         except asyncio.CancelledError as error:
-            attach_call(error, made)
+            attach_call(error, unanswered)
             raise
-        response = read_result(call, result, structured=self._settings.answer == "structured")
+        response = read_result(call, result, prefers_structured=self._settings.answer == "structured")
         if result.get("isError") and not self._settings.judge_errors:
-            raise ProviderError(Failure("target_exit", text_of_error(response, call.tool)), partial=response)
+            raise ProviderError(Failure("target_exit", tool_error_text(response, call.tool)), partial=response)
         return response
 
-    async def _connected(self, timeout_s: float, work: "Callable[[Client], Awaitable[T]]") -> T:
+    async def _with_client(self, timeout_s: float, work: "Callable[[Client], Awaitable[T]]") -> T:
         """Call `work` with the client of a session. Raises ProviderError for every failure."""
         from agentv.providers.protocols.mcp_session import failure_of, timed_out  # noqa: PLC0415 - imports the SDK
 
         async with self._session() as session:
-            start = 0 if session.process is None else session.process.error_bytes
+            stderr_start = 0 if session.process is None else session.process.error_bytes
             try:
                 async with asyncio.timeout(timeout_s):
                     return await work(await session.client())
             except TimeoutError:
                 # The server may be stuck: the next call starts a new one.
                 session.is_retired = True
-                failure = timed_out(session, timeout_s, start=start)
+                failure = timed_out(session, timeout_s, stderr_start=stderr_start)
             except Exception as error:  # noqa: BLE001 - whatever the SDK or the server raised is a failure of the call
-                failure = await failure_of(error, session, self._settings, start=start)
+                failure = await failure_of(error, session, self._settings, stderr_start=stderr_start)
         raise ProviderError(failure)
 
     @asynccontextmanager

@@ -39,7 +39,7 @@ from agentv.version import __version__
 MAX_MESSAGE_BYTES = 32 * 2**20
 _STDERR_TAIL = 2_000
 _GRACE_S = 2.0
-_SHOWN = 200
+_MAX_STRAY_CHARACTERS = 200
 
 Received: TypeAlias = SessionMessage | Exception
 Streams: TypeAlias = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
@@ -61,13 +61,13 @@ class ServerCommand(Struct, frozen=True):
 class ServerProcess:
     """A server's process, started and ended as an asynchronous context, which yields streams for the SDK.
 
-    `stray_lines` counts the lines on standard output that are not messages, `stray` is the first of them.
+    `stray_lines` counts the lines on standard output that are not messages, `first_stray` is the first of them.
     `error_bytes` is the number of bytes that the server has written to standard error.
     """
 
     def __init__(self, command: ServerCommand) -> None:
         self.stray_lines = 0
-        self.stray = ""
+        self.first_stray = ""
         self.is_too_large = False
         self._command = command
         self.error_bytes = 0
@@ -81,9 +81,9 @@ class ServerProcess:
         """The working folder of the server."""
         return self._command.cwd
 
-    def errors_since(self, start: int) -> str:
-        """Return the end of standard error, without its first `start` bytes."""
-        length = min(self.error_bytes - start, len(self._errors))
+    def errors_since(self, stderr_start: int) -> str:
+        """Return the end of standard error, without its first `stderr_start` bytes."""
+        length = min(self.error_bytes - stderr_start, len(self._errors))
         return self._errors[len(self._errors) - length :].decode(errors="replace")[-_STDERR_TAIL:].strip()
 
     @property
@@ -119,7 +119,8 @@ class ServerProcess:
         write_stream, sent = anyio.create_memory_object_stream[SessionMessage](0)
         self._streams = (received, read_stream, write_stream, sent)
         self._reading = loop.create_task(self._read(output, received))
-        self._tasks = [self._reading, loop.create_task(self._write(sent)), loop.create_task(self._drain(errors))]
+        self._reading_errors = loop.create_task(self._read_errors(errors))
+        self._tasks = [self._reading, loop.create_task(self._write(sent)), self._reading_errors]
         return read_stream, write_stream
 
     async def _read(self, output: asyncio.StreamReader, received: MemoryObjectSendStream[Received]) -> None:
@@ -131,11 +132,11 @@ class ServerProcess:
                     try:
                         message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError:
-                        self._stray(line)
+                        self._count_stray(line)
                         continue
                     await received.send(SessionMessage(message))
         self._ended.set()
-        with suppress(ConnectionError):  # a server must not block on output that is not read any more
+        with suppress(ConnectionError):  # read on, so that the server does not block on further output
             while await output.read(2**16):
                 pass
 
@@ -146,10 +147,10 @@ class ServerProcess:
             self.is_too_large = True
             return b""
 
-    def _stray(self, line: bytes) -> None:
+    def _count_stray(self, line: bytes) -> None:
         self.stray_lines += 1
         if self.stray_lines == 1:
-            self.stray = line.decode(errors="replace").strip()[:_SHOWN]
+            self.first_stray = line.decode(errors="replace").strip()[:_MAX_STRAY_CHARACTERS]
 
     async def _write(self, sent: MemoryObjectReceiveStream[SessionMessage]) -> None:
         with suppress(anyio.ClosedResourceError, OSError):
@@ -159,7 +160,7 @@ class ServerProcess:
                     self._input.write(line.encode() + b"\n")
                     await self._input.drain()
 
-    async def _drain(self, errors: asyncio.StreamReader) -> None:
+    async def _read_errors(self, errors: asyncio.StreamReader) -> None:
         while piece := await errors.read(2**16):
             self.error_bytes += len(piece)
             self._errors = (self._errors + piece)[-4 * _STDERR_TAIL :]
@@ -172,7 +173,7 @@ class ServerProcess:
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
                 await self._ended.wait()
-                await asyncio.shield(self._tasks[2])
+                await asyncio.shield(self._reading_errors)
         has_ended = self._ended.is_set()
         await tree.end()
         self._exit_code = tree.process.returncode if has_ended else None
@@ -190,7 +191,7 @@ for _name in ("mcp", "client"):  # failures repeat these logs; without a handler
 
 _CONNECT_S = 30.0
 _EXCERPT = 500
-_CODES: Mapping[int, FailureKind] = {
+_KINDS_BY_CODE: Mapping[int, FailureKind] = {
     jsonrpc.INVALID_PARAMS: "bad_request",
     jsonrpc.METHOD_NOT_FOUND: "bad_request",
     jsonrpc.INVALID_REQUEST: "bad_request",
@@ -200,15 +201,16 @@ _MESSAGES_FOR_A_STATUS = ("Not Found", "Session terminated", "Server returned an
 """The SDK's error messages for a response with an HTTP error status."""
 _UNREADABLE_RESPONSE_STARTS = ("Unexpected content type", "Failed to parse")
 """The starts of the SDK's error messages for a response that is not an MCP message."""
-_STATUSES: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
+_KINDS_BY_STATUS: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
 _SERVER_ERRORS = 500
 
 
 class McpSession:
-    """One connection. `process` is None for a server at a URL, `status` its last HTTP error status.
+    """One connection. `process` is None for a server at a URL.
 
-    `users` counts the calls in progress. A retired session (`is_retired`) is used for no further call, and is
-    closed after the last call in progress.
+    `status` is the last HTTP error status of a server at a URL, `excerpt` the beginning of that response. `users`
+    counts the calls in progress. A retired session is used for no further call, and is closed after the last call in
+    progress.
     """
 
     def __init__(self, server: ServerCommand | str, headers: dict[str, str]) -> None:
@@ -260,7 +262,7 @@ class McpSession:
             self.excerpt = (await response.aread()).decode(errors="replace")[:_EXCERPT].strip()
 
     async def close(self) -> None:
-        """Close the connection; a server that is a process has ended afterwards."""
+        """Close the connection, and end the server if it is a process."""
         self._closing.set()
         if self._task is None:
             return
@@ -273,7 +275,7 @@ class McpSession:
 
 
 class McpSessions:
-    """The sessions of a target: one that all calls share, replaced if it fails, or one for each call."""
+    """The sessions of a target: one for all calls, which is replaced when it is retired, or one for each call."""
 
     def __init__(self, server: ServerCommand | str, headers: dict[str, str], *, is_shared: bool) -> None:
         self._server = server
@@ -285,7 +287,7 @@ class McpSessions:
     @asynccontextmanager
     async def use(self) -> AsyncIterator[McpSession]:
         """Yield a session for one call. It is closed afterwards if it is retired and no other call uses it."""
-        session = self._next()
+        session = self._session()
         session.users += 1
         try:
             yield session
@@ -296,7 +298,7 @@ class McpSessions:
             if not session.users and (session.is_retired or not self._is_shared):
                 await finish(self._close(session))
 
-    def _next(self) -> McpSession:
+    def _session(self) -> McpSession:
         if self._is_shared and self._current is not None and not self._current.is_retired:
             return self._current
         session = McpSession(self._server, self._headers)
@@ -314,18 +316,18 @@ class McpSessions:
         await asyncio.gather(*(self._close(session) for session in tuple(self._open)))
 
 
-def timed_out(session: McpSession, timeout_s: float, *, start: int) -> Failure:
+def timed_out(session: McpSession, timeout_s: float, *, stderr_start: int) -> Failure:
     """Return the failure of a call that took too long."""
     when = "" if session.users <= 1 else " after its other calls"
-    what = f"; the server is stopped{when}" if session.process is not None else ""
-    message = f"no answer of the server within {timeout_s:g} s{what}"
-    return _described(Failure("target_timeout", message), session, start)
+    consequence = f"; the server is stopped{when}" if session.process is not None else ""
+    message = f"no answer of the server within {timeout_s:g} s{consequence}"
+    return _with_server_output(Failure("target_timeout", message), session, stderr_start)
 
 
-async def failure_of(error: Exception, session: McpSession, settings: McpSettings, *, start: int) -> Failure:
+async def failure_of(error: Exception, session: McpSession, settings: McpSettings, *, stderr_start: int) -> Failure:
     """Return the failure for an exception of a call; retire a session that cannot be used any more.
 
-    `start` is the number of bytes that the server had written to standard error before the call.
+    `stderr_start` is the number of bytes that the server had written to standard error before the call.
     """
     cause = next(_leaves(error))
     if isinstance(cause, ProviderError):
@@ -336,8 +338,8 @@ async def failure_of(error: Exception, session: McpSession, settings: McpSetting
     if is_closed and session.process is not None:
         session.is_retired = True
         await session.close()
-        return _described(_ended(session), session, start)
-    return _described(_failure(cause, session), session, start)
+        return _with_server_output(_ended(session), session, stderr_start)
+    return _with_server_output(_failure(cause, session), session, stderr_start)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -361,14 +363,16 @@ def _ended(session: McpSession) -> Failure:
     if process is not None and process.is_too_large:
         return Failure("too_large", "the server sent a message of more than 32 MiB; the server was stopped")
     code = None if process is None else process.exit_code
-    how = "" if code is None else f" by signal {-code}" if code < 0 else f" with exit code {code}"
+    how = ""
+    if code is not None:
+        how = f" by signal {-code}" if code < 0 else f" with exit code {code}"
     return Failure("target_exit", f"the server ended{how} before it answered", details={"exit_code": code})
 
 
 def _failure(error: BaseException, session: McpSession) -> Failure:
     if isinstance(error, MCPError) and (status := _status_of(error, session)) is not None:
         session.is_retired = True
-        kind = _STATUSES.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
+        kind = _KINDS_BY_STATUS.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
         said = f": {session.excerpt}" if session.excerpt else ""
         return Failure(kind, f"the server answered with HTTP status {status}{said}", http_status=status)
     if isinstance(error, MCPError):
@@ -377,14 +381,14 @@ def _failure(error: BaseException, session: McpSession) -> Failure:
             return Failure("transport", "the server closed the connection before it answered", retryable=False)
         if error.message.startswith(_UNREADABLE_RESPONSE_STARTS):
             return Failure("malformed_reply", f"the server's response cannot be read: {error.message.splitlines()[0]}")
-        kind = _CODES.get(error.code, "server_error")
+        kind = _KINDS_BY_CODE.get(error.code, "server_error")
         return Failure(kind, f"the server refused the request: {error.message} (code {error.code})")
     if isinstance(error, httpx2.TransportError):
         session.is_retired = True
         host = urlsplit(str(error.request.url)).netloc.rpartition("@")[2]
-        is_new = isinstance(error, httpx2.ConnectError)
-        what = f"no connection to {host}" if is_new else f"the connection to {host} was lost"
-        return Failure("transport", f"{what} ({error})", retryable=is_new)
+        is_unconnected = isinstance(error, httpx2.ConnectError)
+        what = f"no connection to {host}" if is_unconnected else f"the connection to {host} was lost"
+        return Failure("transport", f"{what} ({error})", retryable=is_unconnected)
     if isinstance(error, ValidationError):
         return Failure("unexpected_shape", f"the server's result is not a valid MCP result: {_first_problem(error)}")
     return Failure("malformed_reply", str(error) or type(error).__name__)
@@ -392,7 +396,7 @@ def _failure(error: BaseException, session: McpSession) -> Failure:
 
 def _status_of(error: MCPError, session: McpSession) -> int | None:
     """Return the HTTP status that caused an error, and clear it; None for an error of the protocol."""
-    if error.message not in _MESSAGES_FOR_A_STATUS and session.status not in _STATUSES:
+    if error.message not in _MESSAGES_FOR_A_STATUS and session.status not in _KINDS_BY_STATUS:
         return None
     status, session.status = session.status, None
     return status
@@ -406,7 +410,7 @@ def _first_problem(error: ValidationError) -> str:
     return f"{at}: {problem['msg']}, got {str(problem['input'])[:200]!r}"
 
 
-def _described(failure: Failure, session: McpSession, start: int) -> Failure:
+def _with_server_output(failure: Failure, session: McpSession, stderr_start: int) -> Failure:
     """Add the server's standard error to a failure, and lines of its standard output that are not messages."""
     process = session.process
     if process is None:
@@ -415,8 +419,8 @@ def _described(failure: Failure, session: McpSession, start: int) -> Failure:
     if process.stray_lines:
         message += (
             f"; it wrote {process.stray_lines} lines to standard output that are not MCP messages, the first: "
-            f"{process.stray!r} (a server must write its logs to standard error)"
+            f"{process.first_stray!r} (a server must write its logs to standard error)"
         )
-    if errors := process.errors_since(start):
+    if errors := process.errors_since(stderr_start):
         message += f"; its standard error ends with:\n{errors}"
     return replace(failure, message=message)
