@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, BatchedModelProvider, Outcome, Send, parse_lines
 from agentv.providers.apis.credentials import bearer
-from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, function_of, output_text
+from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, output_text, tool_function
 from agentv.providers.apis.http import (
     HttpRequest,
     HttpResponse,
@@ -41,7 +41,7 @@ SAMPLING_VERSION = "2023-06-01"
 """The last version of the API that accepts a temperature; later versions reject it for every model."""
 
 DEFAULT_MAX_TOKENS = 4096
-"""The API requires a limit; this is the largest that every model accepts."""
+"""The default limit, because the API requires one: the largest that every model accepts."""
 
 MIN_THINKING_BUDGET = 1024
 
@@ -100,7 +100,7 @@ class MessagesDialogue(Struct, frozen=True):
         turn_settings = settings.turn_settings(conversation.request)
         body: dict[str, JsonValue] = {
             "model": conversation.request.model or settings.model,
-            "max_tokens": _limit(turn_settings.max_output_tokens, budget or 0),
+            "max_tokens": _max_tokens(turn_settings.max_output_tokens, budget or 0),
             "system": conversation.system or None,
             "messages": conversation.items,
             "temperature": None if budget else turn_settings.temperature,
@@ -155,21 +155,24 @@ class MessagesDialogue(Struct, frozen=True):
 
 def version_header(bodies: Sequence[JsonObject]) -> Mapping[str, str]:
     """Return the header with the version of the API that accepts all of the bodies."""
-    sampled = any(key in body for body in bodies for key in ("temperature", "top_p", "top_k"))
-    return {"anthropic-version": SAMPLING_VERSION if sampled else API_VERSION}
+    has_sampling = any(key in body for body in bodies for key in ("temperature", "top_p", "top_k"))
+    return {"anthropic-version": SAMPLING_VERSION if has_sampling else API_VERSION}
 
 
 def _is_block(value: JsonValue) -> bool:
     """Return True if a value is a content block; blocks of known types must have their required keys."""
     kind = member(value, "type")
-    needed = {"text": ("text",), "tool_use": ("id", "name")}.get(kind, ()) if isinstance(kind, str) else ("type",)
-    return all(isinstance(member(value, name), str) for name in needed)
+    if not isinstance(kind, str):
+        return False
+    required = {"text": ("text",), "tool_use": ("id", "name")}.get(kind, ())
+    return all(isinstance(member(value, name), str) for name in required)
 
 
-def _limit(configured: int | None, thinking: int) -> int:
-    """Return the token limit, which always exceeds the thinking budget that it includes."""
-    limit = configured or DEFAULT_MAX_TOKENS
-    return limit if limit > thinking and configured else limit + thinking
+def _max_tokens(configured: int | None, thinking: int) -> int:
+    """Return the limit of output tokens, which include the tokens of thinking and must exceed them."""
+    if configured and configured > thinking:
+        return configured
+    return (configured or DEFAULT_MAX_TOKENS) + thinking
 
 
 def _content(text: str, images: Sequence[Image]) -> JsonValue:
@@ -183,7 +186,7 @@ def _image(image: Image) -> JsonObject:
 
 
 def _tool(tool: JsonObject) -> JsonObject:
-    function = function_of(tool)
+    function = tool_function(tool)
     if function is None:
         return tool
     others = {key: value for key, value in function.items() if key not in ("parameters", "strict")}
@@ -285,13 +288,13 @@ class AnthropicProvider(BatchedModelProvider):
         )
 
 
-_KINDS = frozenset(
+_EVENT_TYPES = frozenset(
     {
         *("message_start", "message_delta", "message_stop", "ping"),
         *("content_block_start", "content_block_delta", "content_block_stop"),
     }
 )
-_TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+_DELTA_KEYS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 _INPUT = "partial_json"
 
 
@@ -311,7 +314,7 @@ class MessagesCollector:
     def add(self, event: JsonObject) -> int | None:
         """Add an event and return how many characters the model wrote in it; None for an event of another type."""
         kind = event.get("type")
-        if not isinstance(kind, str) or kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _EVENT_TYPES:
             return None
         match kind:
             case "message_start":
@@ -324,7 +327,7 @@ class MessagesCollector:
                     raise wrong_shape("a delta of a content block that has not begun", event)
                 return block.add(_object(event, "delta"))
             case "message_delta":
-                usage = {"usage": {**_mapping(self._message.get("usage")), **_known(event.get("usage"))}}
+                usage = {"usage": {**_mapping(self._message.get("usage")), **_without_null(event.get("usage"))}}
                 self._message = {**self._message, **_object(event, "delta"), **usage}
             case "message_stop":
                 self.is_over = True
@@ -348,7 +351,7 @@ class _Block:
         if kind == "citations_delta":
             self._citations.append(delta.get("citation"))
             return 0
-        name = _INPUT if kind == "input_json_delta" else _TEXTS.get(str(kind))
+        name = _INPUT if kind == "input_json_delta" else _DELTA_KEYS.get(str(kind))
         if name is None:
             return 0
         text = text_in(delta, name)
@@ -357,16 +360,16 @@ class _Block:
 
     def value(self) -> JsonObject:
         joined: dict[str, JsonValue] = {name: "".join(pieces) for name, pieces in self._pieces.items()}
-        given = joined.pop(_INPUT, "")
+        written_input = joined.pop(_INPUT, "")
         block: dict[str, JsonValue] = {**self._start, **joined}
-        if given:
-            block["input"] = _parsed(str(given))
+        if written_input:
+            block["input"] = _parse_input(str(written_input))
         if self._citations:
             block["citations"] = self._citations
         return block
 
 
-def _parsed(text: str) -> JsonValue:
+def _parse_input(text: str) -> JsonValue:
     """Parse the input of a tool; incomplete input stays a string."""
     try:
         return cast(JsonValue, json.loads(text))
@@ -392,5 +395,5 @@ def _mapping(value: JsonValue) -> JsonObject:
     return value if isinstance(value, Mapping) else {}
 
 
-def _known(usage: JsonValue) -> JsonObject:
+def _without_null(usage: JsonValue) -> JsonObject:
     return {name: count for name, count in _mapping(usage).items() if count is not None}

@@ -121,5 +121,5 @@ def make_credentials(settings: AzureSettings) -> Credentials:
     """Return the credentials: the key, else Entra ID tokens unless the settings have an authorization header."""
     if settings.api_key:
         return FixedHeaders({"api-key": settings.api_key})
-    has_own = settings.has_header("api-key") or settings.has_header("Authorization")
-    return FixedHeaders({}) if has_own else entra_token()
+    has_own_header = settings.has_header("api-key") or settings.has_header("Authorization")
+    return FixedHeaders({}) if has_own_header else entra_token()

@@ -23,7 +23,7 @@ from agentv.providers.apis.responses import count, member, objects, parse_object
 from agentv.providers.apis.transport import send, utc_now
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import BatchState, BatchTicket, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -163,9 +163,7 @@ class OpenAIBatches(Struct, frozen=True):
             file_id = text_or_none(batch.get(kind))
             if file_id is not None:
                 response = await send(HttpRequest(self.url(f"/files/{file_id}/content"), {}, method="GET"))
-                outcomes |= {
-                    name: outcome for line in parse_lines(response.body) for name, outcome in [parse_line(line)]
-                }
+                outcomes.update(map(parse_line, parse_lines(response.body)))
         return outcomes
 
     async def _batch(self, batch_id: str, send: Send) -> JsonObject:
@@ -212,10 +210,12 @@ def parse_line(line: JsonObject) -> tuple[str, Outcome]:
         headers = {"x-request-id": request_id} if request_id else {}
         body = json_bytes(response.get("body"))
         return name, HttpResponse(count(response, "status_code") or _OK, headers, body)
-    known: Mapping[JsonValue, Failure] = {"batch_expired": EXPIRED, "batch_cancelled": CANCELLED}
+    if code == "batch_expired":
+        return name, EXPIRED
+    if code == "batch_cancelled":
+        return name, CANCELLED
     message = text_or_none(member(line, "error", "message"))
-    other = Failure("server_error", message, retryable=True) if message else LOST
-    return name, known.get(code, other) if isinstance(code, str) else other
+    return name, Failure("server_error", message, retryable=True) if message else LOST
 
 
 def _id_of(response: HttpResponse) -> str:

@@ -44,9 +44,9 @@ class Prompt(Struct, frozen=True, gc=False):
     def with_images(self) -> Iterator[tuple[ChatMessage, tuple[Image, ...]]]:
         """Yield each turn with its images."""
         users = [index for index, turn in enumerate(self.turns) if turn.role == "user"]
-        at = users[-1] if users else len(self.turns) - 1
+        last_user = users[-1] if users else len(self.turns) - 1
         for index, turn in enumerate(self.turns):
-            yield turn, self.images if index == at else ()
+            yield turn, self.images if index == last_user else ()
 
 
 class Conversation(Struct, frozen=True):
@@ -58,11 +58,10 @@ class Conversation(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """A turn of the model. `items` hold it in the API's format, to be sent back when the conversation continues.
+    """A turn of the model. `items` are the turn in the API's format, to be sent back when the conversation continues.
 
-    `is_cut` is True if it stopped at the token limit. `finish_reason` is the API's own value.
-    `first_token_ms` is the time from the start of the call to the first text, reasoning or argument of a tool, if it
-    was streamed.
+    `is_cut` is True if the turn stopped at the token limit. `finish_reason` is the API's own value. `first_token_ms` is
+    the time from the start of the call to the first text, reasoning or argument of a tool, if the turn was streamed.
     """
 
     text: str
@@ -142,17 +141,15 @@ def output_text(call: ToolCall) -> str:
     return call.output if isinstance(call.output, str) else compact_json(call.output)
 
 
-def function_of(tool: JsonObject) -> JsonObject | None:
+def tool_function(tool: JsonObject) -> JsonObject | None:
     """Return the function in a tool definition, with the keys `name`, `description` and `parameters`.
 
-    Definitions may be plain functions, or in the format of the chat API or Anthropic's API. None for an API's own
-    tools.
+    Definitions may be plain functions, or in the format of the chat API or Anthropic's API. Return None for a tool that
+    the API itself runs.
     """
     function = tool.get("function", tool)
-    is_function = (
-        isinstance(function, Mapping) and "name" in function and tool.get("type") in (None, "function", "custom")
-    )
-    if not is_function or not isinstance(function, Mapping):
+    has_function_type = tool.get("type") in (None, "function", "custom")
+    if not has_function_type or not isinstance(function, Mapping) or "name" not in function:
         return None
-    names = {"input_schema": "parameters"}
-    return {names.get(key, key): value for key, value in function.items() if key != "type"}
+    new_names = {"input_schema": "parameters"}
+    return {new_names.get(key, key): value for key, value in function.items() if key != "type"}

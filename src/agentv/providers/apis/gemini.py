@@ -9,20 +9,20 @@ from urllib.parse import quote
 from msgspec import Meta, Struct
 
 from agentv.providers.apis.credentials import Credentials, FixedHeaders, google_token
-from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, function_of
+from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, tool_function
 from agentv.providers.apis.embeddings import EmbeddingModelProvider, vector_of
 from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
 from agentv.providers.apis.responses import (
     content_filter_error,
     count,
+    json_type,
     member,
-    name_of,
     objects,
     text_or_none,
     wrong_shape,
 )
-from agentv.providers.apis.streamed_response import first_of_all, text_in
+from agentv.providers.apis.streamed_response import items_of_first_answer, text_in
 from agentv.types.errors import ProviderError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -36,13 +36,13 @@ from agentv.types.usage import Usage
 GEMINI_URL = "https://generativelanguage.googleapis.com"
 GEMINI_VERSION, VERTEX_VERSION = "v1", "v1beta1"
 _VERSION = re.compile(r"/v\d\w*$")
-_FILTERED = frozenset(
+_FILTER_REASONS = frozenset(
     [
         *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "ESCALATION"),
         *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "PUP_LIMITED_DISABLED"),
     ]
 )
-_MALFORMED = frozenset(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"])
+_MALFORMED_REASONS = frozenset(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"])
 
 
 class GeminiSettings(ModelSettings, frozen=True, kw_only=True):
@@ -181,9 +181,9 @@ class ContentDialogue(Struct, frozen=True):
 def _finish_reason(candidate: JsonObject) -> str | None:
     """Return the finish reason. Raises ProviderError if it means that there is no answer."""
     reason = text_or_none(candidate.get("finishReason"))
-    if reason in _FILTERED:
+    if reason in _FILTER_REASONS:
         raise content_filter_error(f"the provider's filter stopped the response ({reason})")
-    if reason in _MALFORMED:
+    if reason in _MALFORMED_REASONS:
         details = text_or_none(candidate.get("finishMessage"))
         message = f"the provider could not parse the model's response ({reason}){f': {details}' if details else ''}"
         raise ProviderError(Failure("malformed_reply", message))
@@ -202,9 +202,9 @@ def _image(image: Image) -> JsonObject:
 
 def _tools(tools: Sequence[JsonObject]) -> list[JsonObject]:
     """Return functions in one group, and each of the API's own tools separately."""
-    functions = [function for tool in tools if (function := function_of(tool)) is not None]
+    functions = [function for tool in tools if (function := tool_function(tool)) is not None]
     declared: list[JsonObject] = [{"functionDeclarations": [_declaration(function) for function in functions]}]
-    return [*(declared if functions else []), *(tool for tool in tools if function_of(tool) is None)]
+    return [*(declared if functions else []), *(tool for tool in tools if tool_function(tool) is None)]
 
 
 def _declaration(function: JsonObject) -> JsonObject:
@@ -239,8 +239,10 @@ def _merged(body: JsonObject, extra: JsonObject) -> JsonObject:
     merged = dict(body)
     for key, value in extra.items():
         existing = merged.get(key)
-        both = isinstance(existing, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merged(existing, value) if both else value  # type: ignore[arg-type] # `both` implies the types
+        if isinstance(existing, Mapping) and isinstance(value, Mapping):
+            merged[key] = _merged(existing, value)
+        else:
+            merged[key] = value
     return merged
 
 
@@ -320,7 +322,7 @@ def make_credentials(settings: GeminiSettings) -> Credentials:
     return google_token() if settings.project and not settings.has_header("Authorization") else FixedHeaders({})
 
 
-_KEYS = ("candidates", "promptFeedback", "usageMetadata")
+_RESPONSE_KEYS = ("candidates", "promptFeedback", "usageMetadata")
 _TEXT_KEYS = frozenset({"text", "thought"})
 
 
@@ -343,13 +345,13 @@ class ContentCollector:
 
     def add(self, event: JsonObject) -> int | None:
         """Add a response and return how many characters the model wrote; None if it is not a response of this API."""
-        if not any(name in event for name in _KEYS):
+        if not any(name in event for name in _RESPONSE_KEYS):
             return None
         self._head.update({name: value for name, value in event.items() if name != "candidates"})
-        given = event.get("candidates")
-        if given is not None and not isinstance(given, list):
-            raise wrong_shape(f"candidates that are {name_of(given)}", event)
-        candidates = first_of_all(given)
+        listed = event.get("candidates")
+        if listed is not None and not isinstance(listed, list):
+            raise wrong_shape(f"candidates that are {json_type(listed)}", event)
+        candidates = items_of_first_answer(listed)
         if not candidates:
             return 0
         candidate = candidates[0]
@@ -358,7 +360,7 @@ class ContentCollector:
         if content is None:
             return 0
         if not isinstance(content, Mapping):
-            raise wrong_shape(f"a content that is {name_of(content)}", event)
+            raise wrong_shape(f"a content that is {json_type(content)}", event)
         self._content.update({name: value for name, value in content.items() if name != "parts"})
         return sum(map(self._add_part, objects(content.get("parts"))))
 
@@ -387,7 +389,7 @@ class ContentCollector:
 
 
 class _Part:
-    """A part, and its pieces if it consists of text alone."""
+    """A part. `texts` are its pieces if it consists of text alone, else None."""
 
     def __init__(self, part: JsonObject, texts: list[str] | None) -> None:
         self.part = part

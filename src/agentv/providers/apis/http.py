@@ -14,8 +14,8 @@ from agentv.types.messages_json import compact_json
 from agentv.types.provider import Quota
 
 EVENT_STREAM = "text/event-stream"
-_EXCERPT = 2_000
-_MESSAGE = 500
+_MAX_EXCERPT = 2_000
+_MAX_MESSAGE = 500
 _BAD_REQUEST, _SERVER_ERRORS = 400, 500
 
 
@@ -51,15 +51,15 @@ class HttpResponse(Struct, frozen=True, gc=False):
         """The remaining quota from the rate-limit headers of OpenAI, Azure or Anthropic."""
         if not any("ratelimit" in name for name in self.headers):
             return None
-        left = {
-            f"{what}_{of}": _first(
-                _finite(self.headers.get(f"x-ratelimit-{what}-{of}", "")),
-                _finite(self.headers.get(f"anthropic-ratelimit-{of}-{what}", "")),
+        amounts = {
+            f"{kind}_{unit}": _first_known(
+                _finite(self.headers.get(f"x-ratelimit-{kind}-{unit}", "")),
+                _finite(self.headers.get(f"anthropic-ratelimit-{unit}-{kind}", "")),
             )
-            for what in ("limit", "remaining")
-            for of in ("requests", "tokens")
+            for kind in ("limit", "remaining")
+            for unit in ("requests", "tokens")
         }
-        return Quota(**left) if any(value is not None for value in left.values()) else None
+        return Quota(**amounts) if any(amount is not None for amount in amounts.values()) else None
 
 
 def is_event_stream(headers: Mapping[str, str]) -> bool:
@@ -72,22 +72,20 @@ def status_failure(response: HttpResponse, *, now: datetime) -> Failure | None:
     if response.is_success:
         return None
     error = _error_in(response.body)
-    reason = str(error.get("message") or "")[:_MESSAGE]
+    reason = str(error.get("message") or "")[:_MAX_MESSAGE]
     kind = kind_of_status(response.status, error)
     message = f"HTTP {response.status}{': ' if reason else ''}{reason}"
     if 300 <= response.status < 400:  # noqa: PLR2004 - what HTTP calls a redirect
-        place = response.headers.get("location", "an unknown place")
-        message = (
-            f"HTTP {response.status}: redirect to {place[:_MESSAGE]} not followed, since the key would be sent there"
-        )
+        place = response.headers.get("location", "an unknown place")[:_MAX_MESSAGE]
+        message = f"HTTP {response.status}: redirect to {place} not followed, since the key would be sent there"
     if kind == "auth":
         message += "; check the key and its permissions"
     return Failure(
         kind,
         message,
         http_status=response.status,
-        retry_after_s=_first(retry_after_s(response.headers, now=now), retry_delay_s(error)),
-        details={"request_id": response.request_id, "body": response.body[:_EXCERPT].decode(errors="replace")},
+        retry_after_s=_first_known(retry_after_s(response.headers, now=now), retry_delay_s(error)),
+        details={"request_id": response.request_id, "body": response.body[:_MAX_EXCERPT].decode(errors="replace")},
     )
 
 
@@ -112,12 +110,12 @@ def _finite(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _first(*values: float | None) -> float | None:
+def _first_known(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
 
 
 def kind_of_status(status: int, error: JsonObject) -> FailureKind:
-    """Return the kind of failure that a status of 300 or more means, with the error in the response's body."""
+    """Return the kind of failure that a status other than 2xx means, given the error in the response's body."""
     # Anthropic has no code for a content filter, only a message: "Output blocked by content filtering policy".
     is_filtered = status == _BAD_REQUEST and "content filter" in str(error.get("message")).lower()
     if is_filtered or error.get("code") in ("content_filter", "content_policy_violation"):
@@ -137,7 +135,7 @@ def _error_in(body: bytes) -> JsonObject:
     try:
         value: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
-        return {"message": body[:_MESSAGE].decode(errors="replace").strip()}
+        return {"message": body[:_MAX_MESSAGE].decode(errors="replace").strip()}
     error = value.get("error", value) if isinstance(value, Mapping) else value
     return error if isinstance(error, Mapping) else {"message": str(error)}
 
@@ -161,11 +159,11 @@ _STATUS_OF_ERROR: Mapping[str, int] = {
 
 
 def status_of_error(error: JsonObject) -> int:
-    """Return the status that an error stands for by its number or name; 500 if it has neither."""
-    given = [error.get(key) for key in ("code", "status", "type")]
-    numbers = [code for code in given if isinstance(code, int) and code >= _BAD_REQUEST]
-    names = [_STATUS_OF_ERROR[name] for name in given if isinstance(name, str) and name in _STATUS_OF_ERROR]
-    return next(iter((*numbers, *names)), _SERVER_ERRORS)
+    """Return the HTTP status of an error, by its number or its name; 500 if it has neither."""
+    values = [error.get(key) for key in ("code", "status", "type")]
+    by_number = [value for value in values if isinstance(value, int) and value >= _BAD_REQUEST]
+    by_name = [_STATUS_OF_ERROR[value] for value in values if isinstance(value, str) and value in _STATUS_OF_ERROR]
+    return next(iter((*by_number, *by_name)), _SERVER_ERRORS)
 
 
 def retry_delay_s(error: JsonObject) -> float | None:

@@ -47,7 +47,7 @@ class CannedTools:
     """
 
     def __init__(self, answers: JsonObject, base_dir: str) -> None:
-        self._answers = answers
+        self._outputs = answers
         self._functions = {
             name: load_callable(reference, base_dir)
             for name, answer in answers.items()
@@ -59,14 +59,14 @@ class CannedTools:
 
         Raises ProviderError if a function raises or does not return within `timeout_s`.
         """
-        if not all(call.tool in self._answers for call in calls):
+        if not all(call.tool in self._outputs for call in calls):
             return ()
         return tuple([replace(call, output=await self._output(call, timeout_s)) for call in calls])
 
     async def _output(self, call: ToolCall, timeout_s: float) -> JsonValue:
         function = self._functions.get(call.tool)
         if function is None:
-            return self._answers[call.tool]
+            return self._outputs[call.tool]
         try:
             return cast(JsonValue, await call_user_code(function, call.input, timeout_s=timeout_s))
         except DeadlineError:
@@ -89,7 +89,7 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 class ModelProvider:
-    """Requests one turn, and further turns as long as the model calls tools that have canned outputs."""
+    """Requests one turn, and further turns as long as the model calls tools with canned outputs."""
 
     kind = "model"
     is_code = False
@@ -108,9 +108,9 @@ class ModelProvider:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the model's answer, with all turns as output messages if tools were called.
 
-        A ProviderError has the model's text so far in `partial`, including that of an interrupted stream. After the
-        first turn, `details.usage` has the usage of the earlier turns. `attach_call` attaches the same partial response
-        to a CancelledError.
+        A ProviderError holds the response so far in `partial`, with the text of an interrupted stream. After the first
+        turn, its `details` have the `usage` of the earlier turns. A CancelledError holds the same partial response
+        (`kept_call`).
         """
         now = asyncio.get_running_loop().time
         started_at = now()
@@ -130,11 +130,11 @@ class ModelProvider:
             except ProviderError as error:
                 if not turns:
                     raise
-                raise _after_turns(error, turns, usage, first_token_ms) from error
+                raise _with_earlier_turns(error, turns, usage, first_token_ms) from error
             except asyncio.CancelledError as error:
                 failed = attached_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
                 if turns:
-                    attach_call(error, _after_turns(failed, turns, usage, first_token_ms).partial)
+                    attach_call(error, _with_earlier_turns(failed, turns, usage, first_token_ms).partial)
                 raise
             if not calls:
                 return to_response(turn, turns, usage, first_token_ms=first_token_ms)
@@ -152,23 +152,23 @@ class ModelProvider:
         request: HttpRequest = self._dialogue.build_request(conversation, auth)
         stream: StreamedResponse | None = None
 
-        def listener() -> Listener:
+        def make_listener() -> Listener:
             nonlocal stream
             stream = StreamedResponse(self._dialogue.collector(), now=now)
             return stream.feed
 
         try:
-            response = await send(request, self._shared, timeout_s=ends_at - now(), listener=listener)
+            response = await send(request, self._shared, timeout_s=ends_at - now(), make_listener=make_listener)
             turn = parse_turn(self._dialogue, response, None if stream is None else stream.finish())
         except ProviderError as error:
-            cut = self._interrupted_turn(stream, started_at)
-            if cut is None:
+            interrupted = self._interrupted_turn(stream, started_at)
+            if interrupted is None:
                 raise
-            raise ProviderError(error.failure, partial=_interrupted_response(cut)) from error
+            raise ProviderError(error.failure, partial=_interrupted_response(interrupted)) from error
         except asyncio.CancelledError as error:
-            cut = self._interrupted_turn(stream, started_at)
-            if cut is not None:
-                attach_call(error, _interrupted_response(cut))
+            interrupted = self._interrupted_turn(stream, started_at)
+            if interrupted is not None:
+                attach_call(error, _interrupted_response(interrupted))
             raise
         return turn if stream is None else replace(turn, first_token_ms=stream.first_token_ms(started_at))
 
@@ -219,18 +219,21 @@ def _interrupted_response(turn: Turn) -> ProviderResponse:
     return replace(response, estimated=usage is not None)
 
 
-def _after_turns(
+def _with_earlier_turns(
     error: ProviderError, turns: Sequence[Message], usage: Usage | None, first_token_ms: float | None
 ) -> ProviderError:
-    """Return the error of a dialogue, with the turns before it and their usage, which is billed."""
-    cut = error.partial
-    messages = [*turns, *(cut.output_messages or [Message("assistant", cut.text)] if cut else ())]
+    """Return an error that also holds the turns before it, and their usage, which is billed."""
+    interrupted = error.partial
+    messages = [
+        *turns,
+        *(interrupted.output_messages or [Message("assistant", interrupted.text)] if interrupted else ()),
+    ]
     partial = ProviderResponse(
         last_answer(messages) or "",
         output_messages=tuple(messages),
-        usage=total_usage((usage, None if cut is None else cut.usage)),
+        usage=total_usage((usage, None if interrupted is None else interrupted.usage)),
         first_token_ms=first_token_ms,
-        estimated=cut is not None and (cut.estimated or usage is not None),
+        estimated=interrupted is not None and (interrupted.estimated or usage is not None),
     )
     details = error.failure.details
     if usage is not None:

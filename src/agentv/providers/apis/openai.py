@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from agentv.providers.apis.batches import BatchedModelProvider, OpenAIBatches
 from agentv.providers.apis.credentials import bearer
-from agentv.providers.apis.dialogue import Conversation, Dialogue, Image, Prompt, Turn, function_of, output_text
+from agentv.providers.apis.dialogue import Conversation, Dialogue, Image, Prompt, Turn, output_text, tool_function
 from agentv.providers.apis.embeddings import EmbeddingModelProvider, OpenAIEmbeddings
 from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings, check_dimensions, check_url
@@ -53,7 +53,7 @@ class OpenAISettings(ModelSettings, frozen=True, kw_only=True):
         return self.is_openai if self.structured_output is None else self.structured_output
 
 
-_KINDS: Mapping[str, FailureKind] = {"server_error": "server_error", "rate_limit_exceeded": "rate_limited"}
+_KINDS_BY_CODE: Mapping[str, FailureKind] = {"server_error": "server_error", "rate_limit_exceeded": "rate_limited"}
 
 
 class ResponsesDialogue(Struct, frozen=True):
@@ -98,7 +98,7 @@ class ResponsesDialogue(Struct, frozen=True):
         reason = text_or_none(member(value, "incomplete_details", "reason"))
         if reason == "content_filter":
             raise content_filter_error("the provider's content filter stopped the response")
-        calls = [_tool_call(item) for item in objects(output) if item.get("type") in _OWN_CALLS]
+        calls = [_tool_call(item) for item in objects(output) if item.get("type") in _CALLS_TO_ANSWER]
         return Turn(
             text="".join(texts),
             tool_calls=tuple(calls),
@@ -132,7 +132,7 @@ def _content(text: str, images: Sequence[Image]) -> JsonValue:
 
 
 def _tool(tool: JsonObject) -> JsonObject:
-    function = function_of(tool)
+    function = tool_function(tool)
     return tool if function is None else {"type": "function", **function}
 
 
@@ -143,10 +143,9 @@ def _text_format(schema: JsonObject) -> JsonObject:
 def _failed(error: JsonValue) -> ProviderError:
     """Return the error of a failed response, which this API reports with status 200."""
     code, reason = text_or_none(member(error, "code")) or "", text_or_none(member(error, "message"))
-    is_policy = "policy" in code
-    kind = "content_filter" if is_policy else _KINDS.get(code, "bad_request")
+    kind = "content_filter" if "policy" in code else _KINDS_BY_CODE.get(code, "bad_request")
     return ProviderError(
-        Failure(kind, f"the response failed: {reason or code or 'no reason given'}", retryable=code in _KINDS)
+        Failure(kind, f"the response failed: {reason or code or 'no reason given'}", retryable=code in _KINDS_BY_CODE)
     )
 
 
@@ -165,7 +164,7 @@ def _reasoning(output: Sequence[JsonObject]) -> str | None:
     return "\n".join(text for part in parts if (text := text_or_none(part.get("text")))) or None
 
 
-_OWN_CALLS = ("function_call", "custom_tool_call")
+_CALLS_TO_ANSWER = ("function_call", "custom_tool_call")
 """The types of tool calls that the caller must answer; OpenAI runs all other tools itself."""
 
 
@@ -207,32 +206,32 @@ def make_dialogue(settings: OpenAISettings) -> Dialogue:
     return ChatDialogue(lambda _model: url, settings.model, settings, limit_key)
 
 
-_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
-_ITEM = frozenset({"response.output_item.added", "response.output_item.done"})
-_PART = frozenset({"response.content_part.added", "response.content_part.done"})
-_FIELDS = {
+_END_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+_ITEM_EVENTS = frozenset({"response.output_item.added", "response.output_item.done"})
+
+_FIELD_EVENTS = {
     "response.function_call_arguments.delta": "arguments",
     "response.custom_tool_call_input.delta": "input",
     "response.mcp_call_arguments.delta": "arguments",
     "response.code_interpreter_call_code.delta": "code",
 }
-_PARTS = {
+_PART_EVENTS = {
     "response.output_text.delta": ("content", "content_index", "output_text", "text"),
     "response.refusal.delta": ("content", "content_index", "refusal", "refusal"),
     "response.reasoning_text.delta": ("content", "content_index", "reasoning_text", "text"),
     "response.reasoning_summary_text.delta": ("summary", "summary_index", "summary_text", "text"),
 }
-_Place = tuple[str, int, str, str]
-"""The place of a text in an item: a list with the index, type and key of a part; without a list, a key of the item."""
+_TextPlace = tuple[str, int, str, str]
+"""The place of a text in an item: (list, index, type of the part, key). If the list is "", it is a key of the item."""
 
 
 class ResponsesCollector:
-    """Collects events. The last one holds the whole response; the others are used if the stream is cut off."""
+    """Collects events. The last event holds the whole response; the others are used if the stream is cut off."""
 
     def __init__(self) -> None:
         self._response: JsonObject = {}
         self._items: dict[int, JsonObject] = {}
-        self._pieces: dict[int, dict[_Place, list[str]]] = {}
+        self._pieces: dict[int, dict[_TextPlace, list[str]]] = {}
         self.is_over = False
 
     @property
@@ -248,22 +247,22 @@ class ResponsesCollector:
         response, item = event.get("response"), event.get("item")
         if isinstance(response, Mapping):
             self._response = response
-        if kind in _ENDS:
+        if kind in _END_EVENTS:
             if not isinstance(response, Mapping):
                 raise wrong_shape("no response in its last event", event)
             self.is_over = True
-        elif kind in _ITEM and isinstance(item, Mapping):
+        elif kind in _ITEM_EVENTS and isinstance(item, Mapping):
             self._items[_index(event, "output_index")] = item
             if kind.endswith(".done"):
                 self._pieces.pop(_index(event, "output_index"), None)
-        elif kind in _FIELDS:
-            return self._add_text(event, ("", 0, "", _FIELDS[kind]))
-        elif kind in _PARTS:
-            listed, index, type_, key = _PARTS[kind]
+        elif kind in _FIELD_EVENTS:
+            return self._add_text(event, ("", 0, "", _FIELD_EVENTS[kind]))
+        elif kind in _PART_EVENTS:
+            listed, index, type_, key = _PART_EVENTS[kind]
             return self._add_text(event, (listed, _index(event, index), type_, key))
         return 0
 
-    def _add_text(self, event: JsonObject, place: _Place) -> int:
+    def _add_text(self, event: JsonObject, place: _TextPlace) -> int:
         text = text_in(event, "delta")
         self._pieces.setdefault(_index(event, "output_index"), {}).setdefault(place, []).append(text)
         return len(text)

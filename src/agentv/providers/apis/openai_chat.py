@@ -4,11 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, function_of, output_text
+from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, output_text, tool_function
 from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import ModelSettings
-from agentv.providers.apis.responses import content_filter_error, name_of, objects, text_or_none, usage_of, wrong_shape
-from agentv.providers.apis.streamed_response import first_of_all, text_in
+from agentv.providers.apis.responses import (
+    content_filter_error,
+    json_type,
+    objects,
+    text_or_none,
+    usage_of,
+    wrong_shape,
+)
+from agentv.providers.apis.streamed_response import items_of_first_answer, text_in
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.chat import read_calls
@@ -46,7 +53,7 @@ class ChatCollector:
         for name in ("id", "model"):
             if event.get(name):
                 self._head.setdefault(name, event[name])
-        return sum(self._add_choice(choice) for choice in first_of_all(choices))
+        return sum(self._add_choice(choice) for choice in items_of_first_answer(choices))
 
     def _add_choice(self, choice: JsonObject) -> int:
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
@@ -56,7 +63,7 @@ class ChatCollector:
         if delta is None:
             return 0
         if not isinstance(delta, Mapping):
-            raise wrong_shape(f"a delta that is {name_of(delta)}", choice)
+            raise wrong_shape(f"a delta that is {json_type(delta)}", choice)
         self._began = True
         return sum(self._add_field(name, delta) for name in delta)
 
@@ -100,13 +107,13 @@ class ChatCollector:
 
 
 class _Call:
-    """One tool call, the arguments of which come in pieces."""
+    """One tool call. `pieces` are the pieces of its arguments and other fields, by the name of the field."""
 
     def __init__(self) -> None:
         self.head: dict[str, JsonValue] = {}
         self.kind = "function"
         self.name: JsonValue = None
-        self.given: dict[str, list[JsonValue]] = {}
+        self.pieces: dict[str, list[JsonValue]] = {}
 
     def add(self, delta: JsonObject) -> int:
         for name in ("id", "type"):
@@ -124,12 +131,13 @@ class _Call:
         self.name = self.name or fields.get("name")
         pieces = {name: piece for name, piece in fields.items() if name != "name" and piece is not None}
         for name, piece in pieces.items():
-            self.given.setdefault(name, []).append(piece)
+            self.pieces.setdefault(name, []).append(piece)
         return sum(len(piece) for piece in pieces.values() if isinstance(piece, str))
 
     def fields(self) -> JsonObject:
         joined = {
-            name: "".join(map(str, pieces)) if _are_texts(pieces) else pieces[-1] for name, pieces in self.given.items()
+            name: "".join(map(str, pieces)) if _are_texts(pieces) else pieces[-1]
+            for name, pieces in self.pieces.items()
         }
         return {"name": self.name, **joined}
 
@@ -143,29 +151,33 @@ class _Calls:
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
-        self._at: dict[JsonValue, _Call] = {}
-        self._single: _Call | None = None
+        self._by_index: dict[JsonValue, _Call] = {}
+        self._function_call: _Call | None = None
 
     def add(self, delta: JsonObject) -> int:
         """Add a piece to the call at its index, or to the last call if it has none; a new index or id begins a call."""
-        index, id_ = delta.get("index"), delta.get("id")
-        call = self._at.get(index) if isinstance(index, int) else self._calls[-1] if self._calls and not id_ else None
-        if call is None or (id_ and call.head.get("id", id_) != id_):
+        index, call_id = delta.get("index"), delta.get("id")
+        call = None
+        if isinstance(index, int):
+            call = self._by_index.get(index)
+        elif self._calls and not call_id:
+            call = self._calls[-1]
+        if call is None or (call_id and call.head.get("id", call_id) != call_id):
             call = _Call()
             self._calls.append(call)
         if isinstance(index, int):
-            self._at[index] = call
+            self._by_index[index] = call
         return call.add(delta)
 
     def add_single(self, fields: JsonObject) -> int:
         """Add a piece of `function_call`."""
-        self._single = self._single or _Call()
-        return self._single.add_fields(fields)
+        self._function_call = self._function_call or _Call()
+        return self._function_call.add_fields(fields)
 
     def value(self) -> JsonObject:
         """Return the keys of the message that hold the calls."""
         calls: JsonValue = [{**call.head, call.kind: call.fields()} for call in self._calls]
-        single = {} if self._single is None else {"function_call": self._single.fields()}
+        single = {} if self._function_call is None else {"function_call": self._function_call.fields()}
         return {**({"tool_calls": calls} if self._calls else {}), **single}
 
 
@@ -173,7 +185,7 @@ class ChatDialogue(Struct, frozen=True):
     """Builds requests and parses responses of the chat API at the URL that `url` returns for a model.
 
     `limit_key` is the server's key for the limit of output tokens. `streams_usage` is False for a server that refuses
-    to be requested to send the usage of a streamed response.
+    requests with `stream_options`, which ask for the usage of a streamed response.
     """
 
     url: Callable[[str], str]
@@ -236,7 +248,7 @@ def parse_chat(value: JsonObject) -> Turn:
     content, calls = message.get("content"), message.get("tool_calls")
     text = _content_text(content if content is not None else message.get("refusal"))
     if text is None:
-        raise wrong_shape(f"a content that is {name_of(content)}", value)
+        raise wrong_shape(f"a content that is {json_type(content)}", value)
     text, thoughts = split_thinking(text)
     return Turn(
         text=text,
@@ -269,7 +281,7 @@ def _image(image: Image) -> JsonObject:
 
 
 def _tool(tool: JsonObject) -> JsonObject:
-    function = function_of(tool)
+    function = tool_function(tool)
     return tool if function is None else {"type": "function", "function": function}
 
 

@@ -22,7 +22,7 @@ from agentv.types.messages_json import compact_json, content_text, trace_from_js
 from agentv.types.provider import TRACE_NOTE, ProviderResponse
 from agentv.types.usage import Usage
 
-_SCALARS: Mapping[str, tuple[type, ...]] = {
+_SCALAR_TYPES: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
     "cost_usd": (int, float),
     "finish_reason": (str,),
@@ -35,32 +35,34 @@ _SCALARS: Mapping[str, tuple[type, ...]] = {
     "metadata": (Mapping,),
     "request": (Mapping,),
 }
-_TEXTS = ("finish_reason", "session", "model", "reasoning")
-_MESSAGES = ("output_messages", "outputMessages")
-_CALLS = ("tool_calls", "toolCalls")
-_USAGE = ("usage", "token_usage", "tokenUsage")
-"""The keys of token counts that are accepted: our own and those of AgentV."""
-_LISTED_KEYS = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXTS)
-_ACCEPTED_KEYS = frozenset({*_MESSAGES, *_CALLS, *_SCALARS, *_USAGE, "trace", "cost", "costUsd", "id", "eval_id"})
+_TEXT_KEYS = ("finish_reason", "session", "model", "reasoning")
+_MESSAGES_KEYS = ("output_messages", "outputMessages")
+_CALLS_KEYS = ("tool_calls", "toolCalls")
+_USAGE_KEYS = ("usage", "token_usage", "tokenUsage")
+"""The accepted keys of texts, messages, tool calls and token counts: our own and those of AgentV."""
+_SUGGESTED_KEYS = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXT_KEYS)
+_ACCEPTED_KEYS = frozenset(
+    {*_MESSAGES_KEYS, *_CALLS_KEYS, *_SCALAR_TYPES, *_USAGE_KEYS, "trace", "cost", "costUsd", "id", "eval_id"}
+)
 
 
 def parse_output(text: str) -> ProviderResponse:
     """Parse the output of a command.
 
-    If the output is a JSON object, the answer is its last assistant message with content, else its `text`; the object
-    may also be a single message. Any other output is the answer itself, without its last line end. Raises
-    ProviderError for messages that cannot be read.
+    If the output is a JSON object, the answer is its last assistant message with content, else its `text`. The object
+    may also be a single message. Any other output is itself the answer, without its last line end. Raises ProviderError
+    for messages that cannot be read.
     """
     text = text.removeprefix("\ufeff")
     value = _object_in(text)
     if value is None:
         return ProviderResponse(_without_line_end(text))
     value = with_messages(value)
-    if value.get("role") in ROLE_NAMES and not value.keys().isdisjoint(("content", "parts", *_CALLS)):
+    if value.get("role") in ROLE_NAMES and not value.keys().isdisjoint(("content", "parts", *_CALLS_KEYS)):
         value = {"output_messages": [value]}
     if is_ai_sdk_result(value):
         value = cast(JsonObject, read_result(value))
-    if first(value, "text", *_MESSAGES, *_CALLS) is None:
+    if first(value, "text", *_MESSAGES_KEYS, *_CALLS_KEYS) is None:
         return ProviderResponse(_without_line_end(text))
     answer = parse_answer(value)
     has_answer = answer.output_messages is not None or value.get("text") is not None
@@ -79,9 +81,9 @@ def _object_in(text: str) -> JsonObject | None:
 
 
 def with_messages(value: JsonObject) -> JsonObject:
-    """Return an answer whose messages are under `output_messages`; AgentV 4 writes them under `output`."""
+    """Return an answer with the messages that AgentV 4 writes under `output` moved to `output_messages`."""
     output = value.get("output")
-    if not isinstance(output, list) or any(value.get(name) is not None for name in _MESSAGES):
+    if not isinstance(output, list) or any(value.get(name) is not None for name in _MESSAGES_KEYS):
         return value
     if not output or not all(isinstance(each, Mapping) and each.get("role") in ROLE_NAMES for each in output):
         return value
@@ -101,9 +103,9 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
         raise ProviderError(Failure("unexpected_shape", f"the response cannot be read: {error}")) from None
     answer = last_answer(messages or ())
     if answer is None:
-        text = value.get("text")
-        answer = text if isinstance(text, str) else "" if text is None else compact_json(text)
-    scalars = {name: value[name] for name in _TEXTS if isinstance(value.get(name), str)}
+        text = "" if value.get("text") is None else value["text"]
+        answer = text if isinstance(text, str) else compact_json(text)
+    scalars = {name: value[name] for name in _TEXT_KEYS if isinstance(value.get(name), str)}
     return ProviderResponse(
         text=answer,
         output_messages=messages,
@@ -121,9 +123,9 @@ def read_output(value: Mapping[str, object]) -> tuple[Message, ...] | None:
     Without messages, the `text` and the calls become one message. Raises MessageError with the place of a message
     that cannot be read.
     """
-    name = next((name for name in _MESSAGES if value.get(name) is not None), None)
+    name = next((name for name in _MESSAGES_KEYS if value.get(name) is not None), None)
     messages = None if name is None else read_messages(value[name], name)
-    calls_key = next((name for name in _CALLS if value.get(name) is not None), None)
+    calls_key = next((name for name in _CALLS_KEYS if value.get(name) is not None), None)
     calls = () if calls_key is None else read_tool_calls(cast(JsonValue, plain_json(value[calls_key])), calls_key)
     if not calls or any(message.tool_calls for message in messages or ()):
         return messages  # the messages have the calls already
@@ -139,16 +141,16 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
     Raises ValueError if the mapping has no answer or a value of a wrong type, with a text that continues a sentence
     ("has …"), and MessageError for messages that cannot be read.
     """
-    for name, kinds in _SCALARS.items():
+    for name, kinds in _SCALAR_TYPES.items():
         if not isinstance(value.get(name), (*kinds, type(None))):
             raise ValueError(f"has a {name} of type {type(value[name]).__name__}, not {kinds[-1].__name__}")  # noqa: TRY004 - the type of one value is wrong, not of the mapping
-    if "messages" in value and not any(name in value for name in _MESSAGES):  # the state of a LangGraph graph
+    if "messages" in value and not any(name in value for name in _MESSAGES_KEYS):  # the state of a LangGraph graph
         value = {**value, "output_messages": value["messages"]}
         del value["messages"]
-    if all(value.get(name) is None for name in ("text", *_MESSAGES, *_CALLS)):
+    if all(value.get(name) is None for name in ("text", *_MESSAGES_KEYS, *_CALLS_KEYS)):
         raise ValueError(f"has neither text nor output_messages, but {', '.join(map(repr, value)) or 'nothing'}")
     messages = read_output(value)
-    scalars = {name: value[name] for name in _SCALARS if value.get(name) is not None}
+    scalars = {name: value[name] for name in _SCALAR_TYPES if value.get(name) is not None}
     return ProviderResponse(
         **{"text": last_answer(messages or ()) or "", "cost_usd": parse_cost(value), **scalars},  # type: ignore[arg-type] # their types are checked above
         output_messages=messages,
@@ -159,25 +161,25 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
 
 
 def _usage_in(value: Mapping[str, object]) -> object:
-    """Return the token counts of a response, from the first key of `_USAGE` that it has."""
-    return next((value[name] for name in _USAGE if value.get(name) is not None), None)
+    """Return the token counts of a response, from the first key of `_USAGE_KEYS` that it has."""
+    return next((value[name] for name in _USAGE_KEYS if value.get(name) is not None), None)
 
 
 def _usage(value: Mapping[str, object]) -> Usage | None:
     """Return the usage of a response, else that of its messages."""
-    name = next((name for name in _MESSAGES if value.get(name) is not None), None)
+    name = next((name for name in _MESSAGES_KEYS if value.get(name) is not None), None)
     return read_usage(_usage_in(value)) or (usage_of_messages(value[name]) if name else None)
 
 
 def notes_on_keys(value: Mapping[str, object]) -> tuple[str, ...]:
     """Return a note for each unknown or deprecated key of a response. Equal notes of a target are shown only once."""
-    unread = [key for key in value if key not in _ACCEPTED_KEYS]
+    ignored = [key for key in value if key not in _ACCEPTED_KEYS]
     if (usage := _usage_in(value)) and read_usage(usage) is None:
-        unread.append("usage")
-    if parse_cost(value) is None and any(each is not None for each in _costs_in(value)):
-        unread.append("cost_usd")
+        ignored.append("usage")
+    if parse_cost(value) is None and any(cost is not None for cost in _costs_in(value)):
+        ignored.append("cost_usd")
     deprecated = () if value.get("trace") is None else (TRACE_NOTE,)
-    return (*map(_note_on_key, unread), *deprecated)
+    return (*map(_note_on_key, ignored), *deprecated)
 
 
 def _note_on_key(key: str) -> str:
@@ -185,13 +187,13 @@ def _note_on_key(key: str) -> str:
         return "the usage in its responses has no known token counts; write {input, output}"
     if key == "cost_usd":
         return "the cost in its responses is not an amount; write a number of dollars, 0 or more"
-    near = nearest(key, _LISTED_KEYS)
-    hint = f"; did you mean {near!r}?" if near else f"; known keys: {', '.join(_LISTED_KEYS)}"
+    near = nearest(key, _SUGGESTED_KEYS)
+    hint = f"; did you mean {near!r}?" if near else f"; known keys: {', '.join(_SUGGESTED_KEYS)}"
     return f"its responses have the unknown key {key!r}, which is ignored{hint}"
 
 
 def parse_cost(value: Mapping[str, object]) -> float | None:
-    """Return the cost of a response in dollars: `cost_usd`, `cost`, or `cost` in its usage; None if it is not known."""
+    """Return the cost of a response in dollars: `cost_usd`, `cost`, or `cost` in its usage; None if it has none."""
     return next((amount for item in _costs_in(value) if (amount := _amount(item)) is not None), None)
 
 
@@ -243,7 +245,7 @@ def parse_object(body: bytes) -> JsonObject:
     """Parse the JSON object of a response. Raises ProviderError for anything else."""
     value = parse_json(body)
     if not isinstance(value, Mapping):
-        raise wrong_shape(f"JSON {name_of(value)} instead of an object", value)
+        raise wrong_shape(f"JSON {json_type(value)} instead of an object", value)
     return value
 
 
@@ -276,7 +278,7 @@ def count(value: JsonValue, *names: str) -> int:
 
 
 def usage_of(value: JsonValue, *, input_key: str, output_key: str) -> Usage | None:
-    """Parse the usage of OpenAI's APIs, which have two pairs of keys for input and output tokens."""
+    """Parse the usage of an API of OpenAI; the keys of input and output tokens differ between its APIs."""
     if not isinstance(value, Mapping):
         return None
     input_, output = count(value, input_key), count(value, output_key)
@@ -296,6 +298,6 @@ def text_or_none(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def name_of(value: JsonValue) -> str:
+def json_type(value: JsonValue) -> str:
     """Return the type of a JSON value, for messages."""
     return "null" if value is None else type(value).__name__

@@ -1,4 +1,4 @@
-"""Responses streamed as server-sent events (WHATWG HTML, 9.2), collected into JSON as without streaming. Pure."""
+"""Responses streamed as server-sent events (WHATWG HTML, 9.2), collected into the JSON of a plain response. Pure."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from agentv.providers.apis.http import kind_of_status, retry_delay_s, status_of_error
-from agentv.providers.apis.responses import member, name_of, objects, text_or_none, wrong_shape
+from agentv.providers.apis.responses import json_type, member, objects, text_or_none, wrong_shape
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -16,8 +16,8 @@ from agentv.types.messages_json import compact_json
 
 MAX_EVENT_BYTES = 10 * 2**20
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_MAX_STRAYS = 10_000
-_FIELDS = (b"data:", b"event:", b"id:", b"retry:")
+_MAX_STRAY_BYTES = 10_000
+_FIELD_STARTS = (b"data:", b"event:", b"id:", b"retry:")
 _SKIPPED = (b"", b"id", b"retry")
 _BOM = b"\xef\xbb\xbf"
 
@@ -30,10 +30,10 @@ class ServerEvent(Struct, frozen=True, gc=False):
 
 
 class EventReader:
-    """Reads events from chunks of bytes, which may end anywhere, also within a character or a line end.
+    """Reads events from chunks of bytes, which may end anywhere, even within a character or a line end.
 
-    Comments, `id` and `retry` are skipped, and so are events without data. No more than `max_bytes` of a line or an
-    event are held. `strays` are the lines that belong to no event, as those of an error page, up to 10,000 bytes.
+    Comments, `id` and `retry` are skipped, and so are events without data. A line or an event may have at most
+    `max_bytes`. `strays` are the lines that belong to no event, such as those of an error page, up to 10,000 bytes.
     """
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -41,21 +41,21 @@ class EventReader:
         self._line = bytearray()
         self._data: list[bytes] = []
         self._name = b""
-        self._size = 0
+        self._event_bytes = 0
         self.strays = b""
-        self._after_return = False
+        self._ended_with_return = False
         self._is_first = True
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
         """Yield the events that end in this chunk. Raises ProviderError for an event that is too large or not UTF-8."""
         if not chunk:
             return
-        if self._after_return and chunk.startswith(b"\n"):  # the second half of a line end that is already counted
+        if self._ended_with_return and chunk.startswith(b"\n"):  # the second half of a line end that is already counted
             chunk = chunk[1:]
-        self._after_return = chunk.endswith(b"\r")
+        self._ended_with_return = chunk.endswith(b"\r")
         *lines, rest = _LINE_END.split(chunk)
         for line in lines:
-            event = self._read(self._whole(line))
+            event = self._read(self._complete_line(line))
             if event is not None:
                 yield event
         self._line += rest
@@ -63,10 +63,9 @@ class EventReader:
 
     def end(self) -> ServerEvent | None:
         """Return the event that the end of the response closes, if any: some servers leave out the last line end."""
-        line = self._whole(b"")
-        if not any(
-            field.startswith(line) for field in _FIELDS
-        ):  # otherwise the response was cut off within a field name
+        line = self._complete_line(b"")
+        is_cut_in_name = any(start.startswith(line) for start in _FIELD_STARTS)
+        if not is_cut_in_name:
             self._read(line)
         return self._dispatch()
 
@@ -75,7 +74,7 @@ class EventReader:
         """True if the bytes so far end within an event or a line."""
         return bool(self._line or self._data or self._name)
 
-    def _whole(self, line: bytes) -> bytes:
+    def _complete_line(self, line: bytes) -> bytes:
         if self._line:
             line = bytes(self._line) + line
             self._line.clear()
@@ -91,17 +90,17 @@ class EventReader:
         value = value.removeprefix(b" ")
         if name == b"data":
             self._check_size(len(value))
-            self._size += len(value) + 1
+            self._event_bytes += len(value) + 1
             self._data.append(value)
         elif name == b"event":
             self._name = value
-        elif name not in _SKIPPED and len(self.strays) < _MAX_STRAYS:
-            self.strays += line[:_MAX_STRAYS] + b"\n"
+        elif name not in _SKIPPED and len(self.strays) < _MAX_STRAY_BYTES:
+            self.strays += line[:_MAX_STRAY_BYTES] + b"\n"
         return None
 
     def _dispatch(self) -> ServerEvent | None:
         data, name = b"\n".join(self._data), self._name
-        self._data, self._name, self._size = [], b"", 0
+        self._data, self._name, self._event_bytes = [], b"", 0
         if not data:
             return None
         try:
@@ -110,8 +109,8 @@ class EventReader:
             message = f"an event of the stream is not UTF-8 (first invalid byte at offset {error.start})"
             raise ProviderError(Failure("malformed_reply", message)) from None
 
-    def _check_size(self, more: int) -> None:
-        if self._size + more > self._max_bytes:
+    def _check_size(self, added_bytes: int) -> None:
+        if self._event_bytes + added_bytes > self._max_bytes:
             message = f"an event of the stream is larger than {self._max_bytes / 2**20:g} MiB; the answer was discarded"
             raise ProviderError(Failure("too_large", message))
 
@@ -128,11 +127,11 @@ class Collector(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """True if the response would be complete if the stream ended now, although more may follow."""
+        """True if the stream may end here, although more events may follow."""
 
     @property
     def is_over(self) -> bool:
-        """True if nothing of the response can follow."""
+        """True if no further event can follow."""
 
     def add(self, event: JsonObject) -> int | None:
         """Add an event and return how many characters of the answer it contains; None for an unknown event.
@@ -153,21 +152,21 @@ class StreamedResponse:
         self._now = now
         self._reader = EventReader()
         self._events = 0
-        self._understood = False
+        self._has_known_event = False
         self._is_done = False
         self._characters = 0
-        self._unknown: JsonValue = None
+        self._first_unknown: JsonValue = None
 
     def so_far(self) -> JsonObject | None:
-        """Return the JSON of the response so far; None if no event had a part of it."""
-        return self.collector.value() if self._understood else None
+        """Return the JSON of the response so far; None if there was no event that the collector knows."""
+        return self.collector.value() if self._has_known_event else None
 
     def first_token_ms(self, started_at: float) -> float | None:
         """Return the time from `started_at` to the first text, reasoning or argument; None if there was none."""
         return None if self.first_token_at is None else 1000 * (self.first_token_at - started_at)
 
     def feed(self, chunk: bytes) -> bool:
-        """Read the next bytes of the response; return True if nothing of the response can follow.
+        """Read the next bytes of the response; return True if no further event can follow.
 
         Raises ProviderError for an error that the server reports, and for events that cannot be read.
         """
@@ -186,15 +185,15 @@ class StreamedResponse:
             raise _stray_error(strays)
         if not self._events and not is_torn:
             raise ProviderError(Failure("malformed_reply", "the response is empty: an event stream without an event"))
-        if self._events and not self._understood:
-            raise wrong_shape("no event that is understood", self._unknown)
+        if self._events and not self._has_known_event:
+            raise wrong_shape("no event that is understood", self._first_unknown)
         if not is_complete:
             message = f"the event stream ended before the answer was complete (events: {self._events})"
             raise ProviderError(Failure("transport", message, retryable=True))
         return self.collector.value()
 
     def _end(self) -> None:
-        """Add the event that the end of the response closes; an incomplete event is left out."""
+        """Add the event that the end of the response closes, unless the event is incomplete."""
         event = self._reader.end()
         if event is None:
             return
@@ -215,7 +214,7 @@ class StreamedResponse:
             message = f"event {number} of the stream is not JSON: {event.data[:_EXCERPT]!r}"
             raise ProviderError(Failure("malformed_reply", message)) from None
         if not isinstance(value, Mapping):
-            raise wrong_shape(f"JSON {name_of(value)} instead of an object as event {number}", value)
+            raise wrong_shape(f"JSON {json_type(value)} instead of an object as event {number}", value)
         return value
 
     def _add(self, event: ServerEvent, value: JsonObject | None) -> None:
@@ -230,9 +229,9 @@ class StreamedResponse:
             raise reported_error(value)
         characters = self.collector.add(value)
         if characters is None:
-            self._unknown = value if self._unknown is None else self._unknown
+            self._first_unknown = value if self._first_unknown is None else self._first_unknown
             return
-        self._understood = True
+        self._has_known_event = True
         if characters and self.first_token_at is None:
             self.first_token_at = self._now()
         self._characters += characters
@@ -275,10 +274,10 @@ def text_in(value: JsonObject, name: str) -> str:
     if text is None:
         return ""
     if not isinstance(text, str):
-        raise wrong_shape(f"a {name} that is {name_of(text)} in an event", value)
+        raise wrong_shape(f"an event whose {name} is {json_type(text)}, not a string", value)
     return text
 
 
-def first_of_all(items: JsonValue) -> list[JsonObject]:
-    """Return the items that belong to the first of several answers: those with index 0 or without an index."""
-    return [item for item in objects(items) if not (isinstance(item.get("index"), int) and item["index"])]
+def items_of_first_answer(items: JsonValue) -> list[JsonObject]:
+    """Return the items of the first of several answers: those with index 0 or without an index."""
+    return [item for item in objects(items) if item.get("index") == 0 or not isinstance(item.get("index"), int)]

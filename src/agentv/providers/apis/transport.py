@@ -33,7 +33,7 @@ _REST_S = 1.0
 """The time to wait for the end of a response after its last event, so that the connection can be used again."""
 
 Listener: TypeAlias = Callable[[bytes], bool]
-"""Called with the next bytes of an event stream; returns True if nothing of the response can follow."""
+"""Called with the next bytes of an event stream; returns True if the response is complete."""
 
 MakeListener: TypeAlias = Callable[[], Listener]
 """Called when the response turns out to be an event stream."""
@@ -73,12 +73,13 @@ async def send(
     timeout_s: float,
     max_bytes: int = MAX_BODY_BYTES,
     clock: Clock = utc_now,
-    listener: MakeListener | None = None,
+    make_listener: MakeListener | None = None,
 ) -> HttpResponse:
     """Send a request and return the complete response, which has a status of 2xx.
 
-    With a `listener` the events of an event stream go to what it returns, as they come, and the response has no body.
-    Raises ProviderError for any other status, for every failure of the network, and what the listener raises.
+    If the response is an event stream and `make_listener` is given, the listener gets the bytes as they come, and the
+    response has no body. Raises ProviderError for any other status and for every failure of the network. Exceptions of
+    the listener are passed on.
     """
     network = await shared.get(NETWORK, open_network)
     headers = {"Accept-Encoding": "gzip, deflate", **request.headers}
@@ -97,8 +98,8 @@ async def send(
         ):
             response_headers = {key.lower(): text for key, text in raw.headers.items()}
             body = b""
-            if listener is not None and raw.ok and is_event_stream(response_headers):
-                await _listen(raw, listener())
+            if make_listener is not None and raw.ok and is_event_stream(response_headers):
+                await _listen(raw, make_listener())
             else:
                 body = await _read(raw, max_bytes)
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -120,7 +121,7 @@ async def check_url(url: str, shared: SharedParts, *, timeout_s: float) -> None:
 
 
 async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
-    # The listener detects an incomplete stream, so that truncated compression need not be an error.
+    # Truncated compression is not an error here: the listener detects an incomplete stream.
     body, is_over = _Body(response, MAX_STREAM_BYTES), False
     while not is_over and (chunk := await response.content.readany()):
         is_over = any(listener(piece) for piece in body.pieces(chunk))
@@ -146,7 +147,7 @@ class _Body:
     def __init__(self, response: aiohttp.ClientResponse, max_bytes: int) -> None:
         self._decompressor = _decompressor(response.headers.get("Content-Encoding", "identity").lower())
         self._max_bytes = max_bytes
-        self._unpacked = self._on_the_wire = 0
+        self._decompressed = self._on_the_wire = 0
 
     @property
     def is_truncated(self) -> bool:
@@ -156,15 +157,15 @@ class _Body:
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the decompressed pieces of the next chunk."""
         self._on_the_wire += len(chunk)
-        for piece in _unpacked(self._decompressor, chunk) if self._decompressor else (chunk,):
-            self._unpacked += len(piece)
-            if max(self._unpacked, self._on_the_wire) > self._max_bytes:
+        for piece in _decompressed(self._decompressor, chunk) if self._decompressor else (chunk,):
+            self._decompressed += len(piece)
+            if max(self._decompressed, self._on_the_wire) > self._max_bytes:
                 message = f"the response is larger than {self._max_bytes / 2**20:g} MiB; the answer was discarded"
                 raise ProviderError(Failure("too_large", message))
             yield piece
 
 
-def _unpacked(decompressor: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
+def _decompressed(decompressor: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
     """Yield the decompressed chunk in pieces of at most a mebibyte."""
     is_full = False
     while chunk or is_full:

@@ -247,7 +247,7 @@ class HttpProvider:
         stream = StreamedResponse(events, now=now)
         try:
             response = await send(
-                self._build_request(request), self._shared, timeout_s=timeout_s, listener=lambda: stream.feed
+                self._build_request(request), self._shared, timeout_s=timeout_s, make_listener=lambda: stream.feed
             )
             if not is_event_stream(response.headers):
                 return self._parse(response)
