@@ -28,7 +28,8 @@ class NamedModel(Struct, frozen=True):
     """The settings of a target that is named `provider:model` instead of being listed in a targets file.
 
     `key` is the setting that takes the model. `variables` maps further settings, `api_key` among them, to the
-    environment variables from which the vendor's own client reads them. `judge` is the judge model if none is named.
+    environment variables from which the vendor's own client reads them. `judge` is the model of the default judge,
+    which is used if the environment has the API key.
     """
 
     variables: Mapping[str, str]

@@ -37,7 +37,7 @@ class ParsedRequest(NamedTuple):
     """A valid request, and the fault that applies to it."""
 
     question: Question
-    chosen: ChosenFault | None
+    chosen_fault: ChosenFault | None
 
 
 class Endpoints(Struct):
@@ -87,12 +87,12 @@ class Endpoints(Struct):
     def reply_to(self, api: Api, parsed: ParsedRequest) -> Reply:
         """Return the model's reply. Raises RefusedError when the fault is a refusal."""
         reply = self.behavior.answer(parsed.question) if api.has_reply else Reply()
-        if parsed.chosen is None:
+        if parsed.chosen_fault is None:
             return reply
-        fault = parsed.chosen.fault
+        fault = parsed.chosen_fault.fault
         if isinstance(fault, Refusal):
             raise RefusedError(replace(fault.problem, headers=self._retry_after(fault.retry_after)))
-        reply = reply_for(parsed.chosen.name, fault, reply)
+        reply = reply_for(parsed.chosen_fault.name, fault, reply)
         if reply.finish == "blocked" and api.refuses_blocked_prompts:
             raise RefusedError(_BLOCKED)
         return reply
@@ -102,13 +102,18 @@ class Endpoints(Struct):
         call = replace(call, model=as_text(body.get("model")))
         try:
             parsed = self.parse(api, body, call.model)
-            call = replace(call, fault="" if parsed.chosen is None else parsed.chosen.name)
+            call = replace(call, fault="" if parsed.chosen_fault is None else parsed.chosen_fault.name)
             reply = self.reply_to(api, parsed)
         except RefusedError as error:
             self.log.calls.append(replace(call, status=error.problem.status))
             return error.problem.status, api.refuse(error.problem)
-        tokens = (parsed.question.input_tokens, reply.output_tokens)
-        done = replace(call, status=200, input_tokens=tokens[0], output_tokens=tokens[1], billed=api.billed)
+        done = replace(
+            call,
+            status=200,
+            input_tokens=parsed.question.input_tokens,
+            output_tokens=reply.output_tokens,
+            billed=api.billed,
+        )
         self.log.calls.append(done)
         return done.status, api.write(parsed.question, reply)
 
@@ -160,13 +165,13 @@ class Endpoints(Struct):
                     request.transport.abort()
         return task.result() if task.done() else web.Response(status=503)
 
-    def _applies(self, chosen: ChosenFault | None, body: JsonObject) -> bool:
+    def _applies(self, chosen_fault: ChosenFault | None, body: JsonObject) -> bool:
         """Count the attempts of a request, and return True if its fault still applies."""
-        if chosen is None or chosen.times is None:
-            return chosen is not None
+        if chosen_fault is None or chosen_fault.times is None:
+            return chosen_fault is not None
         digest = hashlib.sha256(json.dumps(body).encode()).digest()
         self._attempts[digest] += 1
-        return self._attempts[digest] <= chosen.times
+        return self._attempts[digest] <= chosen_fault.times
 
     def _retry_after(self, form: str) -> Mapping[str, str]:
         wait_s = self.behavior.retry_after_s

@@ -245,7 +245,7 @@ class SessionRun:
         )
         suite, target, known = self._suite_of_checks(given, plan)
         findings = Findings()
-        selection = Selection(replace(suite, cases=listed_cases([case])), None, 1)
+        selection = Selection(replace(suite, cases=listed_cases([case])), positions=None, count=1)
         suite_plan = SuitePlan(selection, (target,), known, self._options.run_options())
         SuiteCheck(plan=suite_plan, specs=plan.specs, findings=findings, overrides={}, home=plan.home).run()
         if findings.problems:
@@ -310,8 +310,9 @@ def _error_text(error: BaseException) -> str:
 
 def _add_dependencies(found: dict[str, None], case_id: str, tasks: Mapping[str, Sequence[CaseTask]]) -> None:
     """Add the cases of the session that a case depends on, each after its own dependencies."""
-    for name in dict.fromkeys(name for task in tasks[case_id] for name in _depends_on(task) if name in tasks):
-        if name not in found:
+    dependencies = dict.fromkeys(name for task in tasks[case_id] for name in _depends_on(task))
+    for name in dependencies:
+        if name in tasks and name not in found:
             _add_dependencies(found, name, tasks)
             found[name] = None
 
@@ -348,16 +349,17 @@ def settings_of(type_: str, value: JsonValue, specs: Specs) -> Mapping[str, Json
     A dict is the settings, and `True` means no settings. Any other value is the value of the only required setting or,
     for a judge without a required setting, the expected outcome. Raises ConfigError if the evaluator has neither.
     """
-    settings = specs.evaluators.get(type_).load_settings()
+    settings_class = specs.evaluators.get(type_).load_settings()
     if isinstance(value, Mapping):
         return value
     if value is True:
         return {}
-    fields = structs.fields(settings)
+    fields = structs.fields(settings_class)
     required = [field.encode_name for field in fields if field.required]
     if len(required) == 1:
         return {required[0]: value}
-    if not required and any(field.name == "plain_prompt" for field in fields) and isinstance(value, str):
+    is_judge = any(field.name == "plain_prompt" for field in fields)
+    if not required and is_judge and isinstance(value, str):
         return {"prompt": value, "plain_prompt": "outcome"}
     names = ", ".join(field.encode_name for field in fields)
     raise ConfigError(f"{type_}={value!r}: write the settings as a dict; its settings are: {names}")

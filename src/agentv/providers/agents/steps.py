@@ -1,4 +1,7 @@
-"""The steps of a coding agent: each agent's events become steps, and the steps become a response. Pure."""
+"""The steps of a coding agent: each agent's events become steps, and the steps become a response. Pure.
+
+The time `at` of a step is ISO 8601.
+"""
 
 import json
 import math
@@ -108,7 +111,7 @@ class Called(Struct, frozen=True):
 
 
 class Returned(Struct, frozen=True):
-    """A tool returned, at a moment in ISO 8601 if that is known."""
+    """A tool returned."""
 
     id: str
     output: JsonValue
@@ -197,7 +200,7 @@ def _verb_and_text(step: Step) -> tuple[str, str]:
 class Transcript:
     """Collects steps into messages. Each text starts a new message, and so does a tool call after a result.
 
-    `_call_places` are the indices of each tool call, by its id: of its message, and within the message.
+    `_call_places` holds for each tool call, by its id, the index of its message and its index within the message.
     """
 
     def __init__(self, steps: Iterable[Step] = ()) -> None:
@@ -292,8 +295,8 @@ class Transcript:
         call = ToolCall(step.tool, step.input, id=step.id, timestamp=step.at)
         place = self._call_places.get(step.id)
         if place is not None:
-            before = self._messages[place[0]].tool_calls[place[1]]
-            self._replace_call(place, replace(call, output=before.output, timestamp=before.timestamp or call.timestamp))
+            known = self._call_at(place)
+            self._replace_call(place, replace(call, output=known.output, timestamp=known.timestamp or call.timestamp))
             return
         metadata = _parent_metadata(step.parent)
         if not self._accepts_calls or self._messages[-1].metadata != metadata:
@@ -306,18 +309,23 @@ class Transcript:
         self._accepts_calls = False
         place = self._call_places.get(step.id)
         if place is not None:
-            call = self._messages[place[0]].tool_calls[place[1]]
-            self._replace_call(place, replace(call, output=step.output, duration_ms=self._duration_ms(step)))
+            call = replace(self._call_at(place), output=step.output, duration_ms=self._duration_ms(step))
+            self._replace_call(place, call)
 
     def _duration_ms(self, step: Returned) -> float | None:
         """Return the time since the last step that began the call; None if there is none."""
         began = [at for at in self._call_times.get(step.id, ()) if at != step.at]
         return milliseconds_between(began[-1], step.at) if began and step.at is not None else None
 
+    def _call_at(self, place: tuple[int, int]) -> ToolCall:
+        message_index, call_index = place
+        return self._messages[message_index].tool_calls[call_index]
+
     def _replace_call(self, place: tuple[int, int], call: ToolCall) -> None:
-        message = self._messages[place[0]]
-        calls = (*message.tool_calls[: place[1]], call, *message.tool_calls[place[1] + 1 :])
-        self._messages[place[0]] = replace(message, tool_calls=calls)
+        message_index, call_index = place
+        calls = list(self._messages[message_index].tool_calls)
+        calls[call_index] = call
+        self._messages[message_index] = replace(self._messages[message_index], tool_calls=tuple(calls))
 
     def _add_usage(self, step: Used) -> None:
         if self._used is None:
@@ -326,11 +334,11 @@ class Transcript:
             requests = max(self._used.usage.requests, step.usage.requests)
             self._used = replace(step, usage=replace(step.usage, requests=requests))
         else:
-            self._used = self._with_more(self._used, step)
+            self._used = self._sum(self._used, step)
         if step.call is not None:
             self._model_calls.add(step.call)
 
-    def _with_more(self, used: Used, step: Used) -> Used:
+    def _sum(self, used: Used, step: Used) -> Used:
         usage = step.usage
         if step.call in self._model_calls:
             usage = Usage(output=usage.output, total=usage.output)

@@ -153,7 +153,7 @@ class StreamedResponse:
         self._reader = EventReader()
         self._events = 0
         self._has_known_event = False
-        self._is_done = False
+        self._has_end_mark = False
         self._characters = 0
         self._first_unknown: JsonValue = None
 
@@ -172,18 +172,18 @@ class StreamedResponse:
         """
         for event in self._reader.feed(chunk):
             self._add(event, self._parse(event))
-        return self._is_done or self.collector.is_over
+        return self._has_end_mark or self.collector.is_over
 
     def finish(self) -> JsonObject:
         """Return the JSON of the response, after the last byte. Raises ProviderError if it is not complete."""
-        is_torn = self._reader.is_within_event
-        if not (self._is_done or self.collector.is_over):
+        ends_within_event = self._reader.is_within_event
+        if not (self._has_end_mark or self.collector.is_over):
             self._end()
-        is_complete = self._is_done or self.collector.is_complete
+        is_complete = self._has_end_mark or self.collector.is_complete
         strays = self._reader.strays.strip()
         if strays and not is_complete:
             raise _stray_error(strays)
-        if not self._events and not is_torn:
+        if not self._events and not ends_within_event:
             raise ProviderError(Failure("malformed_reply", "the response is empty: an event stream without an event"))
         if self._events and not self._has_known_event:
             raise wrong_shape("no event that is understood", self._first_unknown)
@@ -220,7 +220,7 @@ class StreamedResponse:
     def _add(self, event: ServerEvent, value: JsonObject | None) -> None:
         self._events += 1
         if value is None:
-            self._is_done = True
+            self._has_end_mark = True
             return
         error = value.get("error")
         if error and isinstance(error, Mapping | str):

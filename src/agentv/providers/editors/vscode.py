@@ -291,7 +291,7 @@ class Job(Struct):
         logs = (str(self.exchange.request), str(self.exchange.unfinished))
         return ProviderResponse(text, request=self.metadata(), log_paths=logs) if text.strip() else None
 
-    def timed_out(self, timeout_s: float) -> Failure:
+    def timeout_failure(self, timeout_s: float) -> Failure:
         """Return the failure of a request without an answer in time."""
         partial = f"; partial answer: {self.exchange.unfinished.name}" if self.exchange.unfinished.exists() else ""
         message = (
@@ -463,7 +463,7 @@ class VscodeProvider:
         if self._settings.dry_run:
             return self._dry_answer(request)
         (job,), timeout_s = await self._finished_jobs([request])
-        answer = job.outcome or job.timed_out(timeout_s)
+        answer = job.outcome or job.timeout_failure(timeout_s)
         if isinstance(answer, Failure):
             raise ProviderError(answer, partial=job.partial_answer())
         return answer
@@ -473,7 +473,7 @@ class VscodeProvider:
         if self._settings.dry_run:
             return {request.eval_case_id: self._dry_answer(request) for request in requests}
         jobs, timeout_s = await self._finished_jobs(requests)
-        return {job.request.eval_case_id: job.outcome or job.timed_out(timeout_s) for job in jobs}
+        return {job.request.eval_case_id: job.outcome or job.timeout_failure(timeout_s) for job in jobs}
 
     async def _finished_jobs(self, requests: Sequence[ProviderRequest]) -> tuple[list[Job], float]:
         """Return the jobs once all have an outcome or the time limit is over, and the limit in seconds."""

@@ -61,7 +61,7 @@ class ServiceEvents:
         self._usage_paths = usage_paths
         self._texts: list[str] | None = None
         self._first_event: JsonObject = {}
-        self._last_with: dict[str, JsonObject] = {}
+        self._last_events: dict[str, JsonObject] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -81,16 +81,17 @@ class ServiceEvents:
         if self.chat is not None:
             return self.chat.add(event) or 0
         for path in self._usage_paths:
-            self._search(path, event)
-        answers = [value for path in self._answer_paths for value in self._search(path, event)]
+            self._search_and_remember(path, event)
+        answers = [value for path in self._answer_paths for value in self._search_and_remember(path, event)]
         if self._event_text is None:
             return sum(map(len, map(_text, answers)))
         return self._add_texts(self._event_text.search(event))
 
-    def _search(self, path: AnswerPath, event: JsonObject) -> list[JsonValue]:
+    def _search_and_remember(self, path: AnswerPath, event: JsonObject) -> list[JsonValue]:
+        """Return the values at a path; an event that has any becomes the source of the path."""
         found = path.search(event)
         if found:
-            self._last_with[path.setting] = event
+            self._last_events[path.setting] = event
         return found
 
     def _add_texts(self, found: list[JsonValue]) -> int:
@@ -107,7 +108,7 @@ class ServiceEvents:
 
     def source(self, path: AnswerPath) -> JsonValue:
         """Return the JSON in which to search a path: the last event with a value there, or the chat completion."""
-        return self._last_with.get(path.setting, self._first_event) if self.chat is None else self.chat.value()
+        return self._last_events.get(path.setting, self._first_event) if self.chat is None else self.chat.value()
 
     def check(self) -> None:
         """Raise ProviderError if the events have no place for an answer."""
@@ -228,10 +229,10 @@ class HttpProvider:
         self._settings = cast(HttpSettings, target.settings)
         self._url = parse_url(self._settings.url)
         self._body = self._settings.body_template()
-        self._response = self._settings.response_path()
-        self._messages = self._settings.messages_path()
-        self._usage = self._settings.usage_path()
-        self._cost = self._settings.cost_path()
+        self._response_path = self._settings.response_path()
+        self._messages_path = self._settings.messages_path()
+        self._usage_path = self._settings.usage_path()
+        self._cost_path = self._settings.cost_path()
         self._event_text = self._settings.event_text_path()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
@@ -241,8 +242,8 @@ class HttpProvider:
         timeout_s = request.timeout_s or self._target.try_timeout_s
         events = ServiceEvents(
             self._event_text,
-            answer_paths=[path for path in (self._response, self._messages) if path is not None],
-            usage_paths=[path for path in (self._usage, self._cost) if path is not None],
+            answer_paths=[path for path in (self._response_path, self._messages_path) if path is not None],
+            usage_paths=[path for path in (self._usage_path, self._cost_path) if path is not None],
         )
         stream = StreamedResponse(events, now=now)
         try:
@@ -290,9 +291,9 @@ class HttpProvider:
         return HttpRequest(self._url.fill(find), headers, body, self._settings.method)
 
     def _parse(self, response: HttpResponse) -> ProviderResponse:
-        if self._response is None and self._messages is None:
+        if self._response_path is None and self._messages_path is None:
             answer = _parse_whole(response)
-            value = None if self._usage is None and self._cost is None else parse_json(response.body)
+            value = None if self._usage_path is None and self._cost_path is None else parse_json(response.body)
         else:
             value = parse_json(response.body)
             answer = self._at_paths(lambda _: value)
@@ -300,9 +301,11 @@ class HttpProvider:
 
     def _parse_events(self, events: ServiceEvents) -> ProviderResponse:
         if events.text is not None:
-            messages = None if self._messages is None else self._messages.search(events.source(self._messages))
+            messages = (
+                None if self._messages_path is None else self._messages_path.search(events.source(self._messages_path))
+            )
             answer = ProviderResponse(events.text, output_messages=_messages_in(messages) if messages else None)
-        elif self._response is None and self._messages is None:
+        elif self._response_path is None and self._messages_path is None:
             turn = parse_chat(events.value())
             answer = to_response(turn, [to_message(turn)], turn.usage)
         else:
@@ -319,18 +322,22 @@ class HttpProvider:
 
     def _at_paths(self, source: Source) -> ProviderResponse:
         """Return the answer at the configured paths."""
-        messages = None if self._messages is None else _messages_in(self._messages.find(source(self._messages)))
-        if self._response is not None:
-            text = "\n".join(_answer_text(found) for found in self._response.find(source(self._response)))
+        messages = (
+            None if self._messages_path is None else _messages_in(self._messages_path.find(source(self._messages_path)))
+        )
+        if self._response_path is not None:
+            text = "\n".join(_answer_text(found) for found in self._response_path.find(source(self._response_path)))
             return ProviderResponse(text, output_messages=messages)
-        value = None if self._messages is None else source(self._messages)
+        value = None if self._messages_path is None else source(self._messages_path)
         return ProviderResponse(_required_answer(messages or (), value), output_messages=messages)
 
     def _with_usage_and_cost(self, answer: ProviderResponse, source: Source) -> ProviderResponse:
         """Return an answer with the tokens and dollars at the configured paths; a missing value becomes a note."""
-        usage = None if self._usage is None else read_usage(_first_at(self._usage, source))
-        cost = None if self._cost is None else parse_cost({"cost": _first_at(self._cost, source)})
-        missing = [path for path, found in ((self._usage, usage), (self._cost, cost)) if path and found is None]
+        usage = None if self._usage_path is None else read_usage(_first_at(self._usage_path, source))
+        cost = None if self._cost_path is None else parse_cost({"cost": _first_at(self._cost_path, source)})
+        missing = [
+            path for path, found in ((self._usage_path, usage), (self._cost_path, cost)) if path and found is None
+        ]
         notes = tuple(
             f"{path.setting}: its responses have no {_EXPECTED[path.setting]} at {path.text}" for path in missing
         )

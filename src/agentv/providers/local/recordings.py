@@ -26,6 +26,7 @@ _OWN_KEYS = frozenset(
 )
 """Keys of the answers and results that agentv writes; a line without any of them is a line of a log."""
 _MAP_OPTION = re.compile(r"--map ([\w.]+)=([^\s,;?']+)")
+"""The advice for `agentv score` in messages, which has to become advice for the setting `map`."""
 _BLOB = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -55,8 +56,8 @@ class _Head(msgspec.Struct):
     slot: _Slot | None = None
 
     @property
-    def key(self) -> tuple[str | None, str | None, int | None, str | None]:
-        """Target, case id, trial and prompt."""
+    def identity(self) -> tuple[str | None, str | None, int | None, str | None]:
+        """The target, case id, trial and prompt of the row."""
         if self.slot is not None:
             return self.slot.target, self.slot.eval_id, self.slot.trial, self.slot.prompt
         if self.test_id is not None:
@@ -115,8 +116,8 @@ def _find_position(
     position = next((positions[key] for key in keys if key in positions), None)
     if position is None:
         trials = sorted({known for name, known, _ in positions if name == case_id and known is not None})
-        has = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
-        raise ProviderError(Failure("target_missing", f"{path} has no answer for case {case_id!r}{has}"))
+        details = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
+        raise ProviderError(Failure("target_missing", f"{path} has no answer for case {case_id!r}{details}"))
     return position
 
 
@@ -125,11 +126,11 @@ def index_rows(
     rows: Iterable[tuple[int, JsonObject]],
     target: str,
     suite: str | None = None,
-    paths: LogMap | None = None,
+    field_paths: LogMap | None = None,
 ) -> RowRecording:
     """Index the rows of a table, given with their line numbers, as `index_recording` does for a file."""
     indexed: list[JsonObject] = []
-    index = _Index(suite, paths)
+    index = _Index(suite, field_paths)
     for number, row in rows:
         line = msgspec.json.encode(row)
         try:
@@ -144,13 +145,13 @@ def index_rows(
 class _Index:
     """The generation and the position of each answer, by target, in a recording that is being read."""
 
-    def __init__(self, suite: str | None, paths: LogMap | None) -> None:
-        self._suite, self._field_paths = suite, paths
+    def __init__(self, suite: str | None, field_paths: LogMap | None) -> None:
+        self._suite, self._field_paths = suite, field_paths
         self._positions: dict[str | None, dict[_AnswerKey, tuple[int, int]]] = {}
 
     def add(self, head: _Head, line: bytes, where: str, position: int) -> None:
         """Add the position of a line. Raises ProviderError for one without an id."""
-        target, case_id, trial, prompt = head.key
+        target, case_id, trial, prompt = head.identity
         if case_id is None:
             case_id = _log_id(line, where, self._field_paths)
         if case_id is not None and (self._suite is None or head.suite in (None, self._suite)):
@@ -160,20 +161,20 @@ class _Index:
 
     def of_target(self, path: Path, target: str) -> dict[_AnswerKey, int]:
         """Return the positions of the answers of one target."""
-        return {key: position for key, (_, position) in _of_one_target(self._positions, path, target).items()}
+        return {key: position for key, (_, position) in _choose_target(self._positions, path, target).items()}
 
 
-def index_recording(path: Path, target: str, suite: str | None = None, paths: LogMap | None = None) -> Recording:
+def index_recording(path: Path, target: str, suite: str | None = None, field_paths: LogMap | None = None) -> Recording:
     """Index the positions of the answers. If a case has several, the last line of the latest generation counts.
 
     With `suite`, lines that name another suite are skipped. If several targets were recorded, only the answers of
-    `target` are used. `paths` are the paths of the fields in a log. An incomplete last line is skipped. Raises
-    ProviderError for an invalid line, and for a line without an id.
+    `target` are used. `field_paths` are the paths of the fields in a log. An incomplete last line is skipped.
+    Raises ProviderError for an invalid line, and for a line without an id.
     """
     if (path.parent / SEGMENTS).is_file():
         message = f"the answers of the run {path.parent} are in segments, which cannot be read here"
         raise ProviderError(Failure("config_error", message))
-    index = _Index(suite, paths)
+    index = _Index(suite, field_paths)
     offset = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -190,7 +191,7 @@ def index_recording(path: Path, target: str, suite: str | None = None, paths: Lo
 
 
 def _is_whole(line: bytes) -> bool:
-    """Return True for valid JSON: the last line is complete although it has no line end."""
+    """Return True if a last line without a line end is complete, that is, valid JSON."""
     try:
         msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -198,10 +199,10 @@ def _is_whole(line: bytes) -> bool:
     return True
 
 
-def _log_id(line: bytes, where: str, paths: LogMap | None) -> str | None:
+def _log_id(line: bytes, where: str, field_paths: LogMap | None) -> str | None:
     """Return the case id on a line of a log; None for a part of a longer trace. Raises ProviderError without an id."""
     row = msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
-    name = read_log_id(row, paths=paths)
+    name = read_log_id(row, paths=field_paths)
     if name == "":
         advice = "name its path with `map: {id: PATH}`"
         message = f"{where}: has no case id; {advice}; its keys: {', '.join(map(repr, row))}"
@@ -209,7 +210,7 @@ def _log_id(line: bytes, where: str, paths: LogMap | None) -> str | None:
     return name
 
 
-def _of_one_target(
+def _choose_target(
     positions: Mapping[str | None, dict[_AnswerKey, tuple[int, int]]], path: Path, target: str
 ) -> Mapping[_AnswerKey, tuple[int, int]]:
     if target in positions or len(positions) < 2:  # noqa: PLR2004 - one target, so no choice
@@ -219,8 +220,8 @@ def _of_one_target(
     raise ProviderError(Failure("config_error", message))
 
 
-def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResponse:
-    """Return the answer in a row; for a log, `paths` are the paths of its fields.
+def parse_recorded(row: JsonObject, field_paths: LogMap | None = None) -> ProviderResponse:
+    """Return the answer in a row; for a log, `field_paths` are the paths of its fields.
 
     Raises ProviderError if the row records a failure of the target, or has no answer.
     """
@@ -230,8 +231,8 @@ def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResp
         kind = error.get("kind")
         known = cast(FailureKind, kind) if kind in FAILURE_KINDS else "target_missing"
         raise ProviderError(Failure(known, f"recorded: {error.get('message') or kind or error}"))
-    if paths or _OWN_KEYS.isdisjoint(row) or (not _is_stored(row) and is_export(row)):
-        return _parse_log(row, paths)
+    if field_paths or _OWN_KEYS.isdisjoint(row) or (not _is_stored(row) and is_export(row)):
+        return _parse_log(row, field_paths)
     recorded = {"output_messages": row.get("output_messages", row.get("messages")), "trace": row.get("trace")}
     answer = _own_answer(recorded) if _is_stored(row) else parse_answer({**recorded, **_recorded_calls(row)})
     text = row.get("text", row.get("candidate_answer"))
@@ -244,7 +245,7 @@ def parse_recorded(row: JsonObject, paths: LogMap | None = None) -> ProviderResp
     usage_by = row.get("usage_by")
     usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage", row.get("token_usage"))
     finish_reason = row.get("finish_reason")
-    reasoning = row.get("reasoning") if "text" in row else None  # a result's is that of its evaluators
+    reasoning = row.get("reasoning") if "text" in row else None  # in a result, it is that of the evaluators
     return replace(
         answer,
         text=text or answer.text,
@@ -263,19 +264,20 @@ def recorded_turn(row: JsonObject, number: int) -> JsonObject:
     turns, messages = row.get("turns"), row.get("output_messages")
     listed = turns if isinstance(turns, list) else []
     if not 1 <= number <= len(listed) or not isinstance(messages, list):
-        has = f"has {len(listed)} turns" if listed else "is not a conversation"
-        raise ProviderError(Failure("target_missing", f"no recorded answer to turn {number}: the recording {has}"))
+        length = f"has {len(listed)} turns" if listed else "is not a conversation"
+        raise ProviderError(Failure("target_missing", f"no recorded answer to turn {number}: the recording {length}"))
     turn = cast(JsonObject, listed[number - 1])
-    starts = [cast(int, cast(JsonObject, each)["start"]) for each in listed]
-    said = messages[starts[number - 1] + 1 : starts[number] if number < len(listed) else None]
-    own = {key: turn.get(key) for key in ("text", "trace", "usage")}
-    return {**own, "schema": row.get("schema"), "output_messages": said if turn.get("has_messages") else None}
+    starts = [*(cast(int, cast(JsonObject, each)["start"]) for each in listed), len(messages)]
+    after_question = messages[starts[number - 1] + 1 : starts[number]]
+    fields = {key: turn.get(key) for key in ("text", "trace", "usage")}
+    own_messages = after_question if turn.get("has_messages") else None
+    return {**fields, "schema": row.get("schema"), "output_messages": own_messages}
 
 
-def _parse_log(row: JsonObject, paths: LogMap | None) -> ProviderResponse:
+def _parse_log(row: JsonObject, field_paths: LogMap | None) -> ProviderResponse:
     """Return the answer on a line of any program's log."""
     try:
-        logged = read_logged(row, paths=paths, extra="metadata")
+        logged = read_logged(row, paths=field_paths, extra="metadata")
     except EvalFileError as error:
         problems = "; ".join(replace(each, path="the recorded line").render() for each in error.problems)
         message = _MAP_OPTION.sub(r"`map: {\1: \2}`", problems)

@@ -312,7 +312,7 @@ class ReplayProvider:
             rows = self._tools.recorded_rows(str(self._path))
             if rows is None:
                 return index_recording(self._path, self._target, self._suite, self._field_paths)
-            return index_rows(self._path, rows, self._target, suite=self._suite, paths=self._field_paths)
+            return index_rows(self._path, rows, self._target, suite=self._suite, field_paths=self._field_paths)
         except (ConfigError, MissingExtraError) as error:
             raise ProviderError(Failure("config_error", str(error))) from None
 

@@ -115,17 +115,17 @@ class ServerProcess:
         ]
         pipe, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, process.stdin)
         self._input = asyncio.StreamWriter(pipe, protocol, None, loop)
-        received, read_stream = anyio.create_memory_object_stream[Received](0)
-        write_stream, sent = anyio.create_memory_object_stream[SessionMessage](0)
-        self._streams = (received, read_stream, write_stream, sent)
-        self._reading = loop.create_task(self._read(output, received))
+        to_sdk, read_stream = anyio.create_memory_object_stream[Received](0)
+        write_stream, from_sdk = anyio.create_memory_object_stream[SessionMessage](0)
+        self._streams = (to_sdk, read_stream, write_stream, from_sdk)
+        self._reading = loop.create_task(self._read(output, to_sdk))
         self._reading_errors = loop.create_task(self._read_errors(errors))
-        self._tasks = [self._reading, loop.create_task(self._write(sent)), self._reading_errors]
+        self._tasks = [self._reading, loop.create_task(self._write(from_sdk)), self._reading_errors]
         return read_stream, write_stream
 
-    async def _read(self, output: asyncio.StreamReader, received: MemoryObjectSendStream[Received]) -> None:
+    async def _read(self, output: asyncio.StreamReader, to_sdk: MemoryObjectSendStream[Received]) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async with received:
+            async with to_sdk:
                 while line := await self._line(output):
                     if not line.strip():
                         continue
@@ -134,7 +134,7 @@ class ServerProcess:
                     except ValueError:
                         self._count_stray(line)
                         continue
-                    await received.send(SessionMessage(message))
+                    await to_sdk.send(SessionMessage(message))
         self._ended.set()
         with suppress(ConnectionError):  # read on, so that the server does not block on further output
             while await output.read(2**16):
@@ -152,10 +152,10 @@ class ServerProcess:
         if self.stray_lines == 1:
             self.first_stray = line.decode(errors="replace").strip()[:_MAX_STRAY_CHARACTERS]
 
-    async def _write(self, sent: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    async def _write(self, from_sdk: MemoryObjectReceiveStream[SessionMessage]) -> None:
         with suppress(anyio.ClosedResourceError, OSError):
-            async with sent:
-                async for message in sent:
+            async with from_sdk:
+                async for message in from_sdk:
                     line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     self._input.write(line.encode() + b"\n")
                     await self._input.drain()
@@ -370,6 +370,7 @@ def _ended(session: McpSession) -> Failure:
 
 
 def _failure(error: BaseException, session: McpSession) -> Failure:
+    """Return the failure for the cause of an exception; retire a session whose connection failed."""
     if isinstance(error, MCPError) and (status := _status_of(error, session)) is not None:
         session.is_retired = True
         kind = _KINDS_BY_STATUS.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
