@@ -21,7 +21,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 
 class FileStore(Struct):
-    """The stored files, and a counter for unique names. A batch is done after `polls` polls."""
+    """The description and content of the stored files, by id. A batch is done after `polls` polls."""
 
     polls: int
     files: dict[str, tuple[JsonObject, bytes]] = field(default_factory=dict)
@@ -123,7 +123,8 @@ class OpenAIBatches(Struct):
         found = self.store.files.get(request.match_info["file"])
         if found is None:
             return _refuse(refused("No such File object.", status=404))
-        return web.Response(body=found[1], content_type="application/octet-stream")
+        _, content = found
+        return web.Response(body=content, content_type="application/octet-stream")
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Create a batch from `input_file_id`, `endpoint` and `completion_window`."""
@@ -137,7 +138,8 @@ class OpenAIBatches(Struct):
             return _refuse(error)
         batch = Batch(self.store.new_name("batch"), body, Wait(self.store.polls))
         self._batches[batch.id] = batch
-        self._answer(batch, stored[1], api, replace(start_call(request, api.name), batch=batch.id))
+        _, content = stored
+        self._answer(batch, content, api, replace(start_call(request, api.name), batch=batch.id))
         return json_response({**self._describe(batch), "status": "validating"})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -181,16 +183,16 @@ class OpenAIBatches(Struct):
         """Answer every line of a batch's file, or record the problems of the file."""
         lines = content.splitlines()
         batch.total = len(lines)
-        read = [_read_line(line, as_text(batch.request["endpoint"])) for line in lines]
-        names = [as_text(line.get("custom_id")) for line in read]
-        for number, line in enumerate(read, 1):
+        requests = [_read_line(line, as_text(batch.request["endpoint"])) for line in lines]
+        names = [as_text(request.get("custom_id")) for request in requests]
+        for number, request in enumerate(requests, 1):
             is_duplicate = names.count(names[number - 1]) > 1
-            if not line or is_duplicate or batch_fault(as_object(line["body"])) == "batch-failed":
+            if not request or is_duplicate or batch_fault(as_object(request["body"])) == "batch-failed":
                 message = "The custom_id is not unique." if is_duplicate else "This line is not a valid request."
                 batch.problems.append({"code": "invalid_request", "line": number, "message": message, "param": None})
         if not batch.problems:
-            for line in read:
-                self._answer_line(batch, line, api, call)
+            for request in requests:
+                self._answer_line(batch, request, api, call)
 
     def _answer_line(self, batch: Batch, line: JsonObject, api: Api, call: Call) -> None:
         body = as_object(line["body"])
@@ -207,25 +209,25 @@ class OpenAIBatches(Struct):
             rows.append({**row, "response": response, "error": None})
 
     def _describe(self, batch: Batch) -> JsonObject:
-        done = batch.status in ("completed", "expired")
+        is_done = batch.status in ("completed", "expired")
         for name, rows in (("output", batch.rows), ("error", batch.errors)):
-            if done and rows and name not in batch.files:
+            if is_done and rows and name not in batch.files:
                 file = self._save(json_lines(rows), f"{batch.id}_{name}.jsonl", "batch_output")
                 batch.files[name] = as_text(file["id"])
-        failed = batch.status == "failed"
+        is_failed = batch.status == "failed"
         counts = {"total": batch.total, "completed": len(batch.rows), "failed": len(batch.errors)}
         return {
             "id": batch.id,
             "object": "batch",
             "endpoint": batch.request["endpoint"],
-            "errors": {"object": "list", "data": batch.problems} if failed else None,
+            "errors": {"object": "list", "data": batch.problems} if is_failed else None,
             "input_file_id": batch.request["input_file_id"],
             "completion_window": "24h",
             "status": batch.status,
             "output_file_id": batch.files.get("output"),
             "error_file_id": batch.files.get("error"),
             "created_at": CREATED,
-            "request_counts": counts if done else {**counts, "completed": 0, "failed": 0},
+            "request_counts": counts if is_done else {**counts, "completed": 0, "failed": 0},
             "metadata": batch.request.get("metadata"),
         }
 
@@ -233,11 +235,11 @@ class OpenAIBatches(Struct):
 def _read_line(line: bytes, endpoint: str) -> JsonObject:
     """Return one request of a file, {} for an invalid line."""
     try:
-        read = as_object(json.loads(line))
+        request = as_object(json.loads(line))
     except ValueError:
         return {}
-    is_valid = read.get("custom_id") and read.get("method") == "POST" and read.get("url") == endpoint
-    return read if is_valid and as_object(read.get("body")) else {}
+    is_valid = request.get("custom_id") and request.get("method") == "POST" and request.get("url") == endpoint
+    return request if is_valid and as_object(request.get("body")) else {}
 
 
 def _refuse(error: RefusedError) -> web.StreamResponse:

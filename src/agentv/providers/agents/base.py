@@ -214,7 +214,7 @@ class AgentStream:
         self._clock: Callable[[], datetime] = clock
         self._fragment_types = fragment_types
         self._show = show
-        self._rest = bytearray()
+        self._incomplete_line = bytearray()
         self._plain_lines: list[str] = []
         self._received_bytes = 0
         self._stored_bytes = 0
@@ -222,18 +222,21 @@ class AgentStream:
     def feed(self, chunk: bytes) -> bool:
         """Parse a chunk of output; return False if the output exceeds its limit."""
         self._received_bytes += len(chunk)
-        self._rest += chunk
+        self._incomplete_line += chunk
         if b"\n" in chunk:
-            *lines, rest = self._rest.split(b"\n")
-            self._rest = rest
+            *lines, rest = self._incomplete_line.split(b"\n")
+            self._incomplete_line = rest
             for line in lines:
                 self._parse_line(line)
-        return self._received_bytes <= MAX_STREAM_BYTES and self._stored_bytes + len(self._rest) <= MAX_STORED_BYTES
+        return (
+            self._received_bytes <= MAX_STREAM_BYTES
+            and self._stored_bytes + len(self._incomplete_line) <= MAX_STORED_BYTES
+        )
 
     def end(self) -> None:
         """Parse the last line, then all lines of plain text together: they may be one JSON document."""
-        self._parse_line(self._rest)
-        self._rest = bytearray()
+        self._parse_line(self._incomplete_line)
+        self._incomplete_line = bytearray()
         text = "\n".join(self._plain_lines)
         document = parse_object(text) or parse_object(f'{{"events": {text}}}')
         for event in _events_in(document or {}):
@@ -269,7 +272,8 @@ class AgentStream:
     def _add_event(self, event: JsonObject) -> None:
         at = iso_time(self._clock())
         for step in self._read(event, at):
-            if not self.transcript.only_completes_call(step) and not (isinstance(step, Used) and step.is_estimate):
+            is_estimate = isinstance(step, Used) and step.is_estimate
+            if not is_estimate and not self.transcript.only_completes_call(step):
                 self.log.write_line(at, short_line(step))
                 if self._show is not None:
                     self._show(whole_text(step))
@@ -293,8 +297,8 @@ async def run_agent(command: Command, stream: AgentStream, *, name: str, timeout
         outcome = await run_process(command, timeout_s=timeout_s, listener=stream.feed)
     except OSError as error:
         advice = "shorten `args` or `system_prompt`"
-        failure = start_failure(error, command.argv, Path(command.cwd or "."), too_long=advice)
-        raise ProviderError(failure) from None
+        not_started = start_failure(error, command.argv, Path(command.cwd or "."), too_long=advice)
+        raise ProviderError(not_started) from None
     except ValueError as error:
         raise ProviderError(Failure("bad_request", f"{name} cannot be started: {error}")) from None
     stream.end()
@@ -302,14 +306,14 @@ async def run_agent(command: Command, stream: AgentStream, *, name: str, timeout
     stream.note(f"ends     exit code {outcome.exit_code} after {outcome.duration_s:.1f} s")
     if errors:
         stream.note(f"errors   {errors}")
-    failed = _failure(outcome, stream, name, timeout_s)
-    if failed is None:
+    failure = _failure(outcome, stream, name, timeout_s)
+    if failure is None:
         return
     logs = stream.log.paths
     stderr = f"; standard error ends with:\n{errors}" if errors and stream.transcript.failed is None else ""
     where = f"; log: {logs[0]}" if logs else ""
     details = {"exit_code": outcome.exit_code, "stdout": stream.tail, "stderr": errors, "log_paths": list(logs)}
-    raise ProviderError(replace(failed, message=failed.message + stderr + where, details=details))
+    raise ProviderError(replace(failure, message=failure.message + stderr + where, details=details))
 
 
 def _failure(outcome: Outcome, stream: AgentStream, name: str, timeout_s: float) -> Failure | None:
@@ -417,7 +421,7 @@ class AgentProvider:
             inherit=self._agent.settings.env_allow,
             stdin=prompt.encode(errors="replace"),
         )
-        stream = self._stream(log, request.on_log_line if self._agent.is_logged else None)
+        stream = self._make_stream(log, request.on_log_line if self._agent.is_logged else None)
 
         def response_so_far(exit_code: int | None) -> ProviderResponse:
             for step in self._agent.read_side_files(folder, stream.transcript.response()):
@@ -457,9 +461,9 @@ class AgentProvider:
         path = log_path(self._logs, request.eval_case_id, agent.log_format, now=self._clock())
         return AgentLog(path, agent.log_format)
 
-    def _stream(self, log: AgentLog, show: Callable[[str], None] | None) -> AgentStream:
-        inherited = secret_values({**os.environ, **self._env}, public=self._target.public_env)
-        redactor = SecretRedactor({*self._target.secrets, *inherited})
+    def _make_stream(self, log: AgentLog, show: Callable[[str], None] | None) -> AgentStream:
+        env_secrets = secret_values({**os.environ, **self._env}, public=self._target.public_env)
+        redactor = SecretRedactor({*self._target.secrets, *env_secrets})
         agent, clock = self._agent, self._clock
         return AgentStream(
             agent.read, log, redactor=redactor, clock=clock, fragment_types=agent.fragment_types, show=show

@@ -122,19 +122,19 @@ class ModelProvider:
         while True:
             try:
                 turn = await self._next_turn(conversation, started_at=started_at, ends_at=ends_at)
-                requested = turn.tool_calls if len(turns) < self._settings.max_steps else ()
+                requested_calls = turn.tool_calls if len(turns) < self._settings.max_steps else ()
                 usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
                 first_token_ms = turn.first_token_ms if first_token_ms is None else first_token_ms
                 turns.append(to_message(turn))
-                calls = await self._tools.answer(requested, timeout_s=ends_at - now()) if requested else ()
+                calls = await self._tools.answer(requested_calls, timeout_s=ends_at - now()) if requested_calls else ()
             except ProviderError as error:
                 if not turns:
                     raise
                 raise _with_earlier_turns(error, turns, usage, first_token_ms) from error
             except asyncio.CancelledError as error:
-                failed = attached_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
+                cancelled = kept_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
                 if turns:
-                    attach_call(error, _with_earlier_turns(failed, turns, usage, first_token_ms).partial)
+                    attach_call(error, _with_earlier_turns(cancelled, turns, usage, first_token_ms).partial)
                 raise
             if not calls:
                 return to_response(turn, turns, usage, first_token_ms=first_token_ms)
@@ -224,10 +224,9 @@ def _with_earlier_turns(
 ) -> ProviderError:
     """Return an error that also holds the turns before it, and their usage, which is billed."""
     interrupted = error.partial
-    messages = [
-        *turns,
-        *(interrupted.output_messages or [Message("assistant", interrupted.text)] if interrupted else ()),
-    ]
+    messages = list(turns)
+    if interrupted is not None:
+        messages += interrupted.output_messages or [Message("assistant", interrupted.text)]
     partial = ProviderResponse(
         last_answer(messages) or "",
         output_messages=tuple(messages),
