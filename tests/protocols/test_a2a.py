@@ -393,6 +393,14 @@ def test_what_the_agent_said_on_the_way_is_no_answer(history: list[JsonValue], e
     assert [event.text for event in collected.updates if event.text] == ["Looking it up."]
 
 
+def test_the_status_message_is_the_answer_of_a_task_whose_artifacts_are_empty() -> None:
+    collected = A2aResponse()
+    artifact: JsonObject = {"artifactId": "log", "parts": []}
+    collected.add({"task": {"id": "1", "status": status("COMPLETED", "42 euros."), "artifacts": [artifact]}})
+
+    assert collected.to_response().text == "42 euros."
+
+
 # --- settings ---------------------------------------------------------------------------------------------------
 
 

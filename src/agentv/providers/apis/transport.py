@@ -147,19 +147,19 @@ class _Body:
     def __init__(self, response: aiohttp.ClientResponse, max_bytes: int) -> None:
         self._decompressor = _decompressor(response.headers.get("Content-Encoding", "identity").lower())
         self._max_bytes = max_bytes
-        self._decompressed = self._on_the_wire = 0
+        self._decompressed_bytes = self._received_bytes = 0
 
     @property
     def is_truncated(self) -> bool:
         """True if the chunks so far are only a part of a compressed body."""
-        return self._decompressor is not None and self._on_the_wire > 0 and not self._decompressor.eof
+        return self._decompressor is not None and self._received_bytes > 0 and not self._decompressor.eof
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the decompressed pieces of the next chunk."""
-        self._on_the_wire += len(chunk)
+        self._received_bytes += len(chunk)
         for piece in _decompressed(self._decompressor, chunk) if self._decompressor else (chunk,):
-            self._decompressed += len(piece)
-            if max(self._decompressed, self._on_the_wire) > self._max_bytes:
+            self._decompressed_bytes += len(piece)
+            if max(self._decompressed_bytes, self._received_bytes) > self._max_bytes:
                 message = f"the response is larger than {self._max_bytes / 2**20:g} MiB; the answer was discarded"
                 raise ProviderError(Failure("too_large", message))
             yield piece

@@ -291,13 +291,17 @@ class HttpProvider:
         return HttpRequest(self._url.fill(find), headers, body, self._settings.method)
 
     def _parse(self, response: HttpResponse) -> ProviderResponse:
+        paths = (self._response_path, self._messages_path, self._usage_path, self._cost_path)
+        value = parse_json(response.body) if any(paths) else None
+
+        def source(_path: AnswerPath) -> JsonValue:
+            return value
+
         if self._response_path is None and self._messages_path is None:
             answer = _parse_whole(response)
-            value = None if self._usage_path is None and self._cost_path is None else parse_json(response.body)
         else:
-            value = parse_json(response.body)
-            answer = self._at_paths(lambda _: value)
-        return replace(self._with_usage_and_cost(answer, lambda _: value), request_id=response.request_id)
+            answer = self._at_paths(source)
+        return replace(self._with_usage_and_cost(answer, source), request_id=response.request_id)
 
     def _parse_events(self, events: ServiceEvents) -> ProviderResponse:
         if events.text is not None:

@@ -108,9 +108,10 @@ class A2aResponse:
     def to_response(self) -> ProviderResponse:
         """Return the answer: the message, else the task's artifacts, else the last message of the agent in the task."""
         sources = [self._message] if self._message is not None else list(self._artifacts.values())
-        if not any(_objects(source.get("parts")) for source in sources):
-            sources = [self._status_message] if self._status_message is not None else self._last_agent_turns()[-1:]
         parts = [part for source in sources for part in _objects(source.get("parts"))]
+        if not parts:
+            sources = [self._status_message] if self._status_message is not None else self._last_agent_turns()[-1:]
+            parts = [part for source in sources for part in _objects(source.get("parts"))]
         text = "\n".join(parts_as_text(source) for source in sources)
         about: dict[str, JsonValue] = {
             key: value

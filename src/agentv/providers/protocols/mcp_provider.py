@@ -86,8 +86,8 @@ def _json_type(value: object) -> str:
     return "null" if value is None else kinds.get(type(value), "number")
 
 
-def read_result(request: ToolRequest, result: JsonObject, *, prefers_structured: bool) -> ProviderResponse:
-    """Return the answer of a tool's result: its text, else its structured content, or the reverse.
+def read_result(request: ToolRequest, result: JsonObject, *, wants_structured: bool) -> ProviderResponse:
+    """Return the answer of a tool's result: its text, else its structured content; or only the latter.
 
     The call is recorded with the result; media are recorded by type, size and digest. Raises ProviderError when
     structured content is required and missing.
@@ -97,11 +97,11 @@ def read_result(request: ToolRequest, result: JsonObject, *, prefers_structured:
     recorded["content"] = list(content)
     has_structured = "structuredContent" in result
     is_error = result.get("isError") is True
-    if prefers_structured and not has_structured and not is_error:
+    if wants_structured and not has_structured and not is_error:
         message = f"tool {request.tool!r} returned no structured content; remove `answer: structured`"
         raise ProviderError(Failure("unexpected_shape", message), partial=_response(request, recorded, content, ""))
     data = compact_json(result.get("structuredContent")) if has_structured else ""
-    if prefers_structured and has_structured:
+    if wants_structured and has_structured:
         return _response(request, recorded, content, data)
     has_text = any(item.get("type") == "text" or "text" in _resource(item) for item in content)
     text = data if has_structured and not has_text else "\n".join(map(_item_as_text, content))
@@ -168,8 +168,8 @@ def _item_as_text(item: JsonObject) -> str:
 
 def tool_error_text(response: ProviderResponse, tool: str) -> str:
     """Return the sentence about a result that the tool marked as an error."""
-    said = f": {response.text}" if response.text.strip() else " without a text"
-    return f"tool {tool!r} reported an error{said}"
+    details = f": {response.text}" if response.text.strip() else " without a text"
+    return f"tool {tool!r} reported an error{details}"
 
 
 def read_tools(tools: Sequence[JsonObject]) -> tuple[ProviderResponse, tuple[str, ...]]:
@@ -294,7 +294,7 @@ class McpProvider:
         except asyncio.CancelledError as error:
             attach_call(error, unanswered)
             raise
-        response = read_result(call, result, prefers_structured=self._settings.answer == "structured")
+        response = read_result(call, result, wants_structured=self._settings.answer == "structured")
         if result.get("isError") and not self._settings.judge_errors:
             raise ProviderError(Failure("target_exit", tool_error_text(response, call.tool)), partial=response)
         return response
