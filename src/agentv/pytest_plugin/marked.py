@@ -58,9 +58,8 @@ def _read_marker(mark: pytest.Mark) -> _MarkerArguments:
     else:
         for name in ("target", "case"):
             value = given.get(name, ())
-            if not isinstance(value, str) and not (
-                isinstance(value, list | tuple) and all(map(_is_str_or_path, value))
-            ):
+            names_given = value if isinstance(value, list | tuple) else [value]
+            if isinstance(value, Path) or not all(map(_is_str_or_path, names_given)):
                 problem = f"{name} must be a string or a list of strings, not {value!r}"
     if problem is not None:
         raise ConfigError(f"marker agentv: {problem}")
@@ -88,14 +87,14 @@ def _cases(mark: _MarkerArguments, definition: pytest.Item, options: SessionOpti
     inputs = load_inputs(files, run_options, cwd=root, env=os.environ)
     groups: list[tuple[WantedCases, list[EvalCase]]] = []
     loaded = 0
-    for file, given in zip(files, inputs.suites, strict=True):
-        cases = [_require_readable(case) for case in select_cases(given.suite, run_options)]
-        loaded += given.suite.cases.count or len(cases)
+    for file, suite_input in zip(files, inputs.suites, strict=True):
+        cases = [_require_readable(case) for case in select_cases(suite_input.suite, run_options)]
+        loaded += suite_input.suite.cases.count or len(cases)
         ids = tuple(case.id for case in cases)
         groups.append((WantedCases(str(file.resolve()), ids, _as_tuple(mark.target), mark.trials), cases))
     if not any(cases for _, cases in groups):
         raise ConfigError(f"marker agentv: no case of {mark.path} matches case={mark.case!r} ({loaded} loaded)")
-    suites = [with_wanted_cases(given, group) for given, (group, _) in zip(inputs.suites, groups, strict=True)]
+    suites = [with_wanted_cases(suite, group) for suite, (group, _) in zip(inputs.suites, groups, strict=True)]
     make_plan(suites, replace(run_options, case_globs=()), specs=inputs.specs, home=str(find_home(root)))
     for group, cases in groups:
         yield from (MarkedCase(case, replace(group, ids=(case.id,))) for case in cases)

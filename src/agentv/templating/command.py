@@ -51,16 +51,16 @@ class Reader:
         self.words: list[list[str | Placeholder]] = []
         self.single_values: set[str] = set()
         self.needs_shell = _SHELL_ONLY.match(text) is not None
-        self._at = 0
+        self._position = 0
         self._open: list[str] = []
         self._in_word = False
 
     def read(self) -> None:
         """Read the whole text. Raises TemplateError for an unclosed construct or an unsafe placeholder."""
-        while self._at < len(self.text):
-            char = self.text[self._at]
-            placeholder = PLACEHOLDER.match(self.text, self._at)
-            if placeholder is not None and not self.text.endswith("$", 0, self._at):
+        while self._position < len(self.text):
+            char = self.text[self._position]
+            placeholder = PLACEHOLDER.match(self.text, self._position)
+            if placeholder is not None and not self.text.endswith("$", 0, self._position):
                 self._read_placeholder(placeholder)
             elif self._innermost == "'":
                 self._read_single_quoted(char)
@@ -82,9 +82,8 @@ class Reader:
     def _innermost(self) -> str:
         return self._open[-1] if self._open else ""
 
-    @property
-    def _word(self) -> list[str | Placeholder]:
-        """The word of the argument list that is being read; after a blank, a new word."""
+    def _current_word(self) -> list[str | Placeholder]:
+        """Return the word of the argument list that is being read; after a blank, begin a new word."""
         if not self._in_word:
             self.words.append([])
             self._in_word = True
@@ -93,24 +92,24 @@ class Reader:
     def _add_syntax(self, text: str) -> None:
         """Add text that only the shell understands, such as a quote, to the script."""
         self.script.append(text)
-        self._at += len(text)
+        self._position += len(text)
 
     def _add_literal(self, text: str) -> None:
         """Add text to the current word and to the script."""
-        self._word.append(text)
+        self._current_word().append(text)
         self._add_syntax(text)
 
     def _read_placeholder(self, match: re.Match[str]) -> None:
         name = match[1]
         before, after = self.text[: match.start()][-1:], self.text[match.end() :][:1]
         is_word = self._innermost in ("", "(") and all(char in _BOUNDARIES for char in before + after)
-        self._word.append(Placeholder(name, is_word))
+        self._current_word().append(Placeholder(name, is_word))
         if is_word and name == "FILES":
             self.script.append('"$@"')
         else:
             self.script.append(self._as_variable(name))
             self.single_values.add(name)
-        self._at = match.end()
+        self._position = match.end()
 
     def _as_variable(self, name: str) -> str:
         """Return the script's reference to a value: a variable, quoted as the open constructs require."""
@@ -131,16 +130,16 @@ class Reader:
             self._add_literal(char)
 
     def _read_escape(self) -> None:
-        escaped = self.text[self._at + 1 : self._at + 2]
+        escaped = self.text[self._position + 1 : self._position + 2]
         keeps_backslash = self._innermost == '"' and escaped not in '$`"\\'
-        self._word.append("\\" + escaped if keeps_backslash else escaped)
+        self._current_word().append("\\" + escaped if keeps_backslash else escaped)
         self._add_syntax("\\" + escaped)
 
     def _read_quote(self, char: str) -> None:
         if char == "'" and self._innermost == '"':
             self._add_literal(char)
             return
-        self._word.append("")
+        self._current_word().append("")
         if self._innermost == char:
             self._open.pop()
         else:
@@ -150,7 +149,7 @@ class Reader:
     def _read_expansion(self, char: str) -> None:
         self.needs_shell = True
         openings = {"$((": "((", "$(": "(", "${": "${"}
-        opening = next((known for known in openings if self.text.startswith(known, self._at)), None)
+        opening = next((known for known in openings if self.text.startswith(known, self._position)), None)
         if opening is not None:
             self._open.append(openings[opening])
         elif char == "`" and self._innermost == "`":
@@ -160,7 +159,7 @@ class Reader:
         self._add_syntax(opening or char)
 
     def _read_plain(self, char: str) -> None:
-        if self.text.startswith("<<", self._at) and "((" not in self._open:
+        if self.text.startswith("<<", self._position) and "((" not in self._open:
             raise TemplateError(f"{self._called} has a here-document, which is not supported; use {{PROMPT_FILE}}")
         self.needs_shell = self.needs_shell or char in _OPERATORS
         if char in " \t\n":
@@ -168,7 +167,7 @@ class Reader:
             self._add_syntax(char)
         elif char == "#" and not self._in_word:
             self.needs_shell = True
-            self._add_syntax(self.text[self._at :].split("\n", 1)[0])
+            self._add_syntax(self.text[self._position :].split("\n", 1)[0])
         elif char in "()}":
             self._read_bracket(char)
         else:
@@ -178,7 +177,7 @@ class Reader:
     def _read_bracket(self, char: str) -> None:
         if char == "(":
             self._open.append("(")
-        elif self._innermost == "((" and self.text.startswith("))", self._at):
+        elif self._innermost == "((" and self.text.startswith("))", self._position):
             self._open.pop()
             char = "))"
         elif (self._innermost, char) in (("(", ")"), ("${", "}")):

@@ -125,11 +125,10 @@ class ContentDialogue(Struct, frozen=True):
             "responseMimeType": turn_settings.schema and "application/json",
             "responseJsonSchema": turn_settings.schema,
         }
+        system: JsonObject = {"parts": [{"text": conversation.system}], "role": "user"}
         body: dict[str, JsonValue] = {
             "contents": conversation.items,
-            "systemInstruction": {"parts": [{"text": conversation.system}], "role": "user"}
-            if conversation.system
-            else None,
+            "systemInstruction": system if conversation.system else None,
             "generationConfig": without_none(config) or None,
             "tools": _tools(self.settings.tools) or None,
         }
@@ -201,10 +200,10 @@ def _image(image: Image) -> JsonObject:
 
 
 def _tools(tools: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return functions in one group, and each of the API's own tools separately."""
-    functions = [function for tool in tools if (function := tool_function(tool)) is not None]
-    declared: list[JsonObject] = [{"functionDeclarations": [_declaration(function) for function in functions]}]
-    return [*(declared if functions else []), *(tool for tool in tools if tool_function(tool) is None)]
+    """Return the functions in one group, and each of the API's own tools separately."""
+    declarations = [_declaration(function) for tool in tools if (function := tool_function(tool)) is not None]
+    own_tools = [tool for tool in tools if tool_function(tool) is None]
+    return [{"functionDeclarations": declarations}, *own_tools] if declarations else own_tools
 
 
 def _declaration(function: JsonObject) -> JsonObject:
@@ -215,6 +214,7 @@ def _declaration(function: JsonObject) -> JsonObject:
 
 
 def _text(parts: JsonValue, *, thought: bool) -> str:
+    """Return the joined texts of the answer or, with `thought`, of the model's thinking."""
     return "".join(str(part.get("text", "")) for part in objects(parts) if (part.get("thought") is True) == thought)
 
 

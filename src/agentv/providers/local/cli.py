@@ -47,7 +47,7 @@ def _case(request: ProviderRequest) -> Mapping[str, JsonValue]:
 
 
 def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
-    """Return the answers by case id, without ids that have no line.
+    """Return the answers by case id; an id without a line is left out.
 
     Raises ProviderError that names invalid lines by number, and duplicate and unknown ids.
     """
