@@ -134,5 +134,6 @@ def forms_of(secret: str) -> Iterator[str]:
 def _base64_core(data: bytes, offset: int) -> str:
     """Return the base64 characters that depend only on `data` when it starts at byte `offset` of a group of three."""
     encoded = base64.b64encode(bytes(offset) + data).decode().rstrip("=")
-    is_whole = (offset + len(data)) % 3 == 0
-    return encoded[(0, 2, 3)[offset] : None if is_whole else -1]
+    start = (0, 2, 3)[offset]  # the characters before it depend on the bytes before `data` as well
+    ends_with_group = (offset + len(data)) % 3 == 0
+    return encoded[start : None if ends_with_group else -1]

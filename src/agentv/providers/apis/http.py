@@ -96,10 +96,12 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
         if number is not None:
             return max(0.0, number / unit)
     try:
-        at = parsedate_to_datetime(headers["retry-after"])
+        retry_at = parsedate_to_datetime(headers["retry-after"])
     except (KeyError, ValueError):
         return None
-    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
+    if retry_at.tzinfo is None:
+        retry_at = retry_at.replace(tzinfo=UTC)
+    return max(0.0, (retry_at - now).total_seconds())
 
 
 def _finite(text: str) -> float | None:

@@ -35,12 +35,12 @@ _SCALAR_TYPES: Mapping[str, tuple[type, ...]] = {
     "metadata": (Mapping,),
     "request": (Mapping,),
 }
-_TEXT_KEYS = ("finish_reason", "session", "model", "reasoning")
+_STRING_KEYS = ("finish_reason", "session", "model", "reasoning")
 _MESSAGES_KEYS = ("output_messages", "outputMessages")
 _CALLS_KEYS = ("tool_calls", "toolCalls")
 _USAGE_KEYS = ("usage", "token_usage", "tokenUsage")
-"""The accepted keys of texts, messages, tool calls and token counts: our own and those of AgentV."""
-_SUGGESTED_KEYS = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_TEXT_KEYS)
+"""The accepted keys of messages, tool calls and token counts: our own and those of AgentV."""
+_SUGGESTED_KEYS = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_STRING_KEYS)
 _ACCEPTED_KEYS = frozenset(
     {*_MESSAGES_KEYS, *_CALLS_KEYS, *_SCALAR_TYPES, *_USAGE_KEYS, "trace", "cost", "costUsd", "id", "eval_id"}
 )
@@ -105,7 +105,7 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
     if answer is None:
         text = "" if value.get("text") is None else value["text"]
         answer = text if isinstance(text, str) else compact_json(text)
-    scalars = {name: value[name] for name in _TEXT_KEYS if isinstance(value.get(name), str)}
+    scalars = {name: value[name] for name in _STRING_KEYS if isinstance(value.get(name), str)}
     return ProviderResponse(
         text=answer,
         output_messages=messages,
