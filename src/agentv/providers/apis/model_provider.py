@@ -110,7 +110,7 @@ class ModelProvider:
 
         A ProviderError holds the response so far in `partial`, with the text of an interrupted stream. After the first
         turn, its `details` have the `usage` of the earlier turns. A CancelledError holds the same partial response
-        (`kept_call`).
+        (`attached_call`).
         """
         now = asyncio.get_running_loop().time
         started_at = now()
@@ -132,7 +132,7 @@ class ModelProvider:
                     raise
                 raise _with_earlier_turns(error, turns, usage, first_token_ms) from error
             except asyncio.CancelledError as error:
-                cancelled = kept_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
+                cancelled = attached_call(error) or ProviderError(Failure("cancelled", "the call was cancelled"))
                 if turns:
                     attach_call(error, _with_earlier_turns(cancelled, turns, usage, first_token_ms).partial)
                 raise
