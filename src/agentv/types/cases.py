@@ -96,9 +96,8 @@ class Location(Struct, frozen=True, gc=False):
 
 
 _SEQUENCE_FIELDS = ("input_messages", "expected_messages", "rubrics", "criteria", "turns", "tags", "evaluators")
-_sequences_of = attrgetter(*_SEQUENCE_FIELDS)
-_ONE_MESSAGE, _OTHER_DEFAULTS = (Message,), ((), (), (), (), (), None)
-"""The types of the input messages and the values of the other sequences in a case with one input message alone."""
+_sequences_after_input = attrgetter(*_SEQUENCE_FIELDS[1:])
+_DEFAULTS_AFTER_INPUT = ((), (), (), (), (), None)
 _TYPED_SEQUENCES = 5
 """The items of the first five sequences have the types `_ITEM_TYPES`."""
 _SEQUENCE_TYPES = frozenset({tuple, type(None)})
@@ -230,11 +229,13 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
 
         Raises MessageError or EvalFileError with the place of a value that cannot be read.
         """
-        sequences = _sequences_of(self)
-        messages = sequences[0]
+        messages = self.input_messages
         # Most cases of a dataset; the general check takes three times as long (bench/echo_cases.py).
-        if sequences[1:] == _OTHER_DEFAULTS and type(messages) is tuple and tuple(map(type, messages)) == _ONE_MESSAGE:
+        has_one_message = type(messages) is tuple and len(messages) == 1 and type(messages[0]) is Message
+        others = _sequences_after_input(self)
+        if has_one_message and others == _DEFAULTS_AFTER_INPUT:
             return
+        sequences = (messages, *others)
         if _SEQUENCE_TYPES.issuperset(map(type, sequences)):
             items = chain.from_iterable(filter(None, sequences[:_TYPED_SEQUENCES]))
             if _ITEM_TYPES.issuperset(map(type, items)):

@@ -79,7 +79,7 @@ from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage, total_usage
+from agentv.types.usage import total_usage
 from agentv.types.workspaces import Keep, WorkspaceChanges, WorkspaceConfig, workspace_from_json
 
 if TYPE_CHECKING:
@@ -351,8 +351,7 @@ def judged_row(
     location = case.location or _NO_LOCATION
     pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
     status, score, verdict, error = _row_state(case, answer, results, pass_score)
-    judge_usage, judge_cost = _judge_spending(results)
-    is_judge_estimated = judge_usage is not None and any(map(has_estimated_call, results))
+    usage_by, cost_usd = _spending(answer, results)
     # Calls with more keywords than these would go through a dict, which takes longer (bench/echo_cases.py).
     row = CaseResult(
         run_id=run_id,
@@ -381,11 +380,8 @@ def judged_row(
         evaluator_results=results,
         single_form=prepared.single_form and answer.error is None,
         trace_summary=summary,
-        usage_by=UsageBy.of(
-            Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated),
-            Spent.of(judge_usage, judge_cost, estimated=is_judge_estimated),
-        ),
-        cost_usd=_total_cost(answer.cost_usd, judge_usage, judge_cost),
+        usage_by=usage_by,
+        cost_usd=cost_usd,
     )
     return _with_answer(row, answer, is_model=is_model)
 
@@ -425,25 +421,25 @@ def _row_state(
     return row_status(score), score, case_verdict(score, results, pass_score), None
 
 
-def _judge_spending(results: tuple[EvaluatorResult, ...]) -> tuple[Usage | None, float | None]:
-    usages = [result.usage for result in results if result.usage is not None]
-    if not usages:
+def _spending(answer: Answer, results: tuple[EvaluatorResult, ...]) -> tuple[UsageBy | None, float | None]:
+    """Return what target and judges of a row spent, and their total cost; the cost is None if a part is not known."""
+    by_judges = [result for result in results if result.usage is not None]
+    if not by_judges and answer.usage is None and answer.cost_usd is None:
         return None, None
-    costs = [result.cost_usd for result in results if result.usage is not None]
-    known_costs = [cost for cost in costs if cost is not None]
-    return total_usage(usages), sum(known_costs) if len(known_costs) == len(costs) else None
+    target = Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated)
+    if not by_judges:
+        return UsageBy(target), answer.cost_usd
+    known_costs = [result.cost_usd for result in by_judges if result.cost_usd is not None]
+    judge_cost = sum(known_costs) if len(known_costs) == len(by_judges) else None
+    judge_usage = total_usage(result.usage for result in by_judges)
+    judge = Spent.of(judge_usage, judge_cost, estimated=any(map(has_estimated_call, results)))
+    total_cost = None if answer.cost_usd is None or judge_cost is None else answer.cost_usd + judge_cost
+    return UsageBy(target, judge), total_cost
 
 
 def has_estimated_call(result: EvaluatorResult) -> bool:
     """Return True if a part of the usage of an evaluator's judge, or of a member's, was estimated."""
     return any(call.estimated for call in result.judge_calls) or any(map(has_estimated_call, result.evaluator_results))
-
-
-def _total_cost(target_cost: float | None, judge_usage: Usage | None, judge_cost: float | None) -> float | None:
-    """Return the cost of target and judges together, or None if a part of it is not known."""
-    if target_cost is None or (judge_usage is not None and judge_cost is None):
-        return None
-    return target_cost + (judge_cost or 0.0)
 
 
 class RowSink(Protocol):

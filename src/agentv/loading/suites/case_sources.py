@@ -228,7 +228,7 @@ class JsonLinesCases(Struct, frozen=True):
         for number, line in enumerate(read_lines(self.path), 1):
             if number > after:
                 data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-                if data.strip() or len(data) > MAX_BYTES:
+                if data and (not data.isspace() or len(data) > MAX_BYTES):
                     yield number, data
 
     def _read_line(self, number: int, data: bytes) -> ReadRow:

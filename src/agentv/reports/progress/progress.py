@@ -51,7 +51,6 @@ class Progress(Struct):
     started: RunStarted
     started_at: datetime
     by_target: dict[str, Counter[str]] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
     busy: int = 0
     done: int = 0
     kept: int = 0
@@ -70,9 +69,10 @@ class Progress(Struct):
             self.busy += 1
         elif isinstance(event, RowFinished):
             self.busy = max(self.busy - 1, 0)
-            self._count(event.result)
-            if event.result.judge_cost_usd is not None:
-                self._add_cost(max(0.0, event.result.judge_cost_usd - saved_by_judges(event.result)))
+            result = event.result
+            self._count(result)
+            if result.judge_cost_usd is not None:
+                self._add_cost(max(0.0, result.judge_cost_usd - saved_by_judges(result)))
         elif isinstance(event, AnswerArrived):
             answer = event.answer
             self._add_cost(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
@@ -95,13 +95,17 @@ class Progress(Struct):
         if counts is None:
             counts = self.by_target[target] = Counter()
         counts[state] += 1
-        self.counts[state] += 1
         self.done += 1
 
     def _add_cost(self, dollars: float | None) -> None:
         if dollars is not None:
             self.cost_usd += dollars
             self.has_cost = True
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The finished results by state, of all targets."""
+        return sum(self.by_target.values(), Counter())
 
     @property
     def done_now(self) -> int:
@@ -289,7 +293,8 @@ class PlainLines:
         self._last_beat = now
         planned = "" if progress.started.planned is None else f"/{progress.started.planned:,}"
         of_all = "" if share is None else f" ({percent_text(share)})"
-        states = "".join(f"  {state} {progress.counts[state]:,}" for state in STATE_NAMES if progress.counts[state])
+        counts = progress.counts
+        states = "".join(f"  {state} {counts[state]:,}" for state in STATE_NAMES if counts[state])
         pace = f" {self._signs.dot} ".join(progress.pace(now).values())
         self._line(f"{progress.done:,}{planned}{of_all}{states}  {pace}")
 

@@ -540,8 +540,11 @@ class TargetTally(Struct):
             self.latencies.add(result.duration_ms / 1000, case)
         is_answered = result.error is None or result.error.stage == "evaluator"
         spending = None if result.usage_by is None else result.usage_by.target
-        usage, cost_usd = (None, None) if spending is None else (spending.usage, spending.cost_usd)
-        is_priced = self.target.add(usage, cost_usd, called=is_answered, is_estimated=result.is_target_estimated)
+        if spending is None:
+            usage, cost_usd, is_estimated = None, None, False
+        else:
+            usage, cost_usd, is_estimated = spending.usage, spending.cost_usd, spending.estimated
+        is_priced = self.target.add(usage, cost_usd, called=is_answered, is_estimated=is_estimated)
         if result.cached:
             self.saved_usd += cost_usd or 0.0
         if _has_judge(result):

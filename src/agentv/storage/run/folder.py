@@ -203,9 +203,10 @@ class RunFolder:
     def append_case(self, case: CaseRecord) -> None:
         """Write a planned case and its binary attachments; ignore a case that is already written."""
         if self._known_cases.add(case_line_key(case.suite, case.eval_id, case.case_key)):
-            for part in files_of((*case.input_messages, *case.expected_messages)):
-                if part.text is None:
-                    self._save_attachment(part)
+            if case.files or case.expected_messages:
+                for part in files_of((*case.input_messages, *case.expected_messages)):
+                    if part.text is None:
+                        self._save_attachment(part)
             self._write(self._cases, case_line(case))
 
     def append_encoded_case(self, line: bytes) -> None:
