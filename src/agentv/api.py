@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.planning.given import Given, GivenEvaluator, JudgeLike, Source, TargetLike, load_given
+from agentv.engine.planning.given import GivenArguments, GivenEvaluator, JudgeLike, Source, TargetLike, load_given
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
@@ -98,7 +98,7 @@ def evaluate(
                           evaluators=[EvaluatorConfig("four", "contains", {"value": "4"})])
         assert report.exit_code == 0
     """
-    given = Given(target, task, judge, evaluators)
+    given = GivenArguments(target, task, judge, evaluators)
     return _run_blocking(
         _evaluate(
             source,
@@ -124,7 +124,7 @@ async def evaluate_async(
     **options: Unpack[RunKeywords],
 ) -> RunReport:
     """Do the same as `evaluate`, as a coroutine with the same arguments."""
-    given = Given(target, task, judge, evaluators)
+    given = GivenArguments(target, task, judge, evaluators)
     return await _evaluate(
         source,
         given=given,
@@ -136,7 +136,7 @@ async def evaluate_async(
 
 async def _evaluate(
     source: Source,
-    given: Given,
+    given: GivenArguments,
     destination: _Destination,
     observers: Sequence[Observer],
     options: RunOptions,
@@ -148,7 +148,7 @@ async def _evaluate(
     inputs, options = load_given(source, given, options, secrets)
     home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    if isinstance(source, str | os.PathLike) and given.is_in_files:
+    if isinstance(source, str | os.PathLike) and given.is_resumable:
         plan = replace(plan, paths=(os.fspath(source),), folder=str(cwd))
     plan = replace(plan, store=recorded_name(destination.store, store_url), quota=quota_source.recorded)
     quota = open_quota(quota_source, plan)

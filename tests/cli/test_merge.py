@@ -112,7 +112,7 @@ def test_a_part_that_there_is_not_is_refused(text: str) -> None:
 
 def test_a_case_stays_in_its_part_wherever_it_stands() -> None:
     parts = [parse_shard(f"{number}/4") for number in range(1, 5)]
-    taken = [[part.takes("s.yaml", f"c{number}") for part in parts].index(True) for number in range(400)]
+    taken = [[part.includes("s.yaml", f"c{number}") for part in parts].index(True) for number in range(400)]
     assert all(50 < taken.count(number) < 150 for number in range(4))
 
 

@@ -100,7 +100,8 @@ def test_unknown_parts_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().err
     code = Path("evals/code.py").resolve()
     for what in ("evaluator type 'mine'", "provider 'ours'"):
-        assert f"unknown: {what}, its settings and cost; the plug-ins are not imported ({code})" in said
+        unchecked = f"{what}: its settings are not checked and its cost is unknown"
+        assert f"{unchecked}, because the plug-ins are not imported ({code})" in said
     called("run", "--dry-run", "--json", "--target", "theirs")
     assert len(json.loads(capsys.readouterr().out)["warnings"]) == 2
     called("plugins")

@@ -38,7 +38,7 @@ class Shop:
     def __init__(self, limit: float, targets: int) -> None:
         self.stops: list[BudgetStop] = []
         self.budget = Budget(limit, self.stops.append)
-        self.purses = [BudgetAccount(self.budget, f"t{number}", lambda _usage: None) for number in range(targets)]
+        self.accounts = [BudgetAccount(self.budget, f"t{number}", lambda _usage: None) for number in range(targets)]
         self.flying: dict[int, float] = {}
         self.excess: dict[int, float] = {}
         self.refused = 0
@@ -57,7 +57,7 @@ class Shop:
             return ProviderResponse("", cost_usd=cost)
 
         try:
-            await self.purses[target].pay(go, guess_usd=guess)
+            await self.accounts[target].pay(go, estimate_usd=guess)
         except ProviderError:
             self.refused += 1
 
@@ -120,7 +120,7 @@ def test_a_call_that_ran_out_of_time_may_be_billed_and_counts(failure: Failure, 
             raise ProviderError(failure)
 
         with pytest.raises(ProviderError):
-            await BudgetAccount(budget, "t", lambda _usage: None).pay(fail, guess_usd=0.25)
+            await BudgetAccount(budget, "t", lambda _usage: None).pay(fail, estimate_usd=0.25)
         return budget.spent_usd
 
     assert asyncio.run(run()) == spent
@@ -223,7 +223,7 @@ def test_unknown_price_is_rejected_before_any_call(server: FakeServer, tmp_path:
 
 @pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf")])
 def test_a_budget_is_an_amount(budget: float, server: FakeServer) -> None:
-    with pytest.raises(ConfigError, match="budget_usd must be above 0"):
+    with pytest.raises(ConfigError, match="budget_usd must be a finite number above 0"):
         evaluate(cases(1), target=target(server), evaluators=[HAS], budget_usd=budget)
 
 
@@ -245,7 +245,7 @@ def test_tokens_of_failed_tries_are_spent() -> None:
             raise ProviderError(Failure("transport", "gone"), calls=tries)
 
         with pytest.raises(ProviderError):
-            await BudgetAccount(budget, "t", lambda usage: usage.total / 1000).pay(fail, guess_usd=1.0)
+            await BudgetAccount(budget, "t", lambda usage: usage.total / 1000).pay(fail, estimate_usd=1.0)
         return budget.spent_usd
 
     assert asyncio.run(run()) == 0.6
@@ -326,10 +326,10 @@ def test_a_call_that_ends_while_money_is_requested_leaves_its_rest_for_the_next(
 
         async with asyncio.TaskGroup() as group:
             account.record_cost(0.0)  # a cost is known, so that calls are concurrent
-            group.create_task(account.pay(cheap, guess_usd=0.3))
+            group.create_task(account.pay(cheap, estimate_usd=0.3))
             await turns()
             quota.may_answer.clear()
-            group.create_task(account.pay(cheap, guess_usd=0.3))  # is refused beside the first one
+            group.create_task(account.pay(cheap, estimate_usd=0.3))  # is refused beside the first one
             await turns()
             is_answered.set()
             await turns()

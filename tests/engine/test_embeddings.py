@@ -168,7 +168,7 @@ def test_memory_is_bounded_and_the_disk_remembers(tmp_path: Path) -> None:
         embedder = make_embedder(provider, tmp_path)
         await embedder.embed([f"{number}" for number in range(VECTORS_IN_MEMORY + 5)])
         await embedder.embed(["0"])
-        return len(embedder._known)
+        return len(embedder._vectors)
 
     provider = Lengths(texts_at_once=500)
     assert run(scenario()) == VECTORS_IN_MEMORY
@@ -280,7 +280,7 @@ def test_the_request_is_on_the_clock_and_the_wait_for_its_turn_is_not(takes_s: f
         wanted = PendingText("text")
         waiting = asyncio.create_task(call_user_code(wanted.wait, timeout_s=15.0))
         await let_pass(100)
-        wanted.began.set()
+        wanted.sent.set()
         await let_pass(takes_s)
         wanted.settle(Embedding(array("f", [1.0])))
         outcomes = await asyncio.gather(waiting, return_exceptions=True)

@@ -64,7 +64,7 @@ def embed(target: ResolvedTarget, *texts: str, tries: int = 1, timeout_s: float 
                 rng=random.Random(0),
                 prices={},
             )
-            return await resilient.embed(texts or TEXTS, began=lambda: None)
+            return await resilient.embed(texts or TEXTS, on_sent=lambda: None)
 
     return asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""Rubrics and cases written by a model: many requests, each retried once for an unusable reply."""
+"""Rubrics and cases written by a model: many requests, each repeated once after an unusable reply."""
 
 import random
 import secrets
@@ -80,14 +80,15 @@ Your last reply {reason}. Do it again and reply with the one JSON object that wa
 
 
 class GenerationPrompt(Struct, frozen=True):
-    """A prompt to fill: `template` is the request to the model, `contract` the format of its reply.
+    """A prompt to fill: `template` is the request to the model, `reply_format` the format of its reply.
 
-    `instructions` is "" for a template of the user, which has its own instructions.
+    `instructions` is "" for a template of the user, which has its own instructions. A request has a `nonce`, a random
+    text: it delimits the values, and the reply must repeat it.
     """
 
     template: str
     instructions: str
-    contract: str
+    reply_format: str
     schema: JsonObject
 
     def user(self, values: Mapping[str, str], *, nonce: str, reason: str | None = None) -> str:
@@ -103,7 +104,7 @@ class GenerationPrompt(Struct, frozen=True):
         )
         opening = f"{self.instructions}\n\n" if self.instructions else ""
         head = f'Reply with a single JSON object and nothing else. Its keys:\n- "nonce": "{nonce}", copied exactly\n'
-        return f"{opening}{head}{self.contract}\n\n{rule}"
+        return f"{opening}{head}{self.reply_format}\n\n{rule}"
 
 
 def _fenced_value(name: str, value: str | None, nonce: str) -> str | None:
@@ -117,38 +118,43 @@ def rubrics_prompt(template: str | None = None) -> GenerationPrompt:
     return GenerationPrompt(
         template=RUBRICS_TEMPLATE if template is None else template,
         instructions=_RUBRICS_INSTRUCTIONS if template is None else "",
-        contract=f'- "rubrics": a list of 3 to 7 objects, each with {_RUBRIC_KEYS}',
-        schema=_object({"nonce": _TEXT, "rubrics": _RUBRICS}),
+        reply_format=f'- "rubrics": a list of 3 to 7 objects, each with {_RUBRIC_KEYS}',
+        schema=_object_schema({"nonce": _STRING_SCHEMA, "rubrics": _RUBRICS_SCHEMA}),
     )
 
 
 def cases_prompt(template: str | None = None) -> GenerationPrompt:
     """Return the prompt for cases from a record; `template` replaces the built-in one."""
-    case = {"id": _TEXT, "input": _TEXT, "expected_outcome": _TEXT, "rubrics": _RUBRICS}
+    case = {
+        "id": _STRING_SCHEMA,
+        "input": _STRING_SCHEMA,
+        "expected_outcome": _STRING_SCHEMA,
+        "rubrics": _RUBRICS_SCHEMA,
+    }
     return GenerationPrompt(
         template=CASES_TEMPLATE if template is None else template,
         instructions=_CASES_INSTRUCTIONS if template is None else "",
-        contract=(
+        reply_format=(
             '- "cases": a list of objects, each with "id" (two to five words in lower case with dashes), "input" '
             '(what the user says), "expected_outcome" (one or two sentences), and "rubrics" (a list of 2 to 5 objects '
             f"that can be checked on an answer alone, each with {_RUBRIC_KEYS})"
         ),
-        schema=_object({"nonce": _TEXT, "cases": {"type": "array", "items": _object(case)}}),
+        schema=_object_schema({"nonce": _STRING_SCHEMA, "cases": {"type": "array", "items": _object_schema(case)}}),
     )
 
 
 def template_warnings(template: str, *, known: Sequence[str], needed: Sequence[str]) -> tuple[str, ...]:
-    """Return a warning for each unknown variable of a prompt. Raises ConfigError for one without any of `needed`."""
+    """Return a warning for each unknown variable. Raises ConfigError for a template with no variable of `needed`."""
     used = variable_names(template)
     names = ", ".join(known)
     if not set(used) & set(needed):
-        wanted = " or ".join(f"{{{{ {name} }}}}" for name in needed)
-        raise ConfigError(f"the prompt must use {wanted}: without it the model gets no content; known: {names}")
+        alternatives = " or ".join(f"{{{{ {name} }}}}" for name in needed)
+        raise ConfigError(f"the prompt must use {alternatives}: without it the model gets no content; known: {names}")
     unknown = [name for name in used if name not in known]
     return tuple(f"unknown variable {{{{ {name} }}}} in the prompt, left as it is; known: {names}" for name in unknown)
 
 
-def _object(properties: Mapping[str, JsonValue]) -> JsonObject:
+def _object_schema(properties: Mapping[str, JsonValue]) -> JsonObject:
     return {
         "type": "object",
         "properties": dict(properties),
@@ -157,11 +163,16 @@ def _object(properties: Mapping[str, JsonValue]) -> JsonObject:
     }
 
 
-_TEXT: JsonObject = {"type": "string"}
-_RUBRICS: JsonObject = {
+_STRING_SCHEMA: JsonObject = {"type": "string"}
+_RUBRICS_SCHEMA: JsonObject = {
     "type": "array",
-    "items": _object(
-        {"id": _TEXT, "description": _TEXT, "weight": {"type": "number"}, "required": {"type": "boolean"}}
+    "items": _object_schema(
+        {
+            "id": _STRING_SCHEMA,
+            "description": _STRING_SCHEMA,
+            "weight": {"type": "number"},
+            "required": {"type": "boolean"},
+        }
     ),
 }
 
@@ -200,7 +211,7 @@ class GenerationSetup(Struct, frozen=True):
 
     `stops_on_failure` ends it after the first failure: calls in flight are finished, further requests are not sent.
     `timeout_s` bounds each call with its retries. `on_done` is called with the number of finished tasks, and at the end
-    with that of all.
+    with the number of all tasks.
     """
 
     prompt: GenerationPrompt
@@ -223,7 +234,7 @@ async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -
 
     Raises ProviderError if the target's healthcheck fails.
     """
-    made: dict[int, Generated[T]] = {}
+    results: dict[int, Generated[T]] = {}
     async with Runtime(
         specs=setup.specs,
         clock=make_clock(),
@@ -239,7 +250,7 @@ async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -
 
         def indexes() -> Iterator[int]:
             for index in range(len(tasks)):
-                if setup.stops_on_failure and any(generated.failure for generated in made.values()):
+                if setup.stops_on_failure and any(generated.failure for generated in results.values()):
                     return
                 yield index
 
@@ -247,13 +258,14 @@ async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -
             return index, await _generate(tasks[index], provider, cleaner, setup)
 
         def emit(result: tuple[int, Generated[T]]) -> None:
-            made[result[0]] = result[1]
-            setup.on_done(len(made))
+            index, generated = result
+            results[index] = generated
+            setup.on_done(len(results))
 
         setup.on_done(0)
         await LocalBackend(setup.concurrency).run(work, indexes(), emit)
     setup.on_done(len(tasks))
-    return [made.get(index, Generated(task.id)) for index, task in enumerate(tasks)]
+    return [results.get(index, Generated(task.id)) for index, task in enumerate(tasks)]
 
 
 async def _generate(
@@ -279,10 +291,12 @@ async def _generate(
             reason = str(error)
         else:
             return _generated(task, responses, value=value)
-    return _generated(task, responses, failure=_unusable(setup.target.name, reason, cleaner.text(responses[-1].text)))
+    return _generated(
+        task, responses, failure=_unusable_reply(setup.target.name, reason, cleaner.text(responses[-1].text))
+    )
 
 
-def _unusable(name: str, reason: str | None, reply: str) -> Failure:
+def _unusable_reply(name: str, reason: str | None, reply: str) -> Failure:
     """Return the failure of a target whose replies were all unusable, with the start of the last one."""
     start = " ".join(reply[: 2 * MAX_QUOTED_CHARACTERS].split())
     quoted = f"{start[:MAX_QUOTED_CHARACTERS]}…" if len(start) > MAX_QUOTED_CHARACTERS else start
@@ -324,11 +338,11 @@ def _generated(
 
 
 RUBRICS_KEY = "rubrics"
-_PLACEHOLDER = (RubricItem("placeholder", "Stands for a generated rubric"),)
+_PLACEHOLDER_RUBRICS = (RubricItem("placeholder", "Stands for a generated rubric"),)
 
 
 class RubricsJob(Struct, frozen=True):
-    """The generation tasks for a file: one for each case without rubrics, by the case's index in the file.
+    """The generation tasks for a file: a task for each case without rubrics, by the case's index in the file.
 
     `skipped` are the ids of cases that have rubrics already.
     """
@@ -339,22 +353,22 @@ class RubricsJob(Struct, frozen=True):
 
 
 def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequence[int], specs: Specs) -> RubricsJob:
-    """Return the job for the chosen cases of a file.
+    """Return the job for the cases of a file that have the `chosen` indexes.
 
     Raises EvalFileError if rubrics cannot be added to the file, before any paid call.
     """
-    without = [index for index in chosen if RUBRICS_KEY not in file.cases[index]]
+    to_generate = [index for index in chosen if RUBRICS_KEY not in file.cases[index]]
     job = RubricsJob(
         file=file,
-        tasks={index: _task(cases[index]) for index in without},
+        tasks={index: _rubrics_task(cases[index]) for index in to_generate},
         skipped=tuple(cases[index].id for index in chosen if RUBRICS_KEY in file.cases[index]),
     )
-    if without:
-        file.with_keys({index: _new_key(_PLACEHOLDER) for index in without}, specs)
+    if to_generate:
+        file.with_keys({index: _new_key(_PLACEHOLDER_RUBRICS) for index in to_generate}, specs)
     return job
 
 
-def _task(case: EvalCase) -> GenerationTask[tuple[RubricItem, ...]]:
+def _rubrics_task(case: EvalCase) -> GenerationTask[tuple[RubricItem, ...]]:
     prompt = build_prompt(case, quotes_paths_only=False)
     return GenerationTask(
         id=case.id,
@@ -374,9 +388,9 @@ async def request_rubrics(job: RubricsJob, setup: GenerationSetup) -> list[Gener
     return await generate(tuple(job.tasks.values()), setup)
 
 
-def with_rubrics(job: RubricsJob, made: Sequence[Generated[tuple[RubricItem, ...]]], specs: Specs) -> bytes:
+def with_rubrics(job: RubricsJob, results: Sequence[Generated[tuple[RubricItem, ...]]], specs: Specs) -> bytes:
     """Return the file's bytes with the generated rubrics. Raises EvalFileError if they cannot be added."""
-    values = {index: generated.value for index, generated in zip(job.tasks, made, strict=True)}
+    values = {index: generated.value for index, generated in zip(job.tasks, results, strict=True)}
     keys = {index: _new_key(items) for index, items in values.items() if items is not None}
     return job.file.with_keys(keys, specs)
 
@@ -402,16 +416,16 @@ def _new_key(items: Sequence[RubricItem]) -> NewKey:
     return NewKey(RUBRICS_KEY, value, "\n".join(line[2:] for line in lines), yaml_line(value))
 
 
-PLACEHOLDER: JsonObject = {
+PLACEHOLDER_CASE: JsonObject = {
     "id": "agentv-placeholder-case",
     "expected_outcome": "x",
     "input_messages": [{"role": "user", "content": "x"}],
 }
-"""A case that is added on trial, to check before any call that a file accepts further cases."""
+"""A case that is added for a check before any call: whether a file accepts further cases."""
 
 
 class NewCases(Struct, frozen=True):
-    """Cases by record, each with a unique id; `repeated` counts those skipped because their input exists already."""
+    """Generated cases by record, each with a unique id; `repeated` counts skipped cases, whose input exists already."""
 
     by_record: tuple[Generated[tuple[JsonObject, ...]], ...]
     repeated: int = 0
@@ -441,7 +455,7 @@ def make_cases(by_record: Sequence[Generated[tuple[GeneratedCase, ...]]], existi
     """
     ids = {str(case.get("id")) for case in existing}
     inputs = {_input_of(case) for case in existing}
-    listed: list[Generated[tuple[JsonObject, ...]]] = []
+    results: list[Generated[tuple[JsonObject, ...]]] = []
     repeated = 0
     for of_record in by_record:
         cases: list[JsonObject] = []
@@ -453,9 +467,9 @@ def make_cases(by_record: Sequence[Generated[tuple[GeneratedCase, ...]]], existi
             inputs.add(text)
             id_ = make_id(generated.id or generated.input, fallback="case", taken=ids)
             ids.add(id_)
-            cases.append(_to_json(generated, id_, of_record.id))
+            cases.append(_case_to_json(generated, id_, of_record.id))
         value = None if of_record.value is None else tuple(cases)
-        listed.append(
+        results.append(
             Generated(
                 id=of_record.id,
                 value=value,
@@ -464,7 +478,7 @@ def make_cases(by_record: Sequence[Generated[tuple[GeneratedCase, ...]]], existi
                 cost_usd=of_record.cost_usd,
             )
         )
-    return NewCases(tuple(listed), repeated)
+    return NewCases(tuple(results), repeated)
 
 
 def _normalised(text: str) -> str:
@@ -479,7 +493,7 @@ def _input_of(case: JsonObject) -> str:
     return _normalised(content) if isinstance(content, str) else ""
 
 
-def _to_json(case: GeneratedCase, id_: str, place: str) -> JsonObject:
+def _case_to_json(case: GeneratedCase, id_: str, place: str) -> JsonObject:
     rubrics: list[JsonValue] = rubrics_to_json(case.rubrics)
     return {
         "id": id_,

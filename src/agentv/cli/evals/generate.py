@@ -18,7 +18,7 @@ from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.terminal import own_stdout
 from agentv.engine.generate import (
     CASE_VARIABLES,
-    PLACEHOLDER,
+    PLACEHOLDER_CASE,
     RUBRIC_VARIABLES,
     Generated,
     GenerationPrompt,
@@ -363,7 +363,7 @@ def _open_existing(
         return CasesFile(evals_options.out, b"", ()), None
     target = load_suite(evals_options.out, specs=specs, allow_paths=allow_paths).target
     file = open_cases(evals_options.out, allow_paths=allow_paths)
-    file.with_cases([PLACEHOLDER], [yaml_item(PLACEHOLDER)], specs)
+    file.with_cases([PLACEHOLDER_CASE], [yaml_item(PLACEHOLDER_CASE)], specs)
     return file, target
 
 

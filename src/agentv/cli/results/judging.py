@@ -29,11 +29,11 @@ from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.rejudge import (
     RejudgePlan,
-    by_judge,
     find_setups,
     judges_called,
     make_rejudge_plan,
     only_judges,
+    results_by_judge,
 )
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
 from agentv.loading.files.places import find_home
@@ -268,9 +268,10 @@ def _find_setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], eval
         else:
             plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ)
             found = find_setups(plan, rows, evaluator, clock=make_clock())
-    if found.other:
+    if found.unmatched_rows:
+        verb = "was" if found.unmatched_rows == 1 else "were"
         raise ConfigError(
-            f"{count_text(found.other, 'labelled answer')} of {len(rows):,} {'was' if found.other == 1 else 'were'} "
+            f"{count_text(found.unmatched_rows, 'labelled answer')} of {len(rows):,} {verb} "
             f"scored by a different {evaluator!r} than the files describe now (its prompt, settings, judge or case "
             f"was edited); run `agentv rescore {stored.run_id}` first"
         )
@@ -422,7 +423,13 @@ def _rejudge(
             return asyncio.run(_judge_given(repeat_plan, options, stop))
         change = only_judges(repeat_plan.names)
         plan = load_stored_plan(
-            repeat_plan.stored.run, home, cwd=cwd, env=os.environ, change=change, ignores_cache=True, backend="local"
+            repeat_plan.stored.run,
+            home,
+            cwd=cwd,
+            env=os.environ,
+            change_inputs=change,
+            ignores_cache=True,
+            backend="local",
         )
         _refuse_unpriced(plan, options)
         plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
@@ -479,7 +486,7 @@ async def _run_judges(
 
 
 def _make_checks(repeat_plan: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
-    judged = by_judge(rows, repeat_plan.names, repeat_plan.lengths, repeats=options.repeats)
+    judged = results_by_judge(rows, repeat_plan.names, repeat_plan.lengths, repeats=options.repeats)
     calls = dict.fromkeys(repeat_plan.names, 0)
     for row in rows:
         for name, count, _ in judges_called(row):

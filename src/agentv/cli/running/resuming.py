@@ -62,7 +62,7 @@ def resume(reference: str | None, output: OutputOptions, continue_options: Conti
         for name, change in changed.items():
             effect = "calling it again" if fresh else "its stored answers are used; --fresh calls it again"
             click.echo(f"target {name!r}: its code has changed since the run began ({change}); {effect}", err=True)
-        return replace(resume_plan, fresh=frozenset(changed)) if fresh else resume_plan
+        return replace(resume_plan, targets_called_again=frozenset(changed)) if fresh else resume_plan
 
     return continue_run(folder, output, "resume", continue_options, prepare=prepare, ignores_cache=fresh)
 
@@ -116,12 +116,12 @@ def _run_generation(
 
         is_chosen = None
         if generation.purpose == "retry":
-            is_chosen = chosen_rows(generation.only, generation.globs, before=generation.rows or None)
+            is_chosen = chosen_rows(generation.only, generation.globs, before_line=generation.rows or None)
         return score_again(stored, output, continue_options, generation, is_chosen=is_chosen, configuration=evaluators)
     if generation.purpose == "retry":
         # A retry that a failing judge stopped also repeats those of its results that the judge failed to judge.
         rejudges = start_event is None and was_stopped_by_judge(open_run(folder))
-        should_rerun = chosen_rows(generation.only, generation.globs, before=generation.rows, rejudges=rejudges)
+        should_rerun = chosen_rows(generation.only, generation.globs, before_line=generation.rows, rejudges=rejudges)
         return continue_run(
             folder,
             output,
@@ -175,7 +175,7 @@ def continue_run(
             home,
             cwd=cwd,
             env=os.environ,
-            change=change,
+            change_inputs=change,
             ignores_cache=ignores_cache,
             budget_usd=continue_options.budget_usd,
             judge_failures=continue_options.judge_failures,

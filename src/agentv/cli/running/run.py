@@ -78,7 +78,7 @@ def run_paths(
                 background.enter_context(exit_on_interrupt())
                 background.callback(import_in_background(files[0].parent, options, cwd=cwd).join)
 
-            from agentv.engine.planning.inputs import load_inputs, unknown_parts
+            from agentv.engine.planning.inputs import load_inputs, unchecked_plugin_warnings
             from agentv.engine.planning.planning import make_plan
             from agentv.engine.stored.team_store import named_quota, named_store, recorded_name, secrets_of_store
             from agentv.loading.files.places import find_skipped_files, skipped_lines
@@ -101,7 +101,7 @@ def run_paths(
                     store=recorded_name(store, store_url),
                     quota=chosen_quota.recorded,
                     git=git,
-                    warnings=(*skipped, *plan.warnings, *unknown_parts(inputs)),
+                    warnings=(*skipped, *plan.warnings, *unchecked_plugin_warnings(inputs)),
                 )
 
             plan = plan_with(options)

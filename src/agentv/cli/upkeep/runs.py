@@ -155,7 +155,7 @@ def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ..
     suite = exported_suite(stored, only, globs, folder=path.parent)
     if not suite.cases:
         raise NothingFoundError(f"run {stored.run_id} has no case that these options select; nothing was written")
-    records = Records("eval", iter(suite.cases), suite.top)
+    records = Records("eval", iter(suite.cases), suite.other_keys)
     written = paths_to_write(records, path)
     check_new(written)
     count = write_records(records, written)

@@ -31,15 +31,15 @@ from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
 OnLogLine = Callable[[str, str], None]
-"""Shows a line of the log of a call; takes the name of the target, and the line."""
+"""Shows a log line of a call; takes the name of the target, and the line."""
 
 
 class CallOutcome(Struct, frozen=True):
     """The outcome of one call of a target, all attempts together: its response or its failure.
 
     `calls` are the attempts. If the call failed, `usage` and `cost_usd` are what they spent, and `partial` is the
-    incomplete response. `answered_by` is the fallback that responded in place of the target, and `lost_usd` the cost
-    of the targets that failed before it, None if that is not known.
+    incomplete response. `answered_by` is the name of the fallback target that responded, and `lost_usd` the cost of the
+    targets that failed before it, None if that is not known.
     """
 
     result: ProviderResponse | Failure
@@ -67,7 +67,7 @@ async def call_target(
     on_log_line: OnLogLine | None = None,
     before_repeat: Callable[[], Awaitable[None]] | None = None,
 ) -> CallOutcome:
-    """Call the target with a prepared case. Never raises for a failure of the target: that is the outcome's result."""
+    """Call the target with a prepared case. A failure of the target is the outcome's result; it is never raised."""
     request = prepared.request
     if on_log_line is not None:
         request = replace(request, on_log_line=partial(on_log_line, provider.target.name))
@@ -104,8 +104,8 @@ def failed_outcome(error: ProviderError, *, started_at: datetime, ended_at: date
     )
 
 
-_FINAL = ("budget", "cancelled")
-"""Failures of the run, not of the target: another target would fail for the same reason."""
+_RUN_FAILURES = ("budget", "cancelled")
+"""Kinds of failures of the run, not of the target: a fallback would fail for the same reason."""
 
 
 def call_with_fallbacks(
@@ -148,7 +148,7 @@ async def _call_fallbacks(
     """Return the outcome of the first call, or that of the first fallback that responds."""
     outcome = await first
     for name in prepared.task.target.fallback_targets:
-        if not isinstance(outcome.result, Failure) or outcome.result.kind in _FINAL:
+        if not isinstance(outcome.result, Failure) or outcome.result.kind in _RUN_FAILURES:
             break
         target = prepared.task.known.get(name)
         if before_repeat is not None:
@@ -179,9 +179,9 @@ def _outcome_of_fallback(failed: CallOutcome, fallback: CallOutcome, name: str) 
     """Return the outcome of a fallback, with the attempts, usage and cost of the failed targets before it."""
     calls, response = (*failed.calls, *fallback.calls), fallback.result
     if isinstance(response, Failure):
-        before = failed.result.message if isinstance(failed.result, Failure) else ""
+        first_message = failed.result.message if isinstance(failed.result, Failure) else ""
         return CallOutcome(
-            replace(response, message=f"{before}; fallback {name!r}: {response.message}"),
+            replace(response, message=f"{first_message}; fallback {name!r}: {response.message}"),
             started_at=failed.started_at,
             ended_at=fallback.ended_at,
             calls=calls,
@@ -215,7 +215,10 @@ def make_answer(
     counts_attempts: bool,
     workspace: JsonObject | None = None,
 ) -> Answer:
-    """Return the answer of an outcome, cleaned so that it can be stored. `workspace` is the record of the workspace."""
+    """Return the answer of an outcome, cleaned so that it can be stored. `workspace` is the record of the workspace.
+
+    With `counts_attempts` the answer's `attempt` is the number of repeats; else it is 0.
+    """
     result = _with_read_messages(outcome.result)
     text: object = "" if isinstance(result, Failure) else result.text
     if not isinstance(text, str):
@@ -223,9 +226,9 @@ def make_answer(
     attempt = max(0, len(outcome.calls) - 1) if counts_attempts else 0
     if isinstance(result, Failure):
         if isinstance(outcome.result, ProviderResponse):  # it was paid for, although it cannot be read
-            unread = outcome.result
-            outcome = replace(outcome, partial=unread, usage=unread.usage, cost_usd=unread.cost_usd)
-        cleaned = cleaner.clean_all(result, outcome.calls, workspace, _readable(outcome.partial))
+            unreadable = outcome.result
+            outcome = replace(outcome, partial=unreadable, usage=unreadable.usage, cost_usd=unreadable.cost_usd)
+        cleaned = cleaner.clean_all(result, outcome.calls, workspace, _readable_partial(outcome.partial))
         return _failed_answer(prepared, outcome, attempt, cleaned, is_repaired=cleaner.repaired)
     result = _without_thinking(result)
     request = result.request or request_to_json(prepared.request)
@@ -313,6 +316,7 @@ def _without_thinking(response: ProviderResponse) -> ProviderResponse:
 def _failed_answer(
     prepared: PreparedCase, outcome: CallOutcome, attempt: int, cleaned: tuple[Any, ...], *, is_repaired: bool
 ) -> Answer:
+    """Return the answer of a failed call; `cleaned` are its failure, attempts, workspace and incomplete response."""
     error, calls, workspace, partial = cleaned
     response = partial or ProviderResponse("")
     return replace(
@@ -328,11 +332,11 @@ def _failed_answer(
         log_paths=response.log_paths,
         request=response.request,
         error=error,
-        partial=None if partial is None else _partial(partial),
+        partial=None if partial is None else _to_partial(partial),
     )
 
 
-def _readable(response: ProviderResponse | None) -> ProviderResponse | None:
+def _readable_partial(response: ProviderResponse | None) -> ProviderResponse | None:
     """Return an incomplete response with the reasoning moved out of its text, and without unreadable messages."""
     if response is None:
         return None
@@ -343,7 +347,7 @@ def _readable(response: ProviderResponse | None) -> ProviderResponse | None:
     return _without_thinking(replace(response, output_messages=None) if isinstance(read, Failure) else read)
 
 
-def _partial(response: ProviderResponse) -> Partial:
+def _to_partial(response: ProviderResponse) -> Partial:
     return Partial(
         text=response.text,
         reasoning=response.reasoning,
@@ -385,7 +389,7 @@ IsLastTurn = Callable[[int, Sequence[Answer]], Awaitable[bool]]
 
 
 async def hold_conversation(prepared: PreparedCase, call: CallTurn, is_last: IsLastTurn) -> Answer:
-    """Call the target turn by turn and return its answers as one. A failed turn ends the conversation, and fails it."""
+    """Call the target turn by turn and return its answers as one. A failed turn ends and fails the conversation."""
     answers: list[Answer] = []
     for number in range(1, len(prepared.case.turns) + 1):
         answers.append(await call(number, tuple(answers)))
@@ -395,16 +399,16 @@ async def hold_conversation(prepared: PreparedCase, call: CallTurn, is_last: IsL
 
 
 def joined_answers(prepared: PreparedCase, answers: Sequence[Answer]) -> Answer:
-    """Join the answers to the first turns of a case into one. If the last one failed, the result is a failed answer.
+    """Join the answers to the first turns of a case into one; if the last of them failed, into a failed answer.
 
-    Its `duration_ms` is the time of the target alone: turns may be judged in between.
+    `duration_ms` of the joined answer is the time of the target alone: turns may be judged in between.
     """
     messages: list[Message] = []
     turns: list[AnsweredTurn] = []
     for turn, answer in zip(prepared.case.turns, answers, strict=False):
         turns.append(_answered_turn(answer, len(messages)))
-        said = answer.output_messages if answer.partial is None else answer.partial.output_messages
-        messages += (turn.input, *(said or ()), *_text_alone(answer, said or ()))
+        output = answer.output_messages if answer.partial is None else answer.partial.output_messages
+        messages += (turn.input, *(output or ()), *_missing_text(answer, output or ()))
     first, last = answers[0], answers[-1]
     usage = total_usage(answer.usage for answer in answers)
     whole = replace(
@@ -412,7 +416,7 @@ def joined_answers(prepared: PreparedCase, answers: Sequence[Answer]) -> Answer:
         slot=prepared.result_key,
         answer_key=prepared.answer_key,
         output_messages=tuple(messages),
-        trace=_trace(answers),
+        trace=_joined_trace(answers),
         turns=tuple(turns),
         usage=usage,
         cost_usd=_sum_if_all_known(answer.cost_usd for answer in answers if _has_spent(answer)),
@@ -433,10 +437,10 @@ def joined_answers(prepared: PreparedCase, answers: Sequence[Answer]) -> Answer:
 
 def _failed_conversation(whole: Answer, number: int) -> Answer:
     """Return a conversation that failed in turn `number`, with the messages until then as a partial answer."""
-    error, said = whole.error, whole.partial or Partial()
+    error, partial = whole.error, whole.partial or Partial()
     if error is None:
         return whole
-    partial = replace(said, output_messages=whole.output_messages, trace=None)
+    partial = replace(partial, output_messages=whole.output_messages, trace=None)
     failure = replace(error, message=f"turn {number}: {error.message}")
     return replace(whole, error=failure, partial=partial, output_messages=None, trace=None, turns=())
 
@@ -454,15 +458,15 @@ def _answered_turn(answer: Answer, start: int) -> AnsweredTurn:
     )
 
 
-def _text_alone(answer: Answer, said: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the text of an answer as a message, unless one of its messages has it."""
+def _missing_text(answer: Answer, output: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the text of an answer as a message, or nothing if a message of `output` has the same text."""
     text = answer.text if answer.partial is None else answer.partial.text
-    has_text = any(content_text(each.content).strip() == text.strip() for each in said if each.role == "assistant")
+    has_text = any(content_text(each.content).strip() == text.strip() for each in output if each.role == "assistant")
     return () if has_text or not (text or answer.error is None) else (Message("assistant", text),)
 
 
-def _trace(answers: Sequence[Answer]) -> tuple[TraceEvent, ...] | None:
-    """Return the traces of all turns as one; None if a turn has none, because counts of some turns would mislead."""
+def _joined_trace(answers: Sequence[Answer]) -> tuple[TraceEvent, ...] | None:
+    """Return the traces of all turns as one; None if a turn has none, because its events would not be counted."""
     traces = [answer.trace for answer in answers]
     known = [trace for trace in traces if trace is not None]
     return tuple(event for trace in known for event in trace) if len(known) == len(traces) else None

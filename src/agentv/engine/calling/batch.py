@@ -1,4 +1,4 @@
-"""Targets that answer many cases with one call: the batch is called first, single calls are the fallback."""
+"""Targets that answer many cases with one call, a batch; cases without an answer are called one by one."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.answer import CallOutcome
 from agentv.engine.calling.resilience import ResilientProvider
-from agentv.engine.planning.plan import CaseTask, Stored
+from agentv.engine.planning.plan import AnswerToScore, CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase, result_key_of
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.recorder import RunRecorder
@@ -34,13 +34,13 @@ AnsweredCase: TypeAlias = tuple[PreparedCase, Answer]
 
 
 class Batching(Struct, frozen=True):
-    """The batch calls of one target. `cut` splits tasks into batches; `call` sends a batch and saves its answers.
+    """The batch calls of one target. `split` splits tasks into batches; `call` sends a batch and saves its answers.
 
     `has_fallback` is False if the target cannot be called case by case.
     """
 
     call: "Callable[[Sequence[PreparedCase], SaveAnswers], Awaitable[None]]"
-    cut: Callable[[Iterable[CaseTask]], Iterator[list[CaseTask]]]
+    split: Callable[[Iterable[CaseTask]], Iterator[list[CaseTask]]]
     has_fallback: bool = True
 
 
@@ -54,25 +54,27 @@ def batching_of(target: ResolvedTarget, runner: CaseRunner, note: "NoteEvent") -
     resilient = runner.runtime.provider(target)
     provider, size = resilient.provider, target.batch_size
     if isinstance(provider, BatchApiProvider) and provider.uses_batch_api:
-        from agentv.engine.calling.batch_api import MOST_IN_BATCH, BatchApi  # noqa: PLC0415 - few targets use it
+        from agentv.engine.calling.batch_api import MAX_BATCH_SIZE, BatchApi  # noqa: PLC0415 - few targets use it
 
-        return Batching(BatchApi(provider, resilient, runner.runtime, note).call, partial(_cut, size or MOST_IN_BATCH))
+        return Batching(
+            BatchApi(provider, resilient, runner.runtime, note).call, partial(_split, size or MAX_BATCH_SIZE)
+        )
     if target.provider_batching and isinstance(provider, BatchProvider) and provider.supports_batch:
         has_fallback = not getattr(provider, "only_batches", False)
-        return Batching(partial(_invoke_batch, provider, resilient), partial(_cut_by_suite, size), has_fallback)
+        return Batching(partial(_invoke_batch, provider, resilient), partial(_split_by_suite, size), has_fallback)
     return None
 
 
-def _cut(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
+def _split(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
     rest = iter(tasks)
     while batch := list(islice(rest, size)):
         yield batch
 
 
-def _cut_by_suite(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
+def _split_by_suite(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
     """Split tasks into batches within one suite, prompt and trial, where the case id identifies an answer."""
     for _, group in groupby(tasks, key=lambda task: (task.suite.path, result_key_of(task).prompt, task.trial)):
-        yield from _cut(size, group)
+        yield from _split(size, group)
 
 
 async def _invoke_batch(
@@ -88,20 +90,22 @@ async def run_batch(
 ) -> None:
     """Call a target with a batch, score its answers, and call it case by case for the answers that are missing.
 
-    A case must not depend on another case of the batch. If the run was stopped meanwhile, answered cases count as in
-    flight and are finished; the others are not started.
+    A case must not depend on another case of the batch. If the run was stopped meanwhile, answered cases are still
+    scored; the others are not started.
     """
-    may_run = [task for task in batch if await runner.dependencies.failure(task) is None]
-    answered = await _call_batch(batching, may_run, runner)
+    runnable = [task for task in batch if await runner.dependencies.failure(task) is None]
+    answered = await _call_batch(batching, runnable, runner)
 
     async def finish(task: CaseTask) -> CaseResult:
-        found = answered.get(result_key_of(task))
-        if found is None:
+        answered_case = answered.get(result_key_of(task))
+        if answered_case is None:
             return await runner.run(task)
+        prepared, answer = answered_case
         if runner.run_elsewhere is not None:
-            return await runner.run(replace(task, stored=Stored(found[1])))
-        return await runner.finish(*found)
+            return await runner.run(replace(task, stored=AnswerToScore(answer)))
+        return await runner.finish(prepared, answer)
 
+    # A stop during the call of the batch: its answers are paid for, and are scored.
     was_stopped = recorder.stop.state == "stopped"
 
     def remaining() -> Iterator[CaseTask]:
@@ -121,16 +125,9 @@ async def _call_batch(
     """Call a target with a batch and save every answer on arrival, before any is scored. Return the saved answers.
 
     Cases without an answer, or with a retryable failure, are omitted, so that the caller makes single calls for them.
-    If the target cannot make single calls, such cases are saved as failures. A failed batch is reported as a note.
+    If the target answers in batches only, such cases are saved as failures. A failed batch is reported as a note.
     """
-    cases = {
-        result_key_of(task): runner.open(task, task.case)
-        for task in tasks
-        if isinstance(task.case, EvalCase)
-        and not task.case.turns
-        and task.stored is None
-        and not runner.has_nothing_to_score(task)
-    }
+    cases = _open_cases(tasks, runner)
     if not cases:
         return {}
     clock = runner.runtime.clock
@@ -149,33 +146,44 @@ async def _call_batch(
 
     error = await _await_call(batching.call(list(cases.values()), save))
     if error is not None:
-        failed = error.failure
-        if failed.kind != "budget":  # a used-up budget stops the run
-            runner.note(tasks[0], f"the batch failed ({failed.kind}: {failed.message}); {_consequence(batching)}")
+        failure = error.failure
+        if failure.kind != "budget":  # a used-up budget stops the run
+            runner.note(tasks[0], f"the batch failed ({failure.kind}: {failure.message}); {_consequence(batching)}")
         if not batching.has_fallback:
             for key, prepared in cases.items():
                 if key not in saved:
-                    said = error.partials.get(prepared.case.id)
-                    saved[key] = prepared, runner.save(prepared, _failed_outcome(failed, said, started_at, clock()))
+                    partial_response = error.partials.get(prepared.case.id)
+                    outcome = _failed_outcome(failure, partial_response, started_at, clock())
+                    saved[key] = prepared, runner.save(prepared, outcome)
         return saved
     if missing := {key: prepared.case.id for key, prepared in cases.items() if key not in saved}:
-        why = "; ".join(sorted({failure.message for failure in retryable.values()}))
+        messages = "; ".join(sorted({failure.message for failure in retryable.values()}))
+        reasons = f" ({messages})" if messages else ""
         names = ", ".join(missing.values())
-        runner.note(
-            tasks[0],
-            f"the batch has no answer for {names}{f' ({why})' if why else ''}; {_consequence(batching)} for these",
-        )
+        runner.note(tasks[0], f"the batch has no answer for {names}{reasons}; {_consequence(batching)}")
         if not batching.has_fallback:
             save(dict.fromkeys(missing, Failure("malformed_reply", "the batch has no answer for this case")))
     return saved
 
 
+def _open_cases(tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[ResultKey, PreparedCase]:
+    """Open the cases that a batch can answer: those with one request, which is not answered yet."""
+    cases: dict[ResultKey, PreparedCase] = {}
+    for task in tasks:
+        case = task.case
+        if not isinstance(case, EvalCase) or case.turns or task.stored is not None:
+            continue
+        if not runner.has_nothing_to_score(task):
+            cases[result_key_of(task)] = runner.open(task, case)
+    return cases
+
+
 def _failed_outcome(
-    failure: Failure, said: ProviderResponse | None, started_at: datetime, ended_at: datetime
+    failure: Failure, response: ProviderResponse | None, started_at: datetime, ended_at: datetime
 ) -> CallOutcome:
-    """Return the outcome of one case of a failed batch, with the incomplete response to it."""
-    usage, cost_usd = (None, None) if said is None else (said.usage, said.cost_usd)
-    return CallOutcome(failure, started_at, ended_at, usage=usage, cost_usd=cost_usd, partial=said)
+    """Return the outcome of one case of a failed batch; `response` is the incomplete response to the case."""
+    usage, cost_usd = (None, None) if response is None else (response.usage, response.cost_usd)
+    return CallOutcome(failure, started_at, ended_at, usage=usage, cost_usd=cost_usd, partial=response)
 
 
 async def _await_call(call: Awaitable[None]) -> ProviderError | None:
@@ -192,5 +200,5 @@ async def _await_call(call: Awaitable[None]) -> ProviderError | None:
 
 
 def _consequence(batching: Batching) -> str:
-    """Return what happens to cases without an answer."""
-    return "calling case by case" if batching.has_fallback else "there is no other call"
+    """Return what happens to the cases without an answer."""
+    return "calling case by case" if batching.has_fallback else "these cases fail: the target answers in batches only"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.budget import BudgetAccount
 from agentv.engine.calling.calls import max_reply_tokens, prompt_tokens
-from agentv.engine.calling.resilience import BATCH_SHARE, ResilientProvider
+from agentv.engine.calling.resilience import BATCH_PRICE_FACTOR, ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.calling.target_answer_cache import TargetAnswerCache
 from agentv.engine.planning.prepared_case import PreparedCase
@@ -27,17 +27,16 @@ from agentv.types.usage import Usage
 
 
 class _CacheKeys(Struct, frozen=True):
-    """The cache keys of one request: `request` is that of all equal requests, `key` has the number of the repeat."""
+    """The cache keys of one request: `request` is that of all equal requests, `repeated` that of one of them."""
 
     request: str
-    key: str
+    repeated: str
 
 
 class BatchAnswerCache(Struct):
-    """Finds and saves the answers to one batch's requests, by the name of each in the batch.
+    """The cache of answers as one batch uses it; requests are known by their names in the batch.
 
-    Without a cache nothing is found or saved. A request that got no answer may be sent in a single call afterwards,
-    whose answer is saved under the same key.
+    Without a cache nothing is found or saved.
     """
 
     answer_cache: TargetAnswerCache | None
@@ -52,7 +51,7 @@ class BatchAnswerCache(Struct):
             key = await self.answer_cache.key_of(request)
             if key is None:
                 continue
-            repeated = repeated_key(key, self.answer_cache.run.count_request(key))
+            repeated = repeated_key(key, self.answer_cache.run_cache.count_request(key))
             cached = await self.answer_cache.find(repeated)
             if cached is not None:
                 found[name] = cached
@@ -60,17 +59,17 @@ class BatchAnswerCache(Struct):
                 self._missing[name] = _CacheKeys(key, repeated)
         return found
 
-    async def save(self, answers: Mapping[str, ProviderResponse | Failure], began: datetime) -> None:
-        """Save the answers to the requests that were sent at `began`."""
+    async def save(self, answers: Mapping[str, ProviderResponse | Failure], sent_at: datetime) -> None:
+        """Save the answers to the requests that were sent at `sent_at`."""
         for name, answer in answers.items():
             if self.answer_cache is not None and name in self._missing and isinstance(answer, ProviderResponse):
-                await self.answer_cache.save(self._missing.pop(name).key, answer, began)
+                await self.answer_cache.save(self._missing.pop(name).repeated, answer, sent_at)
 
     def close(self) -> None:
-        """Release the keys of requests that got no answer, so that a repeated call can use them."""
+        """Release the keys of requests that got no answer: a single call may follow and save its answer under them."""
         for keys in self._missing.values():
             if self.answer_cache is not None:
-                self.answer_cache.run.take_back(keys.request)
+                self.answer_cache.run_cache.uncount_request(keys.request)
 
 
 class Reservation(Struct):
@@ -80,7 +79,7 @@ class Reservation(Struct):
     account: BudgetAccount | None
 
     def settle(self, answers: Mapping[str, ProviderResponse | Failure]) -> None:
-        """Set the cost to that of the answers; requests without an answer cost nothing."""
+        """Replace the reserved amount by the cost of the answers; requests without an answer cost nothing."""
         costs = [answer.cost_usd or 0.0 for answer in answers.values() if isinstance(answer, ProviderResponse)]
         self.usd = sum(costs)
         if self.account is not None and costs:
@@ -92,7 +91,7 @@ class BatchAccount(Struct, frozen=True):
 
     resilient: ResilientProvider
 
-    async def room_for(self, requests: Mapping[str, ProviderRequest]) -> dict[str, ProviderRequest]:
+    async def fitting_requests(self, requests: Mapping[str, ProviderRequest]) -> dict[str, ProviderRequest]:
         """Return the first requests, as many as the budget has room for.
 
         While other calls are in flight, wait until they are settled. Raises ProviderError of kind `budget`, and stops
@@ -103,14 +102,14 @@ class BatchAccount(Struct, frozen=True):
             return dict(requests)
         while True:
             budget = account.budget
-            sums = list(accumulate(self._most_usd(account, request) for request in requests.values()))
-            wait_s = None if budget.fits(sums[-1]) else await budget.draw(sums[0], sums[-1])
-            fitting = sum(map(budget.fits, sums))
-            if fitting == len(sums) or (fitting and not budget.in_flight):
+            sums_usd = list(accumulate(self._max_cost_usd(account, request) for request in requests.values()))
+            wait_s = None if budget.fits(sums_usd[-1]) else await budget.lease(sums_usd[0], sums_usd[-1])
+            fitting = sum(map(budget.fits, sums_usd))
+            if fitting == len(sums_usd) or (fitting and not budget.in_flight):
                 return dict(list(requests.items())[:fitting])
             if wait_s is None and not budget.in_flight:
-                raise budget.refuse(account.target, sums[0])
-            await budget.change(wait_s)
+                raise budget.refuse(account.target, sums_usd[0])
+            await budget.wait_for_settlement(wait_s)
 
     @contextmanager
     def paying(self, requests: Mapping[str, ProviderRequest]) -> Iterator[Reservation]:
@@ -119,46 +118,49 @@ class BatchAccount(Struct, frozen=True):
         if account is None:
             yield Reservation(0.0, None)
             return
-        reserved = sum(self._most_usd(account, request) for request in requests.values())
+        reserved = sum(self._max_cost_usd(account, request) for request in requests.values())
         reservation = Reservation(reserved, account)
-        account.budget.take(reserved)
+        account.budget.reserve(reserved)
         try:
             yield reservation
         finally:
             account.budget.settle(reserved, reservation.usd)
 
-    def _most_usd(self, account: BudgetAccount, request: ProviderRequest) -> float:
-        longest = max_reply_tokens(request, self.resilient.target) or 0
-        most_usd = account.cost_of(Usage(input=round(prompt_tokens(request)), output=longest)) or 0.0
-        return max(most_usd * BATCH_SHARE, account.max_call_cost_usd)
+    def _max_cost_usd(self, account: BudgetAccount, request: ProviderRequest) -> float:
+        """Return the cost of a request with the longest reply; at least that of the most expensive call so far."""
+        usage = Usage(input=round(prompt_tokens(request)), output=max_reply_tokens(request, self.resilient.target) or 0)
+        single_call_usd = account.cost_of(usage) or 0.0
+        return max(single_call_usd * BATCH_PRICE_FACTOR, account.max_call_cost_usd)
 
 
 NoteEvent: TypeAlias = Callable[[str, Mapping[str, JsonValue]], None]
 SaveAnswers: TypeAlias = Callable[[Mapping[ResultKey, ProviderResponse | Failure]], None]
 
-FIRST_POLL_S = 1.0
-LONGEST_WAIT_S = 60.0
+FIRST_PAUSE_S = 1.0
+MAX_PAUSE_S = 60.0
+"""The longest pause between two polls of a batch, or between two attempts of a call."""
+
 ATTEMPTS = 10
 """Attempts of one call of the batch API; many, because the batch may be paid for already."""
 
-LOST_BATCH = "bad_request"
+LOST_BATCH_KIND = "bad_request"
 """The failure kind of a batch that the vendor cancelled or does not know. Any other failure (a revoked key, an
 unreadable response) says nothing about the batch, which is paid for and may be fetched later."""
 
-NOT_ACCEPTED = (429, 503)
-"""HTTP statuses that guarantee that a batch was not accepted. After any other, a second batch might be paid twice."""
+NOT_ACCEPTED_STATUSES = (429, 503)
+"""HTTP statuses that guarantee that a batch was not accepted. After any other, a new batch might be paid as well."""
 
-MOST_IN_BATCH = 10_000
+MAX_BATCH_SIZE = 10_000
 """Requests in one batch by default. The vendors accept more, but a lost batch loses all of its requests."""
 
 T = TypeVar("T")
 
 
 class BatchAnswers(Struct, frozen=True):
-    """The answers of a batch, by answer key. If `is_open`, the batch was not fetched; a later run may fetch it."""
+    """The answers of a batch, by answer key. `is_open` is True if a later run has to fetch the batch."""
 
     ticket: BatchTicket
-    found: Mapping[str, ProviderResponse | Failure]
+    answers: Mapping[str, ProviderResponse | Failure]
     is_open: bool = False
 
 
@@ -181,7 +183,7 @@ class BatchApi(Struct, frozen=True):
         for prepared in cases:  # two suites may have the same case
             by_key.setdefault(prepared.answer_key, []).append(prepared)
         requests = {key: each[0].request for key, each in by_key.items()}
-        answer_cache, began = BatchAnswerCache(self.resilient.answer_cache), self.runtime.clock()
+        answer_cache, sent_at = BatchAnswerCache(self.resilient.answer_cache), self.runtime.clock()
 
         def save_all(answers: Mapping[str, ProviderResponse | Failure]) -> None:
             for key, answer in answers.items():
@@ -189,12 +191,12 @@ class BatchApi(Struct, frozen=True):
                 save({first: answer, **dict.fromkeys(others, _without_cost(answer))})
 
         try:
-            known = await answer_cache.find(requests)
-            save_all(known)
-            remaining = {key: request for key, request in requests.items() if key not in known}
+            cached = await answer_cache.find(requests)
+            save_all(cached)
+            remaining = {key: request for key, request in requests.items() if key not in cached}
             async for answers in self._answers_of_batches(remaining, frozenset(requests)):
                 save_all(answers)
-                await answer_cache.save(answers, began)
+                await answer_cache.save(answers, sent_at)
         finally:
             answer_cache.close()
 
@@ -203,19 +205,19 @@ class BatchApi(Struct, frozen=True):
     ) -> AsyncIterator[Mapping[str, ProviderResponse | Failure]]:
         """Yield the answers of one batch after another until none remain; `remaining` are some or all of `keys`."""
         while remaining:
-            answers = await self._resume_open_batch(remaining, keys) or await self._submit_batch(remaining)
-            yield answers.found
-            if not answers.is_open:
-                self.note("batch_fetched", {"id": answers.ticket.id})
-            taken = frozenset(answers.ticket.keys)
-            remaining = {key: request for key, request in remaining.items() if key not in taken}
+            batch = await self._resume_open_batch(remaining, keys) or await self._submit_batch(remaining)
+            yield batch.answers
+            if not batch.is_open:
+                self.note("batch_fetched", {"id": batch.ticket.id})
+            in_batch = frozenset(batch.ticket.keys)
+            remaining = {key: request for key, request in remaining.items() if key not in in_batch}
 
     async def _resume_open_batch(
         self, remaining: Mapping[str, ProviderRequest], keys: frozenset[str]
     ) -> BatchAnswers | None:
         """Return the answers of a batch that an earlier run submitted; None if there is none, or if it is lost.
 
-        The other `keys` were answered from the cache, but may be part of that batch as well.
+        Those of `keys` that do not remain were answered from the cache, but may be part of that batch as well.
         """
         ticket = self.runtime.find_open_batch(self.resilient.target.name, frozenset(remaining), keys)
         if ticket is None:
@@ -232,7 +234,7 @@ class BatchApi(Struct, frozen=True):
     async def _submit_batch(self, remaining: Mapping[str, ProviderRequest]) -> BatchAnswers:
         """Return the answers of a new batch of as many requests as the budget has room for."""
         account = BatchAccount(self.resilient)
-        requests = await account.room_for(remaining)
+        requests = await account.fitting_requests(remaining)
         with account.paying(requests) as reservation:
             try:
                 ticket = await self._with_retries(
@@ -253,7 +255,7 @@ class BatchApi(Struct, frozen=True):
             await self._wait(ticket)
             found = await self._with_retries(lambda: self.provider.fetch_batch(ticket))
         except ProviderError as error:
-            if error.failure.kind == LOST_BATCH:
+            if error.failure.kind == LOST_BATCH_KIND:
                 reservation.settle({})
                 self.note("batch_failed", {"id": ticket.id})
                 raise
@@ -266,7 +268,7 @@ class BatchApi(Struct, frozen=True):
 
     async def _wait(self, ticket: BatchTicket) -> None:
         """Poll at growing intervals until the batch has ended."""
-        pause_s, reported = FIRST_POLL_S, ""
+        pause_s, reported = FIRST_PAUSE_S, ""
         while True:
             state = await self._with_retries(lambda: self.provider.poll_batch(ticket))
             if state.is_over:
@@ -275,19 +277,19 @@ class BatchApi(Struct, frozen=True):
                 self._note(f"batch {ticket.id}: {state.status}")
                 reported = state.status
             await self.sleep(pause_s)
-            pause_s = min(pause_s * 2, LONGEST_WAIT_S)
+            pause_s = min(pause_s * 2, MAX_PAUSE_S)
 
     async def _with_retries(
         self, call: Callable[[], Awaitable[T]], *, may_repeat: Callable[[Failure], bool] = lambda _failure: True
     ) -> T:
-        """Call up to `ATTEMPTS` times while failures are retryable. Raises the last ProviderError."""
+        """Call up to `ATTEMPTS` times while failures are retryable and `may_repeat`. Raises the last ProviderError."""
         for number in range(ATTEMPTS - 1):
             try:
                 return await call()
             except ProviderError as error:
                 if not self._is_retryable(error.failure) or not may_repeat(error.failure):
                     raise
-            await self.sleep(min(FIRST_POLL_S * 2**number, LONGEST_WAIT_S))
+            await self.sleep(min(FIRST_PAUSE_S * 2**number, MAX_PAUSE_S))
         return await call()
 
     def _is_retryable(self, failure: Failure) -> bool:
@@ -303,4 +305,4 @@ def _without_cost(answer: ProviderResponse | Failure) -> ProviderResponse | Fail
 
 
 def _was_not_accepted(failure: Failure) -> bool:
-    return failure.http_status in NOT_ACCEPTED
+    return failure.http_status in NOT_ACCEPTED_STATUSES

@@ -59,10 +59,10 @@ class Spent(Struct):
     def add(self, target: str, cost_usd: float) -> None:
         """Count a call."""
         self.usd += cost_usd
-        self.note(target, cost_usd)
+        self.raise_max(target, cost_usd)
 
-    def note(self, target: str, cost_usd: float) -> None:
-        """Raise the known maximum cost of a target's calls."""
+    def raise_max(self, target: str, cost_usd: float) -> None:
+        """Raise the maximum cost of a target's calls to that of a call, if the call cost more."""
         if cost_usd > self.max_call_cost_by_target.get(target, 0.0):
             self.max_call_cost_by_target[target] = cost_usd
 
@@ -77,8 +77,9 @@ class Spent(Struct):
 class Budget(Struct):
     """The budget of one run, in dollars. `on_stop` is called once, when a call no longer fits.
 
-    `max_call_cost_by_target`, in dollars, is known from earlier processes of the run. A budget with a `name` is shared,
-    through `client`, with all runs that lease from the same quota.
+    The run leases money, in portions, from the holder of a quota. A budget with a `name` is shared, through `client`,
+    with all runs that lease from the same quota. `max_call_cost_by_target`, in dollars, is known from earlier
+    processes of the run.
 
     Always spent + reserved <= leased <= limit, except for calls that cost more than was reserved for them.
     """
@@ -88,17 +89,17 @@ class Budget(Struct):
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
     in_flight: int = 0
-    settled: int = 0
+    settled_calls: int = 0
     stopped: BudgetStop | None = None
     max_call_cost_by_target: Mapping[str, float] = field(default_factory=dict)
     name: str | None = None
     client: QuotaClient | None = None
-    _calls: int = 0
+    _reserved_calls: int = 0
     _money: LeasedMoney | None = None
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _settlement: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        """Set up the lease of the money. Without a client, no other process shares it."""
+        """Set up the lease of the money. Without a client, no other process shares the budget."""
         client = self.client or QuotaClient(InProcessQuota(time.monotonic), time.monotonic)
         self._money = LeasedMoney(client, self.account, self.limit_usd, self._in_use)
 
@@ -109,7 +110,7 @@ class Budget(Struct):
 
     @property
     def money(self) -> LeasedMoney:
-        """The money that is leased."""
+        """The leased money."""
         assert self._money is not None  # noqa: S101 - set by __post_init__
         return self._money
 
@@ -117,7 +118,7 @@ class Budget(Struct):
         """Return True if the leased money has room for a call in addition to those in flight."""
         return self.spent_usd + self.reserved_usd + amount_usd <= self.money.leased_usd + _SLACK_USD
 
-    async def draw(self, amount_usd: float, wanted_usd: float = 0.0) -> float | None:
+    async def lease(self, amount_usd: float, wanted_usd: float = 0.0) -> float | None:
         """Lease `amount_usd` in addition to the money in use, and more up to `wanted_usd` if available.
 
         Return 0 on success; else the seconds to wait before another try, or None if no other process has leased any
@@ -134,35 +135,35 @@ class Budget(Struct):
         await self.money.aclose()
 
     def _in_use(self) -> MoneyInUse:
-        return MoneyInUse(self.spent_usd + self.reserved_usd, self._calls, self.in_flight)
+        return MoneyInUse(self.spent_usd + self.reserved_usd, self._reserved_calls, self.in_flight)
 
-    def take(self, amount_usd: float) -> None:
+    def reserve(self, amount_usd: float) -> None:
         """Reserve an amount for a call."""
         self.reserved_usd += amount_usd
         self.in_flight += 1
-        self._calls += 1
+        self._reserved_calls += 1
 
     def settle(self, reserved_usd: float, cost_usd: float) -> None:
         """Replace the reservation of a call with its cost."""
         self.in_flight -= 1
-        self.settled += 1
+        self.settled_calls += 1
         # Exactly zero when nothing is in flight, without accumulated rounding errors.
         self.reserved_usd = self.reserved_usd - reserved_usd if self.in_flight else 0.0
         self.spent_usd += cost_usd
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._settlement.set()
+        self._settlement = asyncio.Event()
 
-    async def change(self, within_s: float | None = None) -> None:
+    async def wait_for_settlement(self, within_s: float | None = None) -> None:
         """Wait until a call is settled, at most `within_s` seconds. The wait does not count towards deadlines."""
         with off_the_clock(), suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self._changed.wait()
+                await self._settlement.wait()
 
-    def stop(self, why: BudgetStop) -> None:
-        """Stop the run because a call did not fit, here or on a node. Does nothing if it was stopped before."""
+    def stop(self, reason: BudgetStop) -> None:
+        """Stop the run because a call did not fit, here or on a node. Does nothing if the run was stopped before."""
         if self.stopped is None:
-            self.stopped = why
-            self.on_stop(why)
+            self.stopped = reason
+            self.on_stop(reason)
 
     def refuse(self, target: str, amount_usd: float) -> ProviderError:
         """Return the failure of a call that does not fit, and stop the run."""
@@ -173,7 +174,7 @@ class Budget(Struct):
 
 
 class BudgetAccount(Struct):
-    """The calls of one target under a budget. `cost_of` returns the cost of tokens, or None if there is no price.
+    """The calls of one target under a budget. `cost_of` returns the cost of tokens in dollars, None without a price.
 
     Each call reserves the highest cost of a call so far, or the estimate from its prompt if that is higher. Until a
     response shows the cost of a call, calls are sent one at a time.
@@ -184,28 +185,28 @@ class BudgetAccount(Struct):
     cost_of: Callable[[Usage], float | None]
     max_call_cost_usd: float = 0.0
     _in_flight: int = 0
-    _answered: bool = False
-    _failed: int = 0
+    _has_response: bool = False
+    _failed_calls: int = 0
 
     def __post_init__(self) -> None:
         """Take over the known maximum cost of the target's calls."""
         self.max_call_cost_usd = max(self.max_call_cost_usd, self.budget.max_call_cost_by_target.get(self.target, 0.0))
-        self._answered = self._answered or self.max_call_cost_usd > 0
+        self._has_response = self._has_response or self.max_call_cost_usd > 0
 
-    async def pay(self, call: Callable[[], Awaitable[R]], *, guess_usd: float) -> R:
+    async def pay(self, call: Callable[[], Awaitable[R]], *, estimate_usd: float) -> R:
         """Make a call within the budget. Raises ProviderError of kind `budget`, without sending it, if it does not fit.
 
         A call of unknown cost (usually one that was cancelled in flight) counts as the amount reserved for it.
         """
-        reserved = await self._reserve(guess_usd)
+        reserved = await self._reserve(estimate_usd)
         cost: float | None = None
         try:
             response = await call()
             cost = response.cost_usd
-            self._answered = True
+            self._has_response = True
         except ProviderError as error:
             cost = self._cost_of_failure(error)
-            self._failed += 1
+            self._failed_calls += 1
             raise
         except asyncio.CancelledError as error:
             kept = attached_call(error)
@@ -221,33 +222,33 @@ class BudgetAccount(Struct):
     def record_cost(self, cost_usd: float) -> None:
         """Record the cost of an answer that came from a batch."""
         self.max_call_cost_usd = max(self.max_call_cost_usd, cost_usd)
-        self._answered = True
+        self._has_response = True
 
-    async def _reserve(self, guess_usd: float) -> float:
+    async def _reserve(self, estimate_usd: float) -> float:
         """Reserve the amount for a call, waiting for room; the wait does not count towards deadlines.
 
         Raises ProviderError if the call does not fit although no other is in flight.
         """
         budget = self.budget
         while True:
-            amount = max(guess_usd, self.max_call_cost_usd)
+            amount = max(estimate_usd, self.max_call_cost_usd)
             must_wait_for_first = (
-                self._in_flight > 0 and not self._answered and self._failed < FAILURES_BEFORE_CONCURRENCY
+                self._in_flight > 0 and not self._has_response and self._failed_calls < FAILURES_BEFORE_CONCURRENCY
             )
             wait_s = None
-            settled = budget.settled
+            settled_calls = budget.settled_calls
             if not must_wait_for_first:
                 if not budget.fits(amount):
-                    wait_s = await budget.draw(amount)
+                    wait_s = await budget.lease(amount)
                 if budget.fits(amount):
                     break
-                if settled != budget.settled:
-                    continue  # a call was settled during the request for money, which still counted its reservation
+                if settled_calls != budget.settled_calls:
+                    continue  # a call was settled while money was requested: its reservation is free again
                 if wait_s is None and not budget.in_flight:
                     raise budget.refuse(self.target, amount)
-            await budget.change(wait_s)
+            await budget.wait_for_settlement(wait_s)
         self._in_flight += 1
-        budget.take(amount)
+        budget.reserve(amount)
         return amount
 
     def _cost_of_failure(self, error: ProviderError) -> float | None:
@@ -270,7 +271,7 @@ NO_REFUSALS: AbstractContextManager[Sequence[Failure]] = nullcontext(())
 
 @contextmanager
 def refused_calls() -> Iterator[Sequence[Failure]]:
-    """Collect the calls that the budget refuses within a `with` block; a row with a refused call has no result."""
+    """Collect the failures of calls that are refused in a `with` block; a row with a refused call has no result."""
     failures: list[Failure] = []
     token = _refusals.set(failures)
     try:
@@ -280,7 +281,7 @@ def refused_calls() -> Iterator[Sequence[Failure]]:
 
 
 def refusal(reason: str) -> ProviderError:
-    """Return the failure of a call that is not made, and record it, so that its row gets no result."""
+    """Return the failure of a call that the budget refuses, and record it, so that its row gets no result."""
     failure = Failure("budget", reason)
     note_refusal(failure)
     return ProviderError(failure)

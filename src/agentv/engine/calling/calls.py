@@ -23,7 +23,7 @@ R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 
 class Call(Struct, Generic[R], frozen=True):
-    """One call with retries: the function for one attempt, and the estimated tokens.
+    """One call with retries: the function that makes one attempt, and the estimated tokens of an attempt.
 
     `attempt` takes the number of the attempt, from 0, and its deadline in seconds. `total_s` limits the time
     of all attempts together. `request` is None for embeddings. `on_retry` receives a failed attempt and the pause in
@@ -51,8 +51,8 @@ class Call(Struct, Generic[R], frozen=True):
 
 def prompt_tokens(request: ProviderRequest) -> float:
     """Return the estimated number of tokens in the prompt of a request."""
-    chat = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
-    return (chat + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
+    characters = sum(len(turn.content) for turn in request.chat_prompt or ()) or len(request.question)
+    return (characters + len(request.system_prompt or "")) / CHARACTERS_PER_TOKEN
 
 
 def max_reply_tokens(request: ProviderRequest, target: ResolvedTarget) -> int | None:
@@ -60,21 +60,23 @@ def max_reply_tokens(request: ProviderRequest, target: ResolvedTarget) -> int | 
     return request.max_output_tokens or getattr(target.settings, "max_output_tokens", None)
 
 
-def estimated_usage(request: ProviderRequest, said: ProviderResponse) -> Usage:
+def estimated_usage(request: ProviderRequest, response: ProviderResponse) -> Usage:
     """Return the tokens of an attempt, estimated from its texts at 4 characters a token.
 
     Input is the prompt and the outputs of tools; output is the texts of the target, its reasoning and its tool calls.
     """
-    messages = said.output_messages or ()
-    calls = [call for message in messages for call in message.tool_calls]
-    written = sum(len(content_text(message.content)) for message in messages) or len(said.text)
-    written += len(said.reasoning or "") + sum(len(call.tool) + _length(call.input) for call in calls)
-    read = prompt_tokens(request) + sum(_length(call.output) for call in calls) / CHARACTERS_PER_TOKEN
-    sent, received = round(read), round(written / CHARACTERS_PER_TOKEN)
-    return Usage(input=sent, output=received, total=sent + received)
+    messages = response.output_messages or ()
+    tool_calls = [call for message in messages for call in message.tool_calls]
+    characters = sum(len(content_text(message.content)) for message in messages) or len(response.text)
+    characters += len(response.reasoning or "") + sum(len(call.tool) + _length(call.input) for call in tool_calls)
+    tool_outputs = sum(_length(call.output) for call in tool_calls)
+    input_tokens = round(prompt_tokens(request) + tool_outputs / CHARACTERS_PER_TOKEN)
+    output_tokens = round(characters / CHARACTERS_PER_TOKEN)
+    return Usage(input=input_tokens, output=output_tokens, total=input_tokens + output_tokens)
 
 
 def _length(value: JsonValue) -> int:
+    """Return the number of characters of a text, or of another value as JSON."""
     return 0 if value is None else len(value if isinstance(value, str) else compact_json(value))
 
 
@@ -88,10 +90,12 @@ def cost_of_calls(calls: Iterable[CallRecord]) -> float | None:
     return math.fsum(known) if known and len(known) == len(costs) else None
 
 
-async def within(call: Callable[..., Any], argument: object, timeout_s: float, *, retryable: bool = True) -> Any:
+async def call_with_deadline(
+    call: Callable[..., Any], argument: object, timeout_s: float, *, retryable: bool = True
+) -> Any:
     """Call a provider, and cancel the call if it overruns its deadline by more than `OVERTIME_S`.
 
-    `retryable` is True if the call may be repeated after that.
+    `retryable` is True if a cancelled call may be repeated.
     """
     try:
         return await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)

@@ -1,4 +1,4 @@
-"""Cleaning of values from outside before they are stored or shown: secrets, surrogates, numbers, nesting depth."""
+"""Cleaning of values from outside before they are stored or shown: of secrets, surrogates, NaN and deep nesting."""
 
 import math
 import operator
@@ -24,7 +24,7 @@ _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 """MessagePack writes a float as the byte 0xCB and eight more; the first two of the eight show if it is finite."""
 
 _CONTAINERS = bytes([*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF])
-_NO_CONTAINER = bytes(set(range(256)) - set(_CONTAINERS))
+_NOT_CONTAINERS = bytes(set(range(256)) - set(_CONTAINERS))
 """All bytes but those that open a list or object in MessagePack. Data with few opening bytes is not nested deeply."""
 
 
@@ -105,7 +105,7 @@ class Cleaner:
             data = _pack(value)
         except Exception:  # noqa: BLE001 - a plug-in's objects may raise anything when they are packed
             return False
-        may_be_deep = len(data.translate(None, _NO_CONTAINER)) >= MAX_LEVELS
+        may_be_deep = len(data.translate(None, _NOT_CONTAINERS)) >= MAX_LEVELS
         return not may_be_deep and not _NOT_FINITE.search(data) and self._redactor.finds_nothing(data)
 
     def _cleaned(self, value: Any, levels: int) -> Any:

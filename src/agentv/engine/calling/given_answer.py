@@ -1,4 +1,4 @@
-"""The context of an answer that exists already, or is made by hand: evaluators see the same as for a live answer."""
+"""The context for evaluators of an answer that exists already, or that a test makes; the same as for a live answer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ class GivenAnswer:
 _PROVIDER = GivenAnswer()
 
 
-_CASE = EvalCase(DEFAULT_CASE_ID, ())
+_EMPTY_CASE = EvalCase(DEFAULT_CASE_ID, ())
 
 
 def context_of_input(
@@ -52,7 +52,7 @@ def context_of_input(
     question = question_of(given)
     truth = given.ground_truth
     case = replace(
-        _CASE,
+        _EMPTY_CASE,
         id=given.id or given.session_id or DEFAULT_CASE_ID,
         input_messages=(Message("user", question),) if question else (),
         expected_messages=(Message("assistant", truth),) if isinstance(truth, str) else (),
@@ -87,8 +87,8 @@ def context_of_input(
 def metadata_of(given: EvaluationInput) -> JsonObject:
     """Return the metadata of an input, with its model and agent, so that results can be grouped by them."""
     known = {"model": given.model, "agent_id": given.agent_id}
-    named = {name: value for name, value in known.items() if value is not None}
-    return {**named, **given.metadata} if named else given.metadata
+    added = {name: value for name, value in known.items() if value is not None}
+    return {**added, **given.metadata} if added else given.metadata
 
 
 def question_of(given: EvaluationInput) -> str:
@@ -99,7 +99,7 @@ def question_of(given: EvaluationInput) -> str:
     return next(prompts, "")
 
 
-MADE_AT = datetime(2026, 1, 1, tzinfo=UTC)
+DEFAULT_NOW = datetime(2026, 1, 1, tzinfo=UTC)
 """The default time of a context, fixed so that tests do not depend on the date."""
 
 
@@ -118,14 +118,14 @@ def make_context(
     metadata: JsonObject | None = None,
     judge: Provider | Callable[..., object] | None = None,
     id: str = "case",  # noqa: A002 - the name that it has in files
-    now: datetime = MADE_AT,
+    now: datetime = DEFAULT_NOW,
 ) -> EvaluationContext:
     """Return the context that an evaluator would get for an answer, to test an evaluator of your own.
 
     `answer` is a text or a message, `messages` are all messages of the agent with its tool calls, and `history` is the
     conversation before. `reference` is the reference answer, or any JSON. `settings` are those of the evaluator, in
     `context.evaluator.settings`. `judge` is a Provider, or a function that gets the request and returns the verdict.
-    Raises ConfigError, EvalFileError or MessageError for a value that is not understood.
+    Raises ConfigError, EvalFileError or MessageError for an invalid value.
 
         def names_paris(context):
             return "Paris" in context.candidate
@@ -142,12 +142,12 @@ def make_context(
         metadata=metadata or {},
         id=id,
     )
-    made = context_of_input(given, given.criteria, judge=judge_of(judge), now=now)
-    case = replace(made.eval_case, expected_outcome=expected_outcome, metadata=metadata or {})
-    output = made.output_messages if messages is None else read_messages(messages, "messages")
+    base = context_of_input(given, given.criteria, judge=judge_of(judge), now=now)
+    case = replace(base.eval_case, expected_outcome=expected_outcome, metadata=metadata or {})
+    output = base.output_messages if messages is None else read_messages(messages, "messages")
     events = None if trace is None else trace_from_json(cast(JsonValue, trace), "trace")
     return replace(
-        made,
+        base,
         eval_case=case,
         output_messages=output,
         trace=events,
@@ -158,7 +158,7 @@ def make_context(
 
 
 def judge_of(given: Provider | Callable[..., object] | None) -> Provider | None:
-    """Return a judge; a function is wrapped. Raises ConfigError for another object."""
+    """Return a provider as it is, and a function as a provider. Raises ConfigError for another object."""
     if given is None or isinstance(given, Provider):
         return given
     if not callable(given):

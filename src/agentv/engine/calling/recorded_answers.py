@@ -1,4 +1,4 @@
-"""The answers of stored runs, for evaluators that compare with them."""
+"""The answers of stored runs, for evaluators that compare an answer with them."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class RecordedAnswers:
 
     def __init__(self, find_run: Callable[[str], str]) -> None:
         self._find_run = find_run
-        self._opening = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._recordings: dict[tuple[Path, str], Recording] = {}
 
     def folder(self, run: str, base_dir: str) -> Path:
@@ -36,7 +36,7 @@ class RecordedAnswers:
             raise EvaluatorError(f"the answers of run {run!r} cannot be read: {error}") from error
 
     async def _recording(self, path: Path, target: str) -> Recording:
-        async with self._opening:
+        async with self._lock:
             if (path, target) not in self._recordings:
                 self._recordings[path, target] = await call_in_thread(index_recording, path, target, timeout_s=None)
             return self._recordings[path, target]

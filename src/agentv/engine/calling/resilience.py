@@ -15,11 +15,11 @@ from agentv.engine.calling.calls import (
     CHARACTERS_PER_TOKEN,
     Call,
     R,
+    call_with_deadline,
     cost_of_calls,
     estimated_usage,
     max_reply_tokens,
     prompt_tokens,
-    within,
 )
 from agentv.engine.planning.prices import price_of
 from agentv.execution.limits import AccountLimiter, Permit
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from agentv.engine.calling.target_answer_cache import TargetAnswerCache
 
 
-REFUSED_STATUS = 429
-"""The HTTP status that lowers the rate of the account; for an overloaded server (503, 529) calls are only retried."""
+RATE_LIMITED_STATUS = 429
+"""The HTTP status that lowers the account's rate. If a server is overloaded (503, 529), calls are only retried."""
 
 
 class PacedAttempts:
-    """The attempts of one target, within the rate limits of its account if there is a limiter."""
+    """The attempts to call one target. With a limiter, each attempt waits for a permit of the target's account."""
 
     def __init__(self, limiter: AccountLimiter | None, target: ResolvedTarget, *, counts_attempts: bool) -> None:
         self.limiter = limiter
@@ -62,23 +62,23 @@ class PacedAttempts:
         self._counts_attempts = counts_attempts
 
     def attempt(self, call: "Call[R]", first: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
-        """Make attempt `number`. Attempt 0 uses the permit `first`; `ends_at` is the deadline of all attempts."""
-        return self._repeat(call, number, ends_at) if number else self._permitted(call, first, 0, ends_at)
+        """Make attempt `number`. Attempt 0 uses the permit `first`; `ends_at` is the deadline of all, in loop time."""
+        return self._repeat(call, number, ends_at) if number else self._with_permit(call, first, 0, ends_at)
 
     async def _repeat(self, call: "Call[R]", number: int, ends_at: float) -> R:
         if call.before_repeat is not None:
             await call.before_repeat()
-        return await self._permitted(call, await self.take(call.tokens, until=ends_at), number, ends_at)
+        return await self._with_permit(call, await self.acquire(call.tokens, until=ends_at), number, ends_at)
 
-    def _permitted(self, call: "Call[R]", permit: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
+    def _with_permit(self, call: "Call[R]", permit: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
         timeout_s = self._attempt_s
         if ends_at != math.inf:
             timeout_s = max(0.0, min(timeout_s, ends_at - asyncio.get_running_loop().time()))
         response = call.attempt(number, timeout_s)
-        return response if permit is None else self._used(permit, response)
+        return response if permit is None else self._reporting_usage(permit, response)
 
-    async def take(self, tokens: float, *, until: float = math.inf) -> Permit | None:
-        """Wait for a permit of the account until the loop time `until`. The wait does not count towards deadlines.
+    async def acquire(self, tokens: float, *, until: float = math.inf) -> Permit | None:
+        """Wait for a permit of the account until the loop time `until`; deadlines are extended by the wait.
 
         `tokens` is the estimate for the attempt. Raises ProviderError of kind `deadline`, or `budget` when the shared
         quota does not answer.
@@ -98,28 +98,28 @@ class PacedAttempts:
             failure = Failure("deadline", "the rate limit of the account allowed no call before the deadline")
             raise ProviderError(failure) from None
 
-    async def _used(self, permit: Permit, attempt: Awaitable[R]) -> R:
+    async def _reporting_usage(self, permit: Permit, attempt: Awaitable[R]) -> R:
         """Return the response of an attempt, and report its usage or failure to the account's limiter."""
         try:
             response = await attempt
             usage = response.usage
         except BaseException as error:
-            self._give_back(permit, error)
+            self._release(permit, error)
             raise
         permit.done(used_tokens=_tokens(usage), requests=self._requests(usage), quota=response.quota)
         return response
 
-    def _give_back(self, permit: Permit, error: BaseException) -> None:
+    def _release(self, permit: Permit, error: BaseException) -> None:
         """Release the permit of a failed attempt; only a rejection by the rate limit lowers the rate."""
         if not isinstance(error, ProviderError):
             permit.done(refused=None)
             return
-        failure, said = error.failure, partial_or_usage(error)
-        is_refused = failure.http_status == REFUSED_STATUS
-        before = None if said is None else said.usage
+        failure, partial_response = error.failure, partial_or_usage(error)
+        is_refused = failure.http_status == RATE_LIMITED_STATUS
+        usage = None if partial_response is None else partial_response.usage
         permit.done(
-            used_tokens=_tokens(before),
-            requests=self._requests(before),
+            used_tokens=_tokens(usage),
+            requests=self._requests(usage),
             refused=is_refused or None,
             retry_after_s=requested_delay_s(failure, self._policy) if is_refused else None,
         )
@@ -133,21 +133,25 @@ def _tokens(usage: Usage | None) -> int | None:
     return None if usage is None else usage.total
 
 
-TRANSPORT_FAILURES_ALLOWED = 20
-BATCH_SHARE = 0.5
+MAX_TRANSPORT_FAILURES = 20
+"""Transport failures in a row after which a target is stopped."""
+
+BATCH_PRICE_FACTOR = 0.5
+"""The price of a request in a vendor's batch, as a part of the price of a single call."""
+
 EXPECTED_REPLY_TOKENS = 300.0
-"""The first estimate of a reply's tokens; corrected after each reply."""
+"""The first estimate of the tokens in a reply; corrected after each reply."""
 
 
-def _with_lost(response: R, lost: Sequence[CallRecord]) -> R:
+def _with_failed_attempts(response: R, failed: Sequence[CallRecord]) -> R:
     """Return a response whose usage and cost include those of the failed attempts before it."""
-    usage = total_usage(call.usage for call in lost)
-    cost_usd = cost_of_calls(lost)
+    usage = total_usage(call.usage for call in failed)
+    cost_usd = cost_of_calls(failed)
     if usage is None and cost_usd is None:
         return response
     total_usd = None if cost_usd is None or response.cost_usd is None else cost_usd + response.cost_usd
     response = replace(response, usage=total_usage((usage, response.usage)), cost_usd=total_usd)
-    if any(call.estimated for call in lost) and isinstance(response, ProviderResponse):
+    if any(call.estimated for call in failed) and isinstance(response, ProviderResponse):
         return replace(response, estimated=True)
     return response
 
@@ -155,10 +159,11 @@ def _with_lost(response: R, lost: Sequence[CallRecord]) -> R:
 class ResilientProvider:
     """A provider whose calls are retried, limited, cached and paid from the budget.
 
-    `counts_attempts` is for providers that start a process: every attempt repeats the whole call, and has its number in
-    `request.attempt`. For model APIs the attempts are in `calls` only. An `auth` failure, or 20 transport failures in a
-    row, stops the target: later calls fail at once with the same kind. `limiter` holds the rate limits of the account,
-    `answer_cache` the cached answers, `budget` the money of the run. `is_code` is copied from the provider's Spec.
+    `counts_attempts` is True for providers that start a process: every attempt repeats the whole call, and has its
+    number in `request.attempt`. For model APIs the attempts are in `calls` only. An `auth` failure, or 20 transport
+    failures in a row, stops the target: later calls fail at once with the same kind. `limiter` has the rate limits of
+    the account, `answer_cache` the cached answers, `budget` the money of the run. `is_code` is copied from the
+    provider's Spec.
     """
 
     def __init__(
@@ -212,7 +217,7 @@ class ResilientProvider:
         on_retry: Callable[[CallRecord, float], None] | None = None,
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> Awaitable[ProviderResponse]:
-        """Send the request of a case; `total_s` is for all attempts, `before_repeat` runs before each repeat."""
+        """Send the request of a case. `total_s` limits all attempts together; see `Call` for the other arguments."""
         if self.answer_cache is None:
             return self._call(request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
         call = partial(self._call, request, total_s=total_s, on_retry=on_retry, before_repeat=before_repeat)
@@ -251,20 +256,21 @@ class ResilientProvider:
         if self._keeps_deadlines:
             return invoke(request)
         may_repeat = self.target.retry.retry_timeouts or not self.counts_attempts
-        return within(invoke, request, timeout_s, retryable=may_repeat)
+        return call_with_deadline(invoke, request, timeout_s, retryable=may_repeat)
 
-    async def embed(self, texts: tuple[str, ...], *, began: Callable[[], None]) -> EmbeddingResponse:
+    async def embed(self, texts: tuple[str, ...], *, on_sent: Callable[[], None]) -> EmbeddingResponse:
         """Return the vectors of texts, retried as the policy allows.
 
-        `began` is called when the account's rate limit has let an attempt through. Raises ProviderError.
+        `on_sent` is called when the account's rate limit has let an attempt through. Raises ProviderError.
         """
         provider = self.provider
         if not isinstance(provider, EmbeddingProvider):
             raise TargetError(f"target {self.target.name!r} ({self.target.provider}) cannot make embeddings")
 
         async def attempt(_number: int, timeout_s: float) -> EmbeddingResponse:
-            began()
-            response: EmbeddingResponse = await within(provider.embed, EmbeddingRequest(texts, timeout_s), timeout_s)
+            on_sent()
+            request = EmbeddingRequest(texts, timeout_s)
+            response: EmbeddingResponse = await call_with_deadline(provider.embed, request, timeout_s)
             if problem := vectors_problem(response.vectors, texts=len(texts)):
                 raise ProviderError(Failure("unexpected_shape", f"the response has {problem}"))
             return response
@@ -279,13 +285,13 @@ class ResilientProvider:
         if self.account is None:
             return self._with_retries(call)
         model = None if call.request is None else call.request.model
-        return self.account.pay(partial(self._with_retries, call), guess_usd=self.cost_of(call.usage, model) or 0.0)
+        return self.account.pay(partial(self._with_retries, call), estimate_usd=self.cost_of(call.usage, model) or 0.0)
 
     async def _with_retries(self, call: "Call[R]") -> R:
         """Make one call, each attempt within the rate limits of the account."""
         attempts = self._attempts
         # The deadline for all attempts starts with the first permit: the wait for it is not the target's time.
-        first = None if attempts.limiter is None else await attempts.take(call.tokens)
+        first = None if attempts.limiter is None else await attempts.acquire(call.tokens)
         try:
             response, calls = await retry_call(
                 partial(attempts.attempt, call, first),
@@ -294,10 +300,10 @@ class ResilientProvider:
                 clock=self._clock,
                 on_retry=call.on_retry,
                 deadline_s=call.total_s,
-                partial_of=partial(self._spent, call.request),
+                partial_of=partial(self._incomplete_response, call.request),
             )
         except ProviderError as error:
-            self._note_failure(error)
+            self._count_failure(error)
             raise
         except asyncio.CancelledError as error:
             check_stray_cancel(error)
@@ -305,28 +311,28 @@ class ResilientProvider:
         self._transport_failures = 0
         response = replace(response, calls=calls, cost_usd=self._cost_usd(response))
         if len(calls) > 1:
-            response = _with_lost(response, calls[:-1])
+            response = _with_failed_attempts(response, calls[:-1])
         if call.reply_tokens and response.usage is not None:
             self._reply_tokens += (response.usage.output - self._reply_tokens) / 10
         return response
 
-    def _spent(self, request: ProviderRequest | None, error: ProviderError) -> ProviderResponse | None:
+    def _incomplete_response(self, request: ProviderRequest | None, error: ProviderError) -> ProviderResponse | None:
         """Return the incomplete response of a failed attempt, with its cost if a price is known.
 
-        If the vendor has not reported its usage, that is estimated from the texts and marked as estimated.
+        Usage that the vendor did not report is estimated from the texts, and marked as estimated.
         """
-        said = partial_or_usage(error)
-        if said is None or said.cost_usd is not None:
-            return said
-        model = said.model or (None if request is None else request.model)
-        usage = said.usage
+        response = partial_or_usage(error)
+        if response is None or response.cost_usd is not None:
+            return response
+        model = response.model or (None if request is None else request.model)
+        usage = response.usage
         is_estimated = usage is None and request is not None
         if usage is None and request is not None:
-            usage = estimated_usage(request, said)
+            usage = estimated_usage(request, response)
         cost_usd = None if usage is None else self.cost_of(usage, model)
         if cost_usd is None:
-            return said
-        return replace(said, usage=usage, cost_usd=cost_usd, estimated=said.estimated or is_estimated)
+            return response
+        return replace(response, usage=usage, cost_usd=cost_usd, estimated=response.estimated or is_estimated)
 
     async def invoke_batch_within(
         self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None
@@ -340,28 +346,32 @@ class ResilientProvider:
         timeout_s = min(call_s, math.inf if total_s is None else total_s)
         timed = tuple(replace(request, timeout_s=timeout_s) for request in requests)
         try:
-            answers: Mapping[str, ProviderResponse | Failure] = await within(provider.invoke_batch, timed, timeout_s)
+            answers: Mapping[str, ProviderResponse | Failure] = await call_with_deadline(
+                provider.invoke_batch, timed, timeout_s
+            )
         except ProviderError as error:
-            said = {each: replace(part, cost_usd=self._cost_usd(part)) for each, part in error.partials.items()}
-            raise ProviderError(error.failure, partials=said) from None
+            priced = {name: replace(part, cost_usd=self._cost_usd(part)) for name, part in error.partials.items()}
+            raise ProviderError(error.failure, partials=priced) from None
         return {case_id: self.priced(answer) for case_id, answer in answers.items()}
 
     def priced(self, answer: ProviderResponse | Failure, *, in_batch: bool = False) -> ProviderResponse | Failure:
-        """Return an answer with its cost; in a vendor's batch that is half the price."""
+        """Return an answer with its cost; in a vendor's batch, half of that of a single call."""
         if isinstance(answer, Failure):
             return answer
         cost_usd = self._cost_usd(answer)
-        return replace(answer, cost_usd=cost_usd * BATCH_SHARE if in_batch and cost_usd is not None else cost_usd)
+        if in_batch and cost_usd is not None:
+            cost_usd *= BATCH_PRICE_FACTOR
+        return replace(answer, cost_usd=cost_usd)
 
     def _refused(self, stopped: ProviderError) -> ProviderError:
-        """Return the failure of a call that is not made because the target was stopped."""
+        """Return the failure of a call that is not made because the failure `stopped` stopped the target."""
         message = f"not called: target {self.target.name!r} was stopped after: {stopped.failure.message}"
         return ProviderError(replace(stopped.failure, message=message, retryable=False))
 
-    def _note_failure(self, error: ProviderError) -> None:
+    def _count_failure(self, error: ProviderError) -> None:
         kind = error.failure.kind
         self._transport_failures = self._transport_failures + 1 if kind == "transport" else 0
-        if kind == "auth" or self._transport_failures >= TRANSPORT_FAILURES_ALLOWED:
+        if kind == "auth" or self._transport_failures >= MAX_TRANSPORT_FAILURES:
             self._stopped = error
 
     def _cost_usd(self, response: ProviderResponse | EmbeddingResponse) -> float | None:

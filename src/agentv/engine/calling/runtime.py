@@ -44,7 +44,7 @@ Part = TypeVar("Part")
 
 
 class LRUCache(Generic[Part]):
-    """A cache of objects made from configs, by the identity of the config, bounded to the `limit` last used.
+    """The `limit` last used objects made from configs, by the identity of the config.
 
     The configs of a suite stay the same objects from case to case; those of a stream do not.
     """
@@ -72,18 +72,19 @@ class LRUCache(Generic[Part]):
 MAX_SETTINGS = 1024
 MAX_EVALUATORS = 64
 """Fewer than settings: one evaluator may hold tens of thousands of compiled terms."""
+
 ADDRESS_SETTINGS = ("base_url", "endpoint", "resource", "resourceName", "url", "project", "location")
-"""Settings with the address of an account; together with provider and key they identify it."""
+"""Settings with an account's address; provider, address and key identify an account."""
 
 
 class Runtime:
     """The live objects of one process, made from configs on first use.
 
-    Use it as an async context manager, which closes them at the end. `machine` is the name of a node of a cluster.
-    `overrides` are evaluators given as objects by type name (seed REQ-EVAL-006). `note` reports a message to the user;
-    `workers` returns the number of concurrent rows of a target. `cache` holds cached answers, `budget` the money of the
-    run. The targets in `uncalled` will not be called, and need no price for the budget. `quota` is the client of a
-    quota shared with other processes; without it, rate limits apply to this process alone.
+    Use a runtime as an async context manager, which closes its objects at the end. `machine` is the name of a node of
+    a cluster. `overrides` are evaluators given as objects, by type name (seed REQ-EVAL-006). `note` reports a message
+    to the user; `workers` returns the number of concurrent rows of a target. `cache` has the cached answers, `budget`
+    the money of the run. `uncalled_targets` will not be called, and need no price for the budget. `quota` is the
+    client of a quota shared with other processes; without it, rate limits apply to this process alone.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Runtime:
         workers: Callable[[ResolvedTarget], int] = lambda target: target.workers or 1,
         cache: "RunCache | None" = None,
         budget: Budget | None = None,
-        uncalled: tuple[ResolvedTarget, ...] = (),
+        uncalled_targets: tuple[ResolvedTarget, ...] = (),
         quota: QuotaClient | None = None,
     ) -> None:
         self.specs = specs
@@ -114,10 +115,10 @@ class Runtime:
         self._workers = workers
         self._cache = cache
         self.budget = budget
-        self._uncalled = uncalled
+        self._uncalled = uncalled_targets
         self._quota = quota
         self.shared: SharedParts = SharedResources()
-        self.recorded = RecordedAnswers(self.find_run)
+        self.recorded_answers = RecordedAnswers(self.find_run)
         self._prices = prices or {}
         self._overrides = overrides or {}
         self._providers: dict[int, tuple[ResolvedTarget, ResilientProvider]] = {}
@@ -156,13 +157,13 @@ class Runtime:
         return str(find_run(Path(self.home), reference, without=self.run_id))
 
     def recorded_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
-        """Yield the records of a table, a JSON document or OTLP exports, each with its line; None for JSON Lines."""
+        """Return the records of a table, a JSON document or OTLP exports, each with its line; None for JSON Lines."""
         from agentv.loading.datasets.log_rows import has_whole_rows, whole_rows  # noqa: PLC0415 - few runs need it
 
         return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
 
     def find_open_batch(self, target: str, remaining: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
-        """Return the ticket of an unfetched batch with the `remaining` ones of the answer keys `keys`, or None."""
+        """Return the ticket of an open batch with answers to `remaining`, the keys without an answer, or None."""
         from agentv.storage.run.open_batches import find_open_batch  # noqa: PLC0415 - few runs submit batches
 
         return find_open_batch(Path(self.home), target, remaining, keys=keys, own_run_id=self.run_id)
@@ -173,7 +174,7 @@ class Runtime:
         if known is not None:
             return known[1]
         spec = self.specs.providers.get(target.provider)
-        # Planning rejects targets without a price; a judge that only a late line of a stream names is first seen here.
+        # Planning rejects targets without a price, but does not see a judge that only a late line of a stream names.
         is_budgeted = self.budget is not None and not any(target is other for other in self._uncalled)
         if is_budgeted and (problem := budget_problem(target, spec, self._prices)):
             raise ConfigError(problem)
@@ -226,8 +227,8 @@ class Runtime:
     def account_of(self, target: ResolvedTarget) -> str:
         """Return the name of a target's account, which does not reveal its key.
 
-        Settings do not identify the account of a program or a function: each of these targets is an account of its own,
-        the same on every machine.
+        Settings do not identify the account of a program or a function: each such target is an account of its own, the
+        same on every machine.
         """
         spec = self.specs.providers.get(target.provider)
         settings = target.public_settings
@@ -243,8 +244,8 @@ class Runtime:
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
         """Return the judge of a target's answers: its `judge_target`, else the target itself, or None.
 
-        None if the target itself cannot judge, or if the judge cannot be created: planning has rejected runs that need
-        it, and other runs must not fail because of its missing key.
+        The result is None if the target itself cannot judge, or if the judge cannot be created: planning has rejected
+        runs that need the judge, and other runs must not fail because its key is missing.
         """
         if not target.judge_target:
             return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None
@@ -292,6 +293,7 @@ class Runtime:
         return evaluator
 
     def _is_overridden(self, type_: str) -> bool:
+        """Return True if `overrides` has the type, or may have a rule for the type because it is not registered."""
         return bool(self._overrides) and (type_ in self._overrides or type_ not in self.specs.evaluators)
 
     def settings(self, config: EvaluatorConfig) -> object:
@@ -316,6 +318,6 @@ async def failed_check(targets: Iterable[ResolvedTarget], plan: RunPlan, runtime
                 await call_user_code(provider.healthcheck, timeout_s=None)
         except Exception as error:  # noqa: BLE001 - plug-in code: any exception means that the check failed
             message = Redactor(target.secrets).text(str(error))
-            known = isinstance(error, ProviderError)
-            return message if known else f"the healthcheck of target {target.name!r} failed: {message}"
+            is_provider_error = isinstance(error, ProviderError)  # its message is a sentence on the target
+            return message if is_provider_error else f"the healthcheck of target {target.name!r} failed: {message}"
     return None

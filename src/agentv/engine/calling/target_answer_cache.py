@@ -20,10 +20,13 @@ Clean = Callable[[ProviderResponse], ProviderResponse]
 
 
 class RunCache(Struct):
-    """The cache of answers as one run uses it. `clean` redacts secrets before an answer is saved."""
+    """The cache of answers as one run uses it. `clean` redacts secrets before an answer is saved.
+
+    A repeated request has a cache key of its own, so that trials do not share an answer: the run counts requests.
+    """
 
     cache: AnswerCache
-    writes: bool
+    is_writable: bool
     run_id: str
     clock: Clock
     clean: Clean
@@ -32,11 +35,9 @@ class RunCache(Struct):
 
     def for_target(self, target: ResolvedTarget, spec: Spec) -> "TargetAnswerCache | None":
         """Return the cache of one target's answers, or None if they are not cached."""
-        return (
-            None
-            if why_not_cached(target, spec)
-            else TargetAnswerCache(self, target, sends_case_details=spec.is_web_service)
-        )
+        if why_not_cached(target, spec):
+            return None
+        return TargetAnswerCache(self, target, sends_case_details=spec.is_web_service)
 
     def count_request(self, key: str) -> int:
         """Count a request and return how often this run has made it before."""
@@ -45,7 +46,7 @@ class RunCache(Struct):
         self._repeated[key] = self._repeated.get(key, 0) + 1
         return self._repeated[key]
 
-    def take_back(self, key: str) -> None:
+    def uncount_request(self, key: str) -> None:
         """Undo the count of a request that got no answer, so that a later call has the same key."""
         self._repeated[key] = self._repeated.get(key, 0) - 1
 
@@ -65,7 +66,7 @@ def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
 class TargetAnswerCache(Struct, frozen=True):
     """The cache of one target's answers. `sends_case_details` is True if requests may have a case's id and paths."""
 
-    run: RunCache
+    run_cache: RunCache
     target: ResolvedTarget
     sends_case_details: bool
 
@@ -80,30 +81,34 @@ class TargetAnswerCache(Struct, frozen=True):
         key = await self.key_of(request, nonce)
         if key is None:
             return await call()
-        key = repeated_key(key, self.run.count_request(key))
+        key = repeated_key(key, self.run_cache.count_request(key))
         cached = await self.find(key)
         if cached is not None:
             return cached
-        began = self.run.clock()
+        sent_at = self.run_cache.clock()
         response = await call()
-        await self.save(key, response, response.calls[0].started_at if response.calls else began, nonce=nonce)
+        await self.save(key, response, response.calls[0].started_at if response.calls else sent_at, nonce=nonce)
         return response
 
     async def find(self, key: str) -> ProviderResponse | None:
         """Return the response saved under a key, or None."""
-        found = await call_in_thread(_load, self.run.cache, key, self.run.writes, timeout_s=None)
+        found = await call_in_thread(_load, self.run_cache.cache, key, self.run_cache.is_writable, timeout_s=None)
         return found if isinstance(found, ProviderResponse) else None
 
-    async def save(self, key: str, response: ProviderResponse, began: datetime, *, nonce: str | None = None) -> None:
-        """Save the response to a request sent at `began`, if the cache is writable and the response is well-formed."""
-        if not (self.run.writes and _is_well_formed(response)):
+    async def save(self, key: str, response: ProviderResponse, sent_at: datetime, *, nonce: str | None = None) -> None:
+        """Save the response to a request sent at `sent_at`, if it is well-formed and the cache is writable."""
+        if not (self.run_cache.is_writable and _is_well_formed(response)):
             return
-        now = self.run.clock()
+        now = self.run_cache.clock()
         source = CachedFrom(
-            key=key, at=now, run_id=self.run.run_id, duration_ms=(now - began).total_seconds() * 1000, nonce=nonce
+            key=key,
+            at=now,
+            run_id=self.run_cache.run_id,
+            duration_ms=(now - sent_at).total_seconds() * 1000,
+            nonce=nonce,
         )
-        answer = CachedAnswer(self.target.name, self.target.provider, source, self.run.clean(response))
-        await call_in_thread(self.run.cache.save, answer, timeout_s=None)
+        answer = CachedAnswer(self.target.name, self.target.provider, source, self.run_cache.clean(response))
+        await call_in_thread(self.run_cache.cache.save, answer, timeout_s=None)
 
     async def key_of(self, request: ProviderRequest, nonce: str | None = None) -> str | None:
         """Return the cache key of a request, or None if it has none: a file is missing, or it has a workspace."""

@@ -34,7 +34,7 @@ from agentv.engine.cluster.lines import (
 )
 from agentv.engine.cluster.node_segments import MAX_UNLISTED, line_key
 from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
-from agentv.engine.planning.plan import CaseTask, Stored
+from agentv.engine.planning.plan import AnswerToScore, CaseTask
 from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.case import crashed_row, failed_row, not_begun_row, wanted_workspace
 from agentv.engine.running.recorder import UNLISTED, RunRecorder
@@ -352,7 +352,7 @@ class Cluster:
                     )
                 # The answer is stored: only scores are missing, unless they need a workspace, which is lost.
                 if row.answers and not _has_workspace(task):
-                    task = replace(task, stored=Stored(row.answers[-1]))
+                    task = replace(task, stored=AnswerToScore(row.answers[-1]))
 
     def _lease(self, session: NodeSession, task: CaseTask) -> LeasedRow:
         key = result_key_of(task)

@@ -284,7 +284,7 @@ class NodeWork:
             workers=plan.workers,
             cache=make_run_cache(plan, run_id=self._spec.run_id, clock=clock),
             quota=client,
-            uncalled=() if self._spec.calls_targets else plan.targets_that_only_answer,
+            uncalled_targets=() if self._spec.calls_targets else plan.non_judge_targets,
             budget=budget,
         )
 

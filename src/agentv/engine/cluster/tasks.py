@@ -29,7 +29,7 @@ from agentv.engine.planning.fingerprints import MAX_DIGESTS, put_bounded
 from agentv.engine.planning.inputs import load_inputs
 from agentv.engine.planning.judges import member_configs, named_runs
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.planning.plan import CaseTask, RunPlan, Stored, SuitePlan
+from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.provenance import find_scripts, load_scripts
 from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
@@ -106,7 +106,7 @@ class TaskData(Struct, frozen=True):
     trial: int
     trials: int
     generation: int
-    stored: Stored | None = None
+    stored: AnswerToScore | None = None
 
 
 def make_spec(
@@ -219,7 +219,7 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces
     try:
         inputs = load_inputs(find_eval_files(spec.paths, cwd=folder), options, cwd=folder, env=env)
         plan = make_plan(
-            inputs.suites, options, specs=inputs.specs, home=str(find_home(folder)), has_sources=placed is None
+            inputs.suites, options, specs=inputs.specs, home=str(find_home(folder)), checks_sources=placed is None
         )
         contents = content_digests(replace(plan, folder=spec.folder), run_id=spec.run_id, placed=placed)
     except AgentvError as error:  # some other classes cannot be pickled

@@ -10,18 +10,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig, make_stores
-from agentv.engine.planning.given import GIVEN, GivenEvaluator, JudgeLike, named_judge
+from agentv.engine.planning.given import GIVEN, GivenEvaluator, JudgeLike, given_judge
 from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
 from agentv.engine.planning.judges import (
     check_embedder,
     embedding_model,
-    embeds_for_money,
     judge_targets,
+    may_pay_for_embeddings,
     member_configs,
     needs_judge,
 )
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.planning.targets import LOCAL, KnownTargets, default_judge, key_variables
+from agentv.engine.planning.targets import LOCAL_EMBEDDINGS, KnownTargets, default_judge, judge_key_variables
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.evaluators.isolation import config_of
 from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries, unmatched_entries
@@ -60,7 +60,7 @@ class EvaluatorSelection(Struct, frozen=True):
             return True
         with_members = all_settings(settings, self.specs)
         calls_judge = any(needs_judge(member) or any(judge_targets(member)) for member in with_members)
-        is_paid = calls_judge or embeds_for_money(settings, KnownTargets(self.targets, {}, self.specs))
+        is_paid = calls_judge or may_pay_for_embeddings(settings, KnownTargets(self.targets, {}, self.specs))
         return self.specs.evaluators.get(config.type).cost == "free" and not is_paid
 
     def may_judge(self, selected: Iterable[object]) -> bool:
@@ -154,15 +154,15 @@ class _Planning(Struct):
         self._check_only([evaluator.config for evaluator in planned], specs)
         selection = EvaluatorSelection(self.config.only, self.targets, specs)
         selected = tuple(evaluator for evaluator in planned if selection.selects(evaluator.config, evaluator.settings))
-        given_judge = self._given_judge(specs)
-        if given_judge is None and self.config.judge is None and self._need_judge(selected, specs):
-            given_judge = self._add_target(default_judge(specs, self.env))
-        judge = given_judge if selection.may_judge(evaluator.settings for evaluator in selected) else None
+        judge_name = self._given_judge(specs)
+        if judge_name is None and self.config.judge is None and self._need_judge(selected, specs):
+            judge_name = self._add_target(default_judge(specs, self.env))
+        judge = judge_name if selection.may_judge(evaluator.settings for evaluator in selected) else None
         known = self._known_targets(selected, judge, base_dir, specs)
         for evaluator in planned:
             self._check_settings(evaluator)
         for evaluator in selected:
-            self._check_models(evaluator, known, has_judge=given_judge is not None)
+            self._check_models(evaluator, known, has_judge=judge_name is not None)
         single = {name: (criterion,) for name, criterion in named.criteria.items()}
         criteria = self._criteria({**single, **named.sets})
         stores = make_stores(self.config.storage, specs, base_dir, self.problems)
@@ -200,7 +200,7 @@ class _Planning(Struct):
                     if isinstance(mapping[key], Mapping) and "client" not in mapping[key]:
                         continue  # settings, which the evaluator reads itself
                     try:
-                        target = named_judge(mapping.pop(key), f"judge of evaluators[{index}]", specs, self.env)
+                        target = given_judge(mapping.pop(key), f"judge of evaluators[{index}]", specs, self.env)
                     except ConfigError as error:
                         self.problems.add(f"$.evaluators[{index}].{key}", str(error))
                         continue
@@ -218,7 +218,7 @@ class _Planning(Struct):
 
     def _given_judge(self, specs: Specs) -> str | None:
         try:
-            return self._add_target(named_judge(self.config.judge, "judge", specs, self.env))
+            return self._add_target(given_judge(self.config.judge, "judge", specs, self.env))
         except ConfigError as error:
             self.problems.add("$.judge", str(error))
             return None
@@ -276,7 +276,7 @@ class _Planning(Struct):
             names.add(judge)
         types = [evaluator.config.type for evaluator in planned if evaluator.settings]
         has_paid = any(specs.evaluators.get(type_).cost == "paid" for type_ in types)
-        has_embedder = any(embedding_model(evaluator.settings) not in (None, LOCAL) for evaluator in planned)
+        has_embedder = any(embedding_model(evaluator.settings) not in (None, LOCAL_EMBEDDINGS) for evaluator in planned)
         known = KnownTargets({}, {}, specs)
         if has_paid or has_embedder or names - self.targets.keys():
             targets_loader = TargetsLoader(RunOptions(), specs, base_dir, os.environ, needs_targets=False)
@@ -309,7 +309,7 @@ class _Planning(Struct):
             self.problems.add(at, f"evaluator {config.name!r}: {error}")
         if not has_judge and self._need_judge([planned], known.specs):
             message = f"evaluator {config.name!r} needs a judge"
-            variables = " or ".join(key_variables(known.specs.providers))
+            variables = " or ".join(judge_key_variables(known.specs.providers))
             place = (
                 "EvaluationRunConfig(judge=…)" if self.config.path is None else "`judge: PROVIDER:MODEL` in this file"
             )

@@ -43,7 +43,7 @@ def load_forecast(plan: RunPlan) -> Forecast:
             suite=suite_plan.suite.path,
             target=target.name,
             workers=plan.workers(target),
-            rows=None if suite_plan.rows is None else suite_plan.rows // len(suite_plan.targets),
+            rows=None if suite_plan.planned is None else suite_plan.planned // len(suite_plan.targets),
             measured=measured.get((suite_plan.suite.path, target.name)),
         )
         for suite_plan in plan.suites
@@ -188,7 +188,7 @@ def plan_to_json(plan: RunPlan, forecast: Forecast, prompts: int | None = None) 
             {
                 "suite": suite_plan.suite.path,
                 "cases": suite_plan.selection.count,
-                "rows": suite_plan.rows,
+                "rows": suite_plan.planned,
                 "trials": plan.options.trials or suite_plan.suite.trials,
                 "prompts": suite_plan.suite.prompts,
                 "targets": [target.name for target in suite_plan.targets],

@@ -33,19 +33,19 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class JudgedBy(Protocol):
-    """What a score depends on besides its evaluator: the target, which may name the judge, and the known targets."""
+class ScoredTask(Protocol):
+    """The parts of a task that a score depends on, besides its evaluator and answer (a CaseTask has them)."""
 
     @property
     def target(self) -> ResolvedTarget:
-        """The target that answered."""
+        """The target that answered; it may name its judge."""
 
     @property
     def known(self) -> KnownTargets:
         """The targets that evaluators may call."""
 
 
-class WrittenEvaluators(Struct, frozen=True):
+class StoredEvaluators(Struct, frozen=True):
     """A case's evaluators as stored with it, as JSON and as canonical JSON text."""
 
     json: JsonValue
@@ -60,50 +60,50 @@ class Fingerprints:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._files: dict[str, str | None] = {}
+        self._file_digests: dict[str, str | None] = {}
         self._setup_digests: dict[tuple[int, int], tuple[EvaluatorLike, ResolvedTarget, str]] = {}
-        self._targets: dict[int, tuple[ResolvedTarget, str]] = {}
-        self._written: dict[int, tuple[tuple[EvaluatorLike, ...], WrittenEvaluators]] = {}
+        self._target_keys: dict[int, tuple[ResolvedTarget, str]] = {}
+        self._stored_forms: dict[int, tuple[tuple[EvaluatorLike, ...], StoredEvaluators]] = {}
 
     def target_key(self, target: ResolvedTarget) -> str:
         """Return the key of a target."""
-        known = self._targets.get(id(target))
+        known = self._target_keys.get(id(target))
         if known is None:
-            known = self._targets[id(target)] = (target, target_key(target))
+            known = self._target_keys[id(target)] = (target, target_key(target))
         return known[1]
 
-    def written(self, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> WrittenEvaluators:
-        """Return evaluators as stored with their case; in the older one-evaluator form only their type."""
-        known = self._written.get(id(evaluators))
+    def stored_form(self, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> StoredEvaluators:
+        """Return evaluators as stored with their case; of one named in the older form (`evaluator:`) only the type."""
+        known = self._stored_forms.get(id(evaluators))
         if known is not None:
             return known[1]
         json: JsonValue = [evaluator_to_json(evaluator) for evaluator in evaluators]
         if single_form and isinstance(evaluators[0], EvaluatorConfig):
             json = evaluators[0].type
-        written = WrittenEvaluators(json, canonical_json(json))
-        put_bounded(self._written, id(evaluators), (evaluators, written), most=MAX_DIGESTS)
-        return written
+        stored = StoredEvaluators(json, canonical_json(json))
+        put_bounded(self._stored_forms, id(evaluators), (evaluators, stored), most=MAX_DIGESTS)
+        return stored
 
-    def setup_digests(self, evaluators: Iterable[EvaluatorLike], task: JudgedBy) -> dict[str, str]:
+    def setup_digests(self, evaluators: Iterable[EvaluatorLike], task: ScoredTask) -> dict[str, str]:
         """Return the setup digest of each evaluator by its name."""
         return {config_of(evaluator).name: self.setup_digest(evaluator, task) for evaluator in evaluators}
 
-    def setup_digest(self, evaluator: EvaluatorLike, task: JudgedBy) -> str:
+    def setup_digest(self, evaluator: EvaluatorLike, task: ScoredTask) -> str:
         """Return the digest of all that an evaluator's scores depend on besides the answer and the expectation."""
         cache_key = (id(evaluator), id(task.target))
         known = self._setup_digests.get(cache_key)
         if known is not None:
             return known[2]
         files: list[JsonValue] = []  # digests of their contents, without paths: a project may be moved
-        judges: list[JsonValue] = []
+        judges_and_runs: list[JsonValue] = []
         if isinstance(evaluator, EvaluatorConfig):
-            files = [self._digest(path) for path in self._paths(evaluator)]
-            judges = [*self._judges(evaluator, task), *self._runs(evaluator)]
-        setup_digest = digest([evaluator_to_json(evaluator), files, judges])
+            files = [self._file_digest(path) for path in self._file_paths(evaluator)]
+            judges_and_runs = [*self._judge_keys(evaluator, task), *self._run_ids(evaluator)]
+        setup_digest = digest([evaluator_to_json(evaluator), files, judges_and_runs])
         put_bounded(self._setup_digests, cache_key, (evaluator, task.target, setup_digest), most=MAX_DIGESTS)
         return setup_digest
 
-    def turn_keys(self, case: EvalCase, task: JudgedBy, answer_key: str) -> dict[str, str]:
+    def turn_keys(self, case: EvalCase, task: ScoredTask, answer_key: str) -> dict[str, str]:
         """Return the score keys of a case's turns by name, and under `turns` the key of their aggregation.
 
         Empty for a case without turns.
@@ -119,53 +119,54 @@ class Fingerprints:
             )
         return keys
 
-    def _paths(self, config: EvaluatorConfig) -> Iterator[str]:
+    def _file_paths(self, config: EvaluatorConfig) -> Iterator[str]:
         """Yield the files that a config and its members name."""
         settings = self._runtime.settings(config)
         yield from named_files(settings, config.base_dir)
         for member in member_configs(settings):
-            yield from self._paths(member)
+            yield from self._file_paths(member)
 
-    def _runs(self, config: EvaluatorConfig) -> Iterator[str]:
+    def _run_ids(self, config: EvaluatorConfig) -> Iterator[str]:
         """Yield the ids of the runs that a config and its members name, with names such as `latest` resolved."""
         settings = self._runtime.settings(config)
         for run in named_runs(settings):
             try:
-                yield f"run {self._runtime.recorded.folder(run, config.base_dir).name}"
+                yield f"run {self._runtime.recorded_answers.folder(run, config.base_dir).name}"
             except ConfigError:
                 yield f"no run {run}"
         for member in member_configs(settings):
-            yield from self._runs(member)
+            yield from self._run_ids(member)
 
-    def _judges(self, config: EvaluatorConfig, task: JudgedBy) -> Iterator[str]:
+    def _judge_keys(self, config: EvaluatorConfig, task: ScoredTask) -> Iterator[str]:
         """Yield the keys of the targets that a config and its members call."""
         settings = self._runtime.settings(config)
         names = list(judge_targets(settings))
         if needs_judge(settings):
-            own = task.target.judge_target
-            if own is None:
+            judge = task.target.judge_target
+            if judge is None:
                 yield target_key(task.target)
             else:
-                names.append(own)
+                names.append(judge)
         for name in names:
             yield target_key(task.known.get(name))
         model = embedding_model(settings)
         if model is not None:
             yield target_key(task.known.embedding_target(model))
         for member in member_configs(settings):
-            yield from self._judges(member, task)
+            yield from self._judge_keys(member, task)
 
-    def _digest(self, path: str) -> str | None:
-        if path not in self._files:
+    def _file_digest(self, path: str) -> str | None:
+        """Return the digest of a file's content, or None if the file cannot be read."""
+        if path not in self._file_digests:
             try:
-                self._files[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+                self._file_digests[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
             except OSError:
-                self._files[path] = None
-        return self._files[path]
+                self._file_digests[path] = None
+        return self._file_digests[path]
 
 
 def put_bounded(cached: dict[Key, Value], key: Key, value: Value, *, most: int) -> None:
-    """Add a value to a cache of at most `most` values; the oldest one is dropped if there are too many."""
+    """Add a value to a cache, without its oldest value if it holds `most` already."""
     if len(cached) >= most:
         cached.pop(next(iter(cached)))
     cached[key] = value

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.planning.targets import KnownTargets, inline_target, target_named
+from agentv.engine.planning.targets import KnownTargets, described_target, inline_target
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries
 from agentv.loading.files.dotenv import load_env
@@ -33,7 +33,7 @@ GivenEvaluator: TypeAlias = Mapping[str, Any] | str | EvaluatorLike | CriteriaEv
 
 
 class GivenEvaluators:
-    """Converts lists of evaluators given from Python; the names that dicts may use are read once."""
+    """Converts evaluators given from Python. Profiles that they name are read once."""
 
     def __init__(self, folder: Path, specs: Specs) -> None:
         self._folder = folder
@@ -48,8 +48,8 @@ class GivenEvaluators:
             read, problems = read_given_entries(entries, self._known_names(), where=where)
             raise_errors(where, problems)
         return tuple(
-            read[place] if place in read else cast(EvaluatorLike, as_evaluator(item, self._specs.evaluators))
-            for place, item in enumerate(given)
+            read[index] if index in read else cast(EvaluatorLike, as_evaluator(item, self._specs.evaluators))
+            for index, item in enumerate(given)
         )
 
     def _known_names(self) -> EvaluatorScope:
@@ -89,8 +89,11 @@ class NoSettings(Struct, frozen=True):
     """The settings of a plug-in that was given as an object."""
 
 
-def named_target(given: object, role: str, specs: Specs, env: Mapping[str, str]) -> TargetConfig | str | None:
-    """Return a target (TargetLike) as a config or a name; a live provider is registered under the name of its role."""
+def given_target(given: object, role: str, specs: Specs, env: Mapping[str, str]) -> TargetConfig | str | None:
+    """Return a target (TargetLike) as a config or a name; a live provider is registered for its `role`.
+
+    `role` is the keyword of the argument, such as "target" or "judge".
+    """
     if given is None or isinstance(given, str | TargetConfig):
         return given
     if isinstance(given, Mapping):
@@ -101,11 +104,11 @@ def named_target(given: object, role: str, specs: Specs, env: Mapping[str, str])
             f"{role}= takes a target's name, provider:model, a TargetConfig, a dict with `provider`, or a Provider; "
             f"got {type(given).__name__}{advice}"
         )
-    return _registered(role, specs, lambda _target, _tools: given, is_code=getattr(given, "is_code", True))
+    return _register_provider(role, specs, lambda _target, _tools: given, is_code=getattr(given, "is_code", True))
 
 
-def named_judge(given: object, role: str, specs: Specs, env: Mapping[str, str]) -> TargetConfig | str | None:
-    """Return a judge (JudgeLike) as `named_target` does; it may also be a function, or a client of OpenAI or Anthropic.
+def given_judge(given: object, role: str, specs: Specs, env: Mapping[str, str]) -> TargetConfig | str | None:
+    """Return a judge (JudgeLike) as `given_target` does; it may also be a function, or a client of OpenAI or Anthropic.
 
     A client judges with the model in `{"client": client, "model": …}`, else with the vendor's default one.
     """
@@ -115,8 +118,8 @@ def named_judge(given: object, role: str, specs: Specs, env: Mapping[str, str]) 
             raise ConfigError(f"{role}= with a `client` may also have a `model`, but not {', '.join(sorted(unknown))}")
         return _client_judge(given["client"], given.get("model"), role, specs)
     if given is None or isinstance(given, str | TargetConfig | Mapping | Provider):
-        return named_target(given, role, specs, env)
-    if _is_of_vendor(given):
+        return given_target(given, role, specs, env)
+    if _is_vendor_client(given):
         return _client_judge(given, None, role, specs)
     if callable(given) and not isinstance(given, type):
         function = given
@@ -124,14 +127,14 @@ def named_judge(given: object, role: str, specs: Specs, env: Mapping[str, str]) 
         def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
             return JudgeFunction(replace(target, settings=PythonSettings(function)), tools)
 
-        return _registered(role, specs, factory, is_code=True)
+        return _register_provider(role, specs, factory, is_code=True)
     raise ConfigError(
         f"{role}= takes a target's name, provider:model, a TargetConfig, a dict with `provider`, a Provider, a "
         f"function, or a client of OpenAI or Anthropic; got {type(given).__name__}"
     )
 
 
-def _is_of_vendor(given: object) -> bool:
+def _is_vendor_client(given: object) -> bool:
     return type(given).__module__.partition(".")[0] in ("openai", "anthropic")
 
 
@@ -148,13 +151,14 @@ def _client_judge(client: object, model: object, role: str, specs: Specs) -> Tar
     provider = client_provider(client, model, default_model)
     if provider is None:
         raise ConfigError(f"{role}= takes clients of OpenAI and Anthropic; got {type(client).__name__}")
-    judge = _registered(role, specs, lambda _target, _tools: provider, is_code=False)
+    judge = _register_provider(role, specs, lambda _target, _tools: provider, is_code=False)
     return replace(judge, settings={"max_retries": 0})  # the client retries by itself
 
 
-def _registered(
+def _register_provider(
     role: str, specs: Specs, factory: Callable[[ResolvedTarget, ProviderTools], Provider], *, is_code: bool
 ) -> TargetConfig:
+    """Register a provider given as an object, and return a target that uses it."""
     kind = f"{GIVEN} {role}"
     summary = f"the {role} given from Python"
     specs.providers.add(Spec(kind, summary, NoSettings, factory, can_judge=True, is_code=is_code))
@@ -162,12 +166,14 @@ def _registered(
 
 
 Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase | Mapping[str, Any]]
+"""The cases to evaluate: a path of eval files, a suite, or a list of cases."""
+
 GIVEN_SUITE = "cases"
 GIVEN_TASK = "given task"
 
 
-class Given(Struct, frozen=True):
-    """The arguments of a caller: `target` or `task` answers, `judge` judges, `evaluators` replace the suite's."""
+class GivenArguments(Struct, frozen=True):
+    """The arguments of `evaluate`: `target` or `task` answers, `judge` judges, `evaluators` replace the suite's."""
 
     target: TargetLike | None = None
     task: object | None = None
@@ -180,19 +186,19 @@ class Given(Struct, frozen=True):
             raise ConfigError("give either target= or task=, not both")
 
     @property
-    def is_in_files(self) -> bool:
-        """True if a resume can read all of this from files: nothing was given but the name of a target."""
+    def is_resumable(self) -> bool:
+        """True if `agentv resume` can read everything from files: at most the name of a target was given."""
         return isinstance(self.target, str | None) and (self.task, self.judge, self.evaluators) == (None, None, None)
 
 
 def load_given(
-    source: Source, given: Given, options: RunOptions, secrets: tuple[str, ...] = ()
+    source: Source, given: GivenArguments, options: RunOptions, secrets: tuple[str, ...] = ()
 ) -> tuple[Inputs, RunOptions]:
     """Return the inputs of a run started from Python, and the options with its target selected."""
     cwd = Path.cwd()
-    # No targets file is needed if the target is an object or a function, or if the source is not a path.
-    own = given.target if not isinstance(given.target, str) or names_model(given.target, PROVIDERS) else None
-    has_own_target = given.task is not None or own is not None
+    # A target that is an object, a function or `provider:model` needs no targets file.
+    is_name_in_file = isinstance(given.target, str) and not names_model(given.target, PROVIDERS)
+    needs_targets_file = given.task is None and (given.target is None or is_name_in_file)
     if isinstance(source, str | os.PathLike):
         files = find_eval_files([os.fspath(source)], cwd=cwd)
         inputs = load_inputs(
@@ -200,7 +206,7 @@ def load_given(
             options,
             cwd=cwd,
             env=os.environ,
-            needs_targets=not has_own_target,
+            needs_targets=needs_targets_file,
             secrets=secrets,
             evaluators_given=given.evaluators is not None,
         )
@@ -208,12 +214,12 @@ def load_given(
         suite = source if isinstance(source, EvalSuite) else _suite_of(source)
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
     env = load_env(cwd, os.environ)
-    target = named_target(given.target, "target", inputs.specs, env)
+    target = given_target(given.target, "target", inputs.specs, env)
     if isinstance(target, str) and not any(target in item.known.configs for item in inputs.suites):
-        target = target_named(target, inputs.specs, env) or target
+        target = described_target(target, inputs.specs, env) or target
     if given.task is not None:
         target = _task_target(given.task, inputs.specs)
-    judge = named_judge(given.judge, "judge", inputs.specs, env)
+    judge = given_judge(given.judge, "judge", inputs.specs, env)
     known = {id(item.known): _with_targets(item.known, target, judge) for item in inputs.suites}
     suites = tuple(
         SuiteInput(_with_evaluators(item.suite, given.evaluators, inputs.specs), known[id(item.known)])
@@ -224,31 +230,31 @@ def load_given(
     return replace(inputs, suites=suites), chosen
 
 
-def as_case(given: object, at: str) -> EvalCase:
-    """Return a case given as an EvalCase or as a dict of its fields. Raises ConfigError, which names the place `at`."""
+def as_case(given: object, place: str) -> EvalCase:
+    """Return a case given as an EvalCase or as a dict of its fields. Raises ConfigError, which names the `place`."""
     if isinstance(given, EvalCase):
         return given
     if not isinstance(given, Mapping):
-        raise ConfigError(f"{at} must be an EvalCase or a dict of its fields, not a {type(given).__name__}")
+        raise ConfigError(f"{place} must be an EvalCase or a dict of its fields, not a {type(given).__name__}")
     try:
         return EvalCase(**given)
     except (TypeError, AgentvError) as error:
-        raise ConfigError(f"{at}: {error}") from error
+        raise ConfigError(f"{place}: {error}") from error
 
 
 def _suite_of(given: Sequence[EvalCase | Mapping[str, Any]]) -> EvalSuite:
     if isinstance(given, Mapping) or not isinstance(given, Sequence):
         raise ConfigError(f"evaluate() takes a path, an EvalSuite or a list of EvalCases; got {type(given).__name__}")
-    cases = [as_case(each, f"cases[{place}]") for place, each in enumerate(given)]
-    twice = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
-    if twice:
-        raise ConfigError(f"case ids must be unique; duplicates: {', '.join(twice)}")
+    cases = [as_case(each, f"cases[{index}]") for index, each in enumerate(given)]
+    duplicates = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
+    if duplicates:
+        raise ConfigError(f"case ids must be unique; duplicates: {', '.join(duplicates)}")
     folder = str(Path.cwd())
     return EvalSuite(GIVEN_SUITE, listed_cases(cases), dataset=GIVEN_SUITE, base_dir=folder, repository_root=folder)
 
 
 def _task_target(task: object, specs: Specs) -> TargetConfig:
-    """Return a target that calls a function; it exists in this process only."""
+    """Return a target that calls a function; other processes do not know the target."""
 
     def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
         return PythonProvider(replace(target, settings=PythonSettings(cast(Callable[..., object], task))), tools)

@@ -52,23 +52,23 @@ class TargetsLoader(Struct):
     env: Mapping[str, str]
     needs_targets: bool = True
     secrets: tuple[str, ...] = ()
-    known: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
+    loaded: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
 
-    def load_targets(self, folder: Path, chosen: Sequence[str | None] = (None,)) -> KnownTargets:
+    def load_targets(self, folder: Path, names: Sequence[str | None] = (None,)) -> KnownTargets:
         """Return a folder's targets, with the variables of its nearest `.env`. Raises TargetError, EvalFileError.
 
-        No targets file is needed if all `chosen` names are models, written `provider:model`.
+        No targets file is needed if all `names` of the targets to use are models, written `provider:model`.
         """
         override = self.cwd / self.options.targets_file if self.options.targets_file else None
         root = find_repository_root(folder)
         path = find_targets_file(folder, root, self.cwd, override)
-        are_models = all(name is not None and names_model(name, self.specs.providers) for name in chosen)
+        are_models = all(name is not None and names_model(name, self.specs.providers) for name in names)
         if path is None and self.needs_targets and not are_models:
             searched = targets_searched(folder, root, self.cwd)
             raise TargetError(f"there is no targets file; {searched}. Write one, or name one with --targets")
         env = load_env(folder, self.env)
         key = path, frozenset(env.items())
-        if key not in self.known:
+        if key not in self.loaded:
             parsed = ParsedTargets((), ()) if path is None else read_targets(path, self.specs, env=env)
             raise_errors(str(path), parsed.general_problems())
             named = {config.name: config for config in parsed.targets}
@@ -76,10 +76,10 @@ class TargetsLoader(Struct):
             # A program may print any variable that it inherits from this process.
             inherited = secret_values(env, public=public, exists=_is_path)
             secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")), *sorted(inherited))
-            self.known[key] = KnownTargets(
+            self.loaded[key] = KnownTargets(
                 named, env, self.specs, self.options, secrets=secrets, public_env=public, parsed=parsed
             )
-        return self.known[key]
+        return self.loaded[key]
 
 
 def _is_path(value: str) -> bool:
@@ -139,7 +139,7 @@ def load_inputs(
 
 
 def _targets_problems(targets_loader: TargetsLoader, folder: Path) -> tuple[Problem, ...]:
-    """Return the problems of a folder's targets file; that no target of it can be chosen is none of them."""
+    """Return the problems in a folder's targets file; a missing file or default target is not reported."""
     try:
         targets_loader.load_targets(folder)
     except EvalFileError as error:
@@ -191,9 +191,12 @@ def _project_parts(folders: Iterable[Path]) -> tuple[tuple[str, ...], tuple[str,
     return tuple(plugins), tuple(gates)
 
 
-def unknown_parts(inputs: Inputs) -> Iterator[str]:
-    """Yield a message for each name that only a plug-in that was not imported can define."""
+def unchecked_plugin_warnings(inputs: Inputs) -> Iterator[str]:
+    """Yield a warning for each evaluator and provider whose plug-in was not imported."""
     where = ", ".join(inputs.not_imported)
     for registry in (inputs.specs.evaluators, inputs.specs.providers):
         for name in registry.stand_in_names:
-            yield f"unknown: {registry.kind} {name!r}, its settings and cost; the plug-ins are not imported ({where})"
+            yield (
+                f"{registry.kind} {name!r}: its settings are not checked and its cost is unknown, because the plug-ins "
+                f"are not imported ({where})"
+            )

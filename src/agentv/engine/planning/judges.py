@@ -1,4 +1,4 @@
-"""The models that an evaluator calls and the runs it reads, from its settings, without knowledge of its type."""
+"""The models that an evaluator calls and the runs it reads, from attributes that settings of any type may have."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ def member_configs(settings: object) -> Iterator[EvaluatorConfig]:
             yield from (member for member in value if isinstance(member, EvaluatorConfig))
 
 
-def embeds_for_money(settings: object, known: KnownTargets) -> bool:
+def may_pay_for_embeddings(settings: object, known: KnownTargets) -> bool:
     """Return True if an evaluator's embeddings may cost money; also True for an unknown model."""
     model = embedding_model(settings)
     if model is None:

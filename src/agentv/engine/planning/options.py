@@ -72,7 +72,7 @@ class RunOptions(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Raise ConfigError for an invalid value; a single string becomes a tuple of one."""
-        _check_kinds(self)
+        _check_types(self)
         for name in _LISTS:
             value = getattr(self, name)
             if isinstance(value, str):
@@ -96,7 +96,7 @@ class RunOptions(Struct, frozen=True):
         if self.timeout_s is not None and not self.timeout_s > 0:
             raise ConfigError(f"timeout_s must be above 0, not {self.timeout_s}")
         if self.budget_usd is not None and not 0 < self.budget_usd < math.inf:
-            raise ConfigError(f"budget_usd must be above 0, not {self.budget_usd}")
+            raise ConfigError(f"budget_usd must be a finite number above 0, not {self.budget_usd}")
         if self.budget_name is not None and not self.budget_name.strip():
             raise ConfigError("budget_name must not be empty")
         if self.cache_max_age_s is not None and not self.cache_max_age_s > 0:
@@ -167,7 +167,7 @@ _VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
 
 
 def parse_variables(given: Sequence[str]) -> dict[str, str]:
-    """Return the values of `name=value` texts by name. Raises ConfigError for another text, or a repeated name."""
+    """Return the values of `name=value` texts by name. Raises ConfigError for an invalid text or a repeated name."""
     values: dict[str, str] = {}
     for text in given:
         found = _VARIABLE.fullmatch(text)
@@ -181,7 +181,7 @@ def parse_variables(given: Sequence[str]) -> dict[str, str]:
 
 _LISTS = ("targets", "case_globs", "tags", "gates", "allow_paths", "variables")
 _INTEGERS = ("sample", "limit", "seed", "trials", "workers", "max_retries", "max_errors", "fail_fast", "judge_failures")
-_REQUIRED = ("seed", "max_errors", "judge_failures")
+_NEVER_NONE = ("seed", "max_errors", "judge_failures")
 _NUMBERS = ("timeout_s", "cache_max_age_s", "budget_usd")
 _STRINGS = (
     "targets_file",
@@ -196,19 +196,19 @@ _STRINGS = (
 )
 
 
-def _check_kinds(options: RunOptions) -> None:
+def _check_types(options: RunOptions) -> None:
     """Raise ConfigError for an option of the wrong type, which may come from a stored run."""
-    for names, kinds, wanted in (
+    for names, types, expected in (
         (_INTEGERS, int, "a whole number"),
         (_NUMBERS, (int, float), "a number"),
         (_STRINGS, str, "a string"),
     ):
         for name in names:
             value = getattr(options, name)
-            if value is None and name not in _REQUIRED:
+            if value is None and name not in _NEVER_NONE:
                 continue
-            if not isinstance(value, kinds) or isinstance(value, bool):
-                raise ConfigError(f"{name} must be {wanted}, not {value!r}")
+            if not isinstance(value, types) or isinstance(value, bool):
+                raise ConfigError(f"{name} must be {expected}, not {value!r}")
     for name in _LISTS:
         value = getattr(options, name)
         is_list = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)

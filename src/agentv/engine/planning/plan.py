@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentv.scoring.comparison.sides import Side
 
 
-class Stored(Struct, frozen=True):
+class AnswerToScore(Struct, frozen=True):
     """A stored answer to be scored, and its earlier row, if there is one."""
 
     answer: Answer
@@ -37,7 +37,9 @@ class Stored(Struct, frozen=True):
 class CaseTask(Struct, frozen=True):
     """One row of the plan: data only, so that it can be sent to another process.
 
-    With `stored` the target is not called: the stored answer is scored. `trials` is the number of trials of the case.
+    `known` are the targets that evaluators may call. `generation` counts how often a resume, retry or rescore has made
+    the row again. With `stored` the target is not called: the stored answer is scored. `trial` is counted from 0,
+    `trials` is the number of trials of the case.
     """
 
     case: EvalCase | BrokenCase
@@ -48,18 +50,18 @@ class CaseTask(Struct, frozen=True):
     timeout_s: float | None = None
     only_free: bool = False
     generation: int = 0
-    stored: Stored | None = None
+    stored: AnswerToScore | None = None
     trials: int = 1
 
 
 class SuitePlan(Struct, frozen=True, dict=True):
-    """One suite with the targets that answer it. `usual` are the names of targets for cases without `targets`."""
+    """One suite with its targets. `default_targets` are the names of those that answer cases without `targets`."""
 
     selection: Selection
     targets: tuple[ResolvedTarget, ...]
     known: KnownTargets
     options: RunOptions
-    usual: frozenset[str] = frozenset()
+    default_targets: frozenset[str] = frozenset()
 
     @cached_property
     def suite(self) -> EvalSuite:
@@ -85,18 +87,18 @@ class SuitePlan(Struct, frozen=True, dict=True):
     def trials_with(self, case: EvalCase | BrokenCase, target: ResolvedTarget) -> int:
         """Return the number of trials of a case with a target; 0 if the target does not answer it."""
         if isinstance(case, EvalCase) and case.targets and not self.options.targets:
-            answers = target.name in case.targets
+            answers_case = target.name in case.targets
         else:
-            answers = not self.usual or target.name in self.usual
-        return self.trials(case) if answers else 0
+            answers_case = not self.default_targets or target.name in self.default_targets
+        return self.trials(case) if answers_case else 0
 
     @cached_property
-    def rows(self) -> int | None:
+    def planned(self) -> int | None:
         """The number of rows of the suite; None while the length of a stream is unknown."""
         if self.selection.count is None:
             return None
         if self.suite.cases.count is None:  # a filtered stream is not read once more for the trials of its cases
-            return self.selection.count * (self.options.trials or self.suite.trials) * self.times
+            return self.selection.count * (self.options.trials or self.suite.trials) * self.rows_per_trial
         return sum(
             self.trials_with(case, target) * (1 if isinstance(case, BrokenCase) else max(1, len(case.prompts)))
             for case in self.selection
@@ -104,20 +106,21 @@ class SuitePlan(Struct, frozen=True, dict=True):
         )
 
     @property
-    def times(self) -> int:
+    def rows_per_trial(self) -> int:
         """The number of rows of each trial of a case: one for each prompt and target."""
-        return len(self.targets) * self._prompts
+        return len(self.targets) * self._prompt_count
 
     @property
-    def _prompts(self) -> int:
+    def _prompt_count(self) -> int:
         """The number of prompts that each case is sent with; 1 for a suite without prompts."""
         return max(1, len(self.suite.prompts))
 
     def _cases(self, prompt: str | None = None) -> Iterator[EvalCase | BrokenCase]:
         """Yield each case once for each prompt, or only with `prompt`; a broken case is yielded once."""
+        is_first_prompt = prompt in (None, *self.suite.prompts[:1])
         for case in self.selection:
             if isinstance(case, BrokenCase):
-                if prompt in (None, *self.suite.prompts[:1]):
+                if is_first_prompt:
                     yield case
                 continue
             for each in case.with_prompts() if case.prompts else (case,):
@@ -189,13 +192,13 @@ class RunPlan(Struct, frozen=True):
         return tuple({id(target): target for plan in self.suites for target in plan.targets}.values())
 
     @property
-    def targets_that_only_answer(self) -> tuple[ResolvedTarget, ...]:
+    def non_judge_targets(self) -> tuple[ResolvedTarget, ...]:
         """The targets that are not judges."""
         return tuple(target for target in self.targets if not any(target is judge for judge in self.judges))
 
     @property
-    def has_several_rows(self) -> bool:
-        """True if a case may have rows of several targets or prompts."""
+    def has_several_rows_per_trial(self) -> bool:
+        """True if a trial of a case may have several rows: of several targets or prompts."""
         return len(self.targets) > 1 or any(plan.suite.prompts for plan in self.suites)
 
     @property
@@ -207,11 +210,11 @@ class RunPlan(Struct, frozen=True):
     @property
     def planned(self) -> int | None:
         """The number of rows of the run; None while the length of a stream is unknown."""
-        rows = [plan.rows for plan in self.suites]
+        rows = [plan.planned for plan in self.suites]
         return None if None in rows else sum(count or 0 for count in rows)
 
     @property
-    def cases(self) -> int | None:
+    def case_count(self) -> int | None:
         """The number of selected cases; None while the length of a stream is unknown."""
         counts = [plan.selection.count for plan in self.suites]
         return None if None in counts else sum(count or 0 for count in counts)
@@ -224,13 +227,13 @@ class RunPlan(Struct, frozen=True):
 
     @property
     def trials(self) -> int:
-        """The number of trials of each case; 1 if it differs between cases."""
+        """The number of trials of each case; 1 if the number differs between cases."""
         most = max((suite.options.trials or suite.suite.trials for suite in self.suites), default=1)
-        planned, cases = self.planned, self.cases
-        is_even = (
-            planned is None or cases is None or planned == cases * len(self.targets) * max(1, len(self.prompts)) * most
-        )
-        return most if is_even else 1
+        planned, cases = self.planned, self.case_count
+        if planned is None or cases is None:
+            return most
+        is_uniform = planned == cases * len(self.targets) * max(1, len(self.prompts)) * most
+        return most if is_uniform else 1
 
     def folders_of(self, target: ResolvedTarget) -> tuple[str, ...]:
         """Return the folders of the eval files that use a target; for a target that only judges, of all eval files."""
@@ -282,12 +285,12 @@ class RunPlan(Struct, frozen=True):
         ]
         # Relative to the parent of the .agentv folder, so that a project can be moved.
         folder = None if self.folder is None else os.path.relpath(self.folder, Path(self.home).parent)
-        read_from: dict[str, JsonValue] = {} if folder is None else {"paths": list(self.paths), "folder": folder}
+        source: dict[str, JsonValue] = {} if folder is None else {"paths": list(self.paths), "folder": folder}
         urls: dict[str, JsonValue] = {} if self.store is None else {"store": self.store}
         if self.quota is not None:
             urls["quota"] = self.quota
         return {
-            **read_from,
+            **source,
             **urls,
             "rows": self.planned,
             "suites": suites,

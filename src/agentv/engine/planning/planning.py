@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from agentv.scoring.comparison.sides import Side
 
 
-_EVERY_ROW_PASSES = ("pass_rate >= 100%",)
-"""The default gate, for a suite without gates if another suite has gates of its own."""
+_DEFAULT_GATES = ("pass_rate >= 100%",)
+"""The gates of a suite without gates, in a run in which another suite has gates."""
 
 
 def scoped_gates(
@@ -53,6 +53,7 @@ def scoped_gates(
 def _gate_expressions(
     plans: Sequence[SuitePlan], options: RunOptions, project_gates: Sequence[str]
 ) -> list[tuple[str, str | None]] | None:
+    """Return each gate's expression with the path of the suite that it measures, None for the whole run."""
     if options.gates is not None:
         return [(gate, None) for gate in options.gates]
     if not any(plan.suite.gates for plan in plans):
@@ -63,14 +64,14 @@ def _gate_expressions(
         (gate, plan.suite.path)
         for plan in plans
         if plan.selection.count != 0  # a suite without selected cases has no gate
-        for gate in plan.suite.gates or project_gates or _EVERY_ROW_PASSES
+        for gate in plan.suite.gates or project_gates or _DEFAULT_GATES
     ] or None
 
 
 def check_gates(
     gates: Sequence[ScopedGate], checks: Sequence[SuiteCheck], options: RunOptions, findings: Findings
 ) -> None:
-    """Report gates that cannot be measured: for unknown names, for more trials than planned, without a baseline."""
+    """Report gates that name something unknown, or need more trials than any case has, or a missing baseline."""
     hint = "" if options.gates is not None else " (the gate is from a file; --gate replaces it)"
     for scoped in gates:
         measured = [check for check in checks if scoped.suite in (None, check.plan.suite.path)]
@@ -87,7 +88,7 @@ def _gate_problems(scoped: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator
     names = _names_by_kind(checks).get(gate.name)
     if names is not None and gate.argument not in names:
         yield str(UnknownNameError(gate.name, gate.argument or "", known=names))
-    if gate.metric.takes == "trials" and all(check.is_whole for check in checks):
+    if gate.metric.takes == "trials" and all(check.is_complete for check in checks):
         most = max((check.most_trials for check in checks), default=1)
         if int(gate.argument or 1) > most:
             yield f"no case has {gate.argument} trials; set them with --trials {gate.argument} or `trials:`"
@@ -100,7 +101,7 @@ def _names_by_kind(checks: Sequence[SuiteCheck]) -> Mapping[str, Collection[str]
         "target": {target.name for check in checks for target in check.plan.targets},
         "prompt": {prompt for check in checks for prompt in check.plan.suite.prompts},
     }
-    if all(check.is_whole for check in checks):
+    if all(check.is_complete for check in checks):
         known["evaluator"] = {name for check in checks for name in check.evaluator_names}
         known["tag"] = {tag for check in checks for tag in check.tags}
     return known
@@ -114,11 +115,12 @@ def make_plan(
     home: str,
     project_gates: Sequence[str] = (),
     overrides: Mapping[str, Evaluator] | None = None,
-    has_sources: bool = True,
+    checks_sources: bool = True,
 ) -> RunPlan:
     """Return the plan of a run. Raises ConfigError with every problem that can be found without a paid call.
 
-    With `has_sources` False, the sources of workspaces are not checked: they need not exist on this machine.
+    `overrides` are evaluators given as objects, by type name. With `checks_sources` False, the sources of workspaces
+    are not checked: they need not exist on this machine.
     """
     findings = Findings()
     suites = [plan for item in inputs if (plan := _plan_suite(item, options, findings)) is not None]
@@ -129,7 +131,7 @@ def make_plan(
             findings=findings,
             overrides=overrides or {},
             home=home,
-            has_sources=has_sources,
+            checks_sources=checks_sources,
         )
         for plan in suites
     ]
@@ -144,7 +146,7 @@ def make_plan(
         prices.update(item.suite.prices)
     target_ids = {id(target) for plan in suites for target in plan.targets}
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in target_ids}
-    options, baseline, warnings = _baseline(options, home)
+    options, baseline, warnings = _load_baseline(options, home)
     run_plan = RunPlan(
         suites=tuple(suites),
         specs=specs,
@@ -157,7 +159,7 @@ def make_plan(
         warnings=(
             *(problem.render() for item in inputs for problem in item.suite.warnings),
             *dict.fromkeys(line for item in inputs for line in item.known.warnings()),
-            *_batches_without_fallbacks(suites),
+            *_unused_fallback_warnings(suites),
             *warnings,
         ),
         baseline=baseline,
@@ -170,28 +172,27 @@ def make_plan(
 
 
 def _with_suite_budget(plan: RunPlan) -> RunPlan:
-    """Return a plan with the budget of its suites: their sum if each has one and all targets have a price."""
-    budgets = [each.suite.budget_usd for each in plan.suites]
-    known = [budget for budget in budgets if budget is not None]
-    if not known:
+    """Return a plan limited to the sum of its suites' budgets, or with a warning why that is not possible."""
+    budgets = [each.suite.budget_usd for each in plan.suites if each.suite.budget_usd is not None]
+    if not budgets:
         return plan
-    limited = replace(plan, options=replace(plan.options, budget_usd=sum(known)))
+    limited = replace(plan, options=replace(plan.options, budget_usd=sum(budgets)))
     reasons = list(budget_problems(limited))
-    if len(known) < len(budgets):
-        reasons.insert(0, "not every eval file of the run has one")
+    if len(budgets) < len(plan.suites):
+        reasons.insert(0, "not every eval file of the run has a budget")
     if not reasons:
         return limited
     return replace(plan, warnings=(*plan.warnings, f"`budget_usd` of the eval file is ignored: {reasons[0]}"))
 
 
-def _batches_without_fallbacks(suites: Sequence[SuitePlan]) -> Iterator[str]:
+def _unused_fallback_warnings(suites: Sequence[SuitePlan]) -> Iterator[str]:
     for target in {target.name: target for plan in suites for target in plan.targets}.values():
         is_batched = target.provider_batching or getattr(target.settings, "batch_api", False)
         if target.fallback_targets and is_batched:
             yield f"target {target.name!r} answers in batches, which do not use its fallback_targets"
 
 
-def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
+def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
     """Return the options with the id of the baseline, the scores of the baseline, and warnings about it."""
     if options.baseline is None:
         return options, None, ()
@@ -205,11 +206,11 @@ def _baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None"
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:
-    names = options.targets or targets_of(item.suite)
-    own = options.targets or item.suite.targets or (item.suite.target,)
+    """Return the plan of a suite; None if it has no usable target, which is then among the findings."""
+    default_names = options.targets or item.suite.targets or (item.suite.target,)
     targets: list[ResolvedTarget] = []
-    usual: list[str] = []
-    for name in names:
+    default_targets: set[str] = set()
+    for name in options.targets or targets_of(item.suite):
         try:
             item.known.check(name or DEFAULT_TARGET)
             target = item.known.choose(name)
@@ -219,12 +220,17 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
                         f"target {each.name!r} ({each.provider}) makes embeddings and cannot answer cases"
                     )
             targets.append(target)
-            usual += [target.name] if name in own else []
+            if name in default_names:
+                default_targets.add(target.name)
         except AgentvError as error:
             findings.add(f"{item.suite.path}: {error}" if "\n" not in str(error) else str(error))
     selection = select_cases(item.suite, options)
-    return (
-        SuitePlan(selection, targets=tuple(targets), known=item.known, options=options, usual=frozenset(usual))
-        if targets
-        else None
+    if not targets:
+        return None
+    return SuitePlan(
+        selection,
+        targets=tuple(targets),
+        known=item.known,
+        options=options,
+        default_targets=frozenset(default_targets),
     )

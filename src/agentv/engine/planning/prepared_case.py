@@ -21,18 +21,18 @@ from agentv.types.records.answer import ResultKey
 
 def build_prompt(case: EvalCase, *, quotes_paths_only: bool) -> PromptInputs:
     """Return the prompt of a case. `quotes_paths_only` leaves out the text of files, for agents that read the paths."""
-    lone = case.input_messages[0] if len(case.input_messages) == 1 else None
-    if lone is not None and lone.role in ("user", "system") and isinstance(lone.content, str) and not lone.tool_calls:
-        return PromptInputs(question=lone.content, guidelines="")  # most cases: a single text
+    only = case.input_messages[0] if len(case.input_messages) == 1 else None
+    if only is not None and only.role in ("user", "system") and isinstance(only.content, str) and not only.tool_calls:
+        return PromptInputs(question=only.content, guidelines="")  # most cases: a single text
     files = files_of(case.input_messages)
     guideline_files = [file for file in files if file.is_guideline]
     guidelines = "\n\n".join(f"=== {file.path} ===\n{file.text}" for file in guideline_files if file.text is not None)
-    turns = [(message, _rendered(message, quotes_paths_only=quotes_paths_only)) for message in case.input_messages]
-    marked = _needs_markers(case.input_messages)
+    rendered = [(message, _rendered(message, quotes_paths_only=quotes_paths_only)) for message in case.input_messages]
+    has_roles = _needs_role_marks(case.input_messages)
     return PromptInputs(
-        question=_marked(turns) if marked else "\n\n".join(text for _, text in turns if text),
+        question=_with_role_marks(rendered) if has_roles else "\n\n".join(text for _, text in rendered if text),
         guidelines=guidelines,
-        chat_prompt=_chat(turns, guidelines) if marked else None,
+        chat_prompt=_chat(rendered, guidelines) if has_roles else None,
         guideline_paths=_unique(file.real_path for file in guideline_files),
         file_paths=_unique(file.real_path for file in files if not file.is_guideline),
     )
@@ -42,7 +42,8 @@ def _unique(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(paths))
 
 
-def _needs_markers(messages: Sequence[Message]) -> bool:
+def _needs_role_marks(messages: Sequence[Message]) -> bool:
+    """Return True if a prompt must show the roles of its messages: for several messages, or an answer among them."""
     if any(message.role in ("assistant", "tool") for message in messages):
         return True
     return sum(_is_visible(message) for message in messages) > 1
@@ -85,20 +86,23 @@ def _rendered_part(part: Part, *, quotes_paths_only: bool) -> str:
             return f'<file path="{path}">\n{text}\n</file>'
 
 
-def _marked(turns: Iterable[tuple[Message, str]]) -> str:
-    return "\n\n".join(f"@[{message.role.capitalize()}]:\n{text}" for message, text in turns if text)
+def _with_role_marks(rendered: Iterable[tuple[Message, str]]) -> str:
+    return "\n\n".join(f"@[{message.role.capitalize()}]:\n{text}" for message, text in rendered if text)
 
 
-def _chat(turns: Sequence[tuple[Message, str]], guidelines: str) -> tuple[ChatMessage, ...]:
-    """Merge leading system messages, convert later ones and tool messages to assistant messages, drop empty ones."""
+def _chat(rendered: Sequence[tuple[Message, str]], guidelines: str) -> tuple[ChatMessage, ...]:
+    """Return the messages of a chat prompt, without empty ones.
+
+    Leading system messages become one; later ones, and messages of tools, become messages of the assistant.
+    """
     leading = 0
-    while leading < len(turns) and turns[leading][0].role == "system":
+    while leading < len(rendered) and rendered[leading][0].role == "system":
         leading += 1
-    system = [text for _, text in turns[:leading] if text]
+    system = [text for _, text in rendered[:leading] if text]
     if guidelines:
         system.append(f"{GUIDELINES_HEADING}\n\n{guidelines}")
     chat = [ChatMessage("system", "\n\n".join(system))] if system else []
-    for message, text in turns[leading:]:
+    for message, text in rendered[leading:]:
         if not text:
             continue
         if message.role in ("user", "assistant"):
@@ -111,9 +115,8 @@ def _chat(turns: Sequence[tuple[Message, str]], guidelines: str) -> tuple[ChatMe
 class PreparedCase(Struct, frozen=True):
     """A case prepared for one target.
 
-    `result_key` is the position of its row in the plan. Two requests with the same `answer_key` are interchangeable:
-    an answer to one can stand for the other. `single_form` is True if the case names its one evaluator in the older
-    form.
+    `result_key` is the position of its row in the plan. Requests with the same `answer_key` may share an answer.
+    `single_form` is True if the case names its one evaluator in the older form, `evaluator:`.
     """
 
     task: CaseTask
@@ -187,7 +190,7 @@ def _with_input(case: EvalCase, turns: Sequence[CaseTurn]) -> EvalCase:
 def prepared_turn(
     prepared: PreparedCase, number: int, answers: Sequence[str], *, quotes_paths_only: bool
 ) -> PreparedCase:
-    """Return turn `number` (from 1) of a prepared case as a case whose messages are the conversation so far.
+    """Return turn `number` (from 1) of a prepared case as a case whose input is the conversation so far.
 
     `answers` are the target's answers to the turns before it. The row and its keys stay those of the whole case.
     """
@@ -195,7 +198,7 @@ def prepared_turn(
     history = case.input_messages
     for before, answer in zip(case.turns, answers, strict=False):
         history = (*history, before.input, Message("assistant", answer))
-    messages = _last_of((*history, turn.input), case.turn_rules.window)
+    messages = _last_turns((*history, turn.input), case.turn_rules.window)
     turn_case = replace(
         case,
         input_messages=messages,
@@ -218,8 +221,8 @@ def prepared_turn(
     return replace(prepared, case=turn_case, prompt=prompt, request=request, evaluators=evaluators, single_form=False)
 
 
-def _last_of(messages: tuple[Message, ...], window: int | None) -> tuple[Message, ...]:
-    """Return the system messages and the last `window` turns of a conversation; all of it for None."""
+def _last_turns(messages: tuple[Message, ...], window: int | None) -> tuple[Message, ...]:
+    """Return the system messages and the last `window` turns of a conversation; all turns if `window` is None."""
     turns = turns_of(messages)
     if window is None or len(turns) <= window:
         return messages

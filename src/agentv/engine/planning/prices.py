@@ -37,7 +37,7 @@ PRICE_TABLE: Mapping[str, Price] = {
     "text-embedding-ada-002": Price(0.1, 0.0),
     "gemini-embedding-001": Price(0.15, 0.0),
 }
-_DATED = re.compile(r"-(latest|\d{4}-?\d{2}-?\d{2})$")
+_SNAPSHOT_SUFFIX = re.compile(r"-(latest|\d{4}-?\d{2}-?\d{2})$")
 
 
 def price_of(target: ResolvedTarget, model: str | None, project_prices: Mapping[str, JsonObject]) -> Price | None:
@@ -49,7 +49,7 @@ def price_of(target: ResolvedTarget, model: str | None, project_prices: Mapping[
     for pattern, price in project_prices.items():
         if fnmatchcase(model, pattern):
             return _project_price(price)
-    return PRICE_TABLE.get(_DATED.sub("", model))
+    return PRICE_TABLE.get(_SNAPSHOT_SUFFIX.sub("", model))
 
 
 def _project_price(price: JsonObject) -> Price | None:
@@ -63,8 +63,8 @@ _FREE = Price(0.0, 0.0)
 
 
 def budget_problems(plan: RunPlan) -> Iterator[str]:
-    """Yield one sentence for each target whose configuration does not allow a budget, with the settings to add."""
-    for target in {id(target): target for target in _called(plan)}.values():
+    """Yield a message for each target whose cost a budget cannot limit, with the setting to add."""
+    for target in {id(target): target for target in _called_targets(plan)}.values():
         problem = budget_problem(target, plan.specs.providers.get(target.provider), plan.prices)
         if problem is not None:
             yield problem
@@ -78,7 +78,7 @@ def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, Json
     price = price_of(target, model, prices)
     prefix = f"{target.path}: " if target.path else ""
     if price is None and not spec.reports_cost:
-        return f"{prefix}{_unpriced(target, model)}"
+        return f"{prefix}{_missing_price(target, model)}"
     if price != _FREE and target.provider_batching:
         return (
             f"{prefix}--budget-usd cannot stop a batch of target {target.name!r}, which is paid as a whole; "
@@ -93,21 +93,21 @@ def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, Json
     return None
 
 
-def _called(plan: RunPlan) -> Iterator[ResolvedTarget]:
+def _called_targets(plan: RunPlan) -> Iterator[ResolvedTarget]:
     """Yield the targets, judges and embedding models that a run may call."""
     yield from plan.targets
     yield from plan.judges
-    for each in plan.suites:
-        yield from (each.known.get(name) for target in each.targets for name in target.fallback_targets)
+    for suite in plan.suites:
+        yield from (suite.known.get(name) for target in suite.targets for name in target.fallback_targets)
     for suite in plan.suites:
         yield from (each for each in suite.known.resolved.values() if plan.specs.providers.get(each.provider).embeds)
 
 
-def _unpriced(target: ResolvedTarget, model: object) -> str:
+def _missing_price(target: ResolvedTarget, model: object) -> str:
     named = f", model {model!r}" if isinstance(model, str) else ""
-    several = f' or, for all targets of the model, `prices: {{"{model}": …}}` in .agentv.yaml' if named else ""
+    for_all_targets = f' or, for all targets of the model, `prices: {{"{model}": …}}` in .agentv.yaml' if named else ""
     return (
         f"--budget-usd needs a price for target {target.name!r} ({target.provider}{named}); "
         "add the price of a million tokens in dollars to the target, 0 if they are free: "
-        f"`price: {{input_per_million: 0, output_per_million: 0}}`{several}"
+        f"`price: {{input_per_million: 0, output_per_million: 0}}`{for_all_targets}"
     )

@@ -24,7 +24,7 @@ class Shard(Struct, frozen=True):
     number: int
     count: int
 
-    def takes(self, suite: str, case_id: str) -> bool:
+    def includes(self, suite: str, case_id: str) -> bool:
         """Return True if a case of a suite (given by its path) belongs to this shard."""
         name = f"{suite}\0{case_id}".encode(errors="replace")
         return int.from_bytes(blake2b(name, digest_size=8).digest(), "big") % self.count == self.number - 1
@@ -40,8 +40,8 @@ def parse_shard(text: str) -> Shard:
 
 _WORD = re.compile(r"\s*(\(|\)|[^\s()]+)")
 
-
-MOST_WORDS = 200
+MAX_WORDS = 200
+"""Words and parentheses in one `-k` expression."""
 
 
 class Selection(Struct, frozen=True):
@@ -58,7 +58,7 @@ class Selection(Struct, frozen=True):
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Open the suite's source and yield the chosen cases in file order."""
         if self.shard is not None:
-            return (case for case in self.suite.cases if self.shard.takes(self.suite.path, case.id))
+            return (case for case in self.suite.cases if self.shard.includes(self.suite.path, case.id))
         if self.positions is None:
             return iter(self.suite.cases)
         return (case for _, case in _cases_at(self.positions, self.suite))
@@ -72,7 +72,7 @@ def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
     shard = parse_shard(options.shard) if options.shard else None
     if not (options.case_globs or options.tags or options.expression or options.sample or options.limit):
         if shard is not None and suite.cases.count is not None:
-            return _within(shard, suite, range(suite.cases.count))
+            return _shard_selection(shard, suite, range(suite.cases.count))
         return Selection(suite, None, suite.cases.count, shard)
     wanted = _make_filter(suite, options)
     found = (position for position, case in enumerate(suite.cases) if wanted(case))
@@ -80,13 +80,13 @@ def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
     if options.sample is not None and options.sample < len(positions):
         drawn = random.Random(options.seed).sample(positions, options.sample)  # noqa: S311 - a sample, no secret
         positions = array("Q", sorted(drawn))
-    return Selection(suite, positions, len(positions)) if shard is None else _within(shard, suite, positions)
+    return Selection(suite, positions, len(positions)) if shard is None else _shard_selection(shard, suite, positions)
 
 
-def _within(shard: Shard, suite: EvalSuite, positions: Sequence[int]) -> Selection:
+def _shard_selection(shard: Shard, suite: EvalSuite, positions: Sequence[int]) -> Selection:
     """Return the selection of a shard's cases among those at `positions`."""
     in_shard = array(
-        "Q", (position for position, case in _cases_at(positions, suite) if shard.takes(suite.path, case.id))
+        "Q", (position for position, case in _cases_at(positions, suite) if shard.includes(suite.path, case.id))
     )
     return Selection(suite, in_shard, len(in_shard))
 
@@ -122,15 +122,15 @@ def _make_filter(suite: EvalSuite, options: RunOptions) -> Callable[[EvalCase | 
 
 
 def matches_glob(case_id: str, glob: str) -> bool:
-    """Return True if `--case` selects a case: its exact id, even if that has wildcard characters, or a pattern."""
+    """Return True if `--case GLOB` selects a case: its id matches the pattern, or is the same text."""
     return case_id == glob or fnmatchcase(case_id, glob)
 
 
 def parse_expression(text: str) -> Callable[[str], bool]:
     """Parse `-k`: words to find in a case's id, tags or dataset, with `and`, `or`, `not`, `(…)`. Raises ConfigError."""
     words = _WORD.findall(text)
-    if len(words) > MOST_WORDS:
-        raise ConfigError(f"-k has {len(words)} words; at most {MOST_WORDS} are allowed")
+    if len(words) > MAX_WORDS:
+        raise ConfigError(f"-k has {len(words)} words; at most {MAX_WORDS} are allowed")
     test, rest = _parse_or(words, text)
     if rest:
         raise ConfigError(f"cannot parse -k {text!r} at {rest[0]!r}; join words with and, or, not and parentheses")
@@ -158,19 +158,19 @@ def _parse_not(words: Sequence[str], text: str) -> tuple[Callable[[str], bool], 
         raise ConfigError(f"cannot parse -k {text!r}: a word is missing; example: 'refund and not slow'")
     if words[0] == "not":
         inner, rest = _parse_not(words[1:], text)
-        return (lambda hay: not inner(hay)), rest
+        return (lambda text: not inner(text)), rest
     if words[0] == "(":
         inner, rest = _parse_or(words[1:], text)
         if not rest or rest[0] != ")":
             raise ConfigError(f"cannot parse -k {text!r}: a closing parenthesis is missing")
         return inner, rest[1:]
     word = words[0].casefold()
-    return (lambda hay: word in hay), words[1:]
+    return (lambda text: word in text), words[1:]
 
 
 def _either(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
-    return lambda hay: left(hay) or right(hay)
+    return lambda text: left(text) or right(text)
 
 
 def _both(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
-    return lambda hay: left(hay) and right(hay)
+    return lambda text: left(text) and right(text)

@@ -12,8 +12,8 @@ from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.recorded_answers import run_folder
 from agentv.engine.planning.judges import (
     check_embedder,
-    embeds_for_money,
     judge_targets,
+    may_pay_for_embeddings,
     member_configs,
     named_runs,
     needs_judge,
@@ -32,7 +32,7 @@ from agentv.types.errors import AgentvError
 from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
 
-_own_settings = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader", "turns")
+_case_overrides = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader", "turns")
 """The settings of a case that override its suite's. Of the cases without such settings, only the first is checked."""
 
 STREAM_CHECKED_AHEAD = 1000
@@ -50,13 +50,12 @@ class Findings(Struct):
 
 
 class SuiteCheck(Struct):
-    """The check of one suite. `judges` are the targets that the suite calls as judges.
+    """The check of one suite; problems are added to `findings`. `home` is the `.agentv` folder with the stored runs.
 
-    `evaluator_names`, `tags` and `most_trials` are collected from the cases, for the gates that name them.
-    `evaluator_names` has the name of each turn's result, but not the names of the turn's evaluators.
-
-    `home` is the `.agentv` folder with the stored runs. The sources of workspaces are checked only if `has_sources`.
-    `is_whole` is False if a case was not checked: in a long stream, or on a line that cannot be read.
+    `judges` are the targets that the suite calls as judges, by id. `evaluator_names`, `tags` and `most_trials` are
+    collected from the cases, for gates that name them; `evaluator_names` has the name of each turn's result, but not
+    the names of the turn's evaluators. `is_complete` is False if names may be missing: of a line that cannot be read,
+    or of the rest of a long stream. The sources of workspaces are checked only if `checks_sources` is True.
     """
 
     plan: SuitePlan
@@ -64,12 +63,12 @@ class SuiteCheck(Struct):
     findings: Findings
     overrides: Mapping[str, Evaluator]
     home: str = "."
-    has_sources: bool = True
+    checks_sources: bool = True
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
     evaluator_names: set[str] = field(default_factory=set)
     tags: set[str] = field(default_factory=set)
     most_trials: int = 1
-    is_whole: bool = False
+    is_complete: bool = False
 
     def run(self) -> None:
         """Run all checks."""
@@ -79,17 +78,17 @@ class SuiteCheck(Struct):
         except AgentvError as error:
             self._add(str(error))
         seen: dict[int, EvaluatorLike] = {}  # holds the evaluators, so that their ids are not reused
-        ahead = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
-        seen_cases, broken, has_plain = 0, 0, False
-        for case in islice(self.plan.selection, ahead):
-            seen_cases += 1
+        max_lines = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
+        checked_lines, broken_lines, plain_case_seen = 0, 0, False
+        for case in islice(self.plan.selection, max_lines):
+            checked_lines += 1
             if not isinstance(case, EvalCase):
-                broken += 1
+                broken_lines += 1
                 continue
-            if not any(_own_settings(case)):
-                if has_plain:
+            if not any(_case_overrides(case)):
+                if plain_case_seen:
                     continue
-                has_plain = True
+                plain_case_seen = True
             self._check_workspaces(case)
             self._check_turns(case)
             self.tags.update(tags_of(case, suite))
@@ -98,8 +97,8 @@ class SuiteCheck(Struct):
             for evaluator in all_evaluators(case, suite):
                 if seen.get(id(evaluator)) is not evaluator:
                     seen[id(evaluator)] = evaluator
-                    self._check(evaluator)
-        self.is_whole = ahead is None or (seen_cases < ahead and not broken)
+                    self._check_evaluator(evaluator)
+        self.is_complete = max_lines is None or (checked_lines < max_lines and not broken_lines)
 
     def _add(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")
@@ -107,9 +106,9 @@ class SuiteCheck(Struct):
     def _check_turns(self, case: EvalCase) -> None:
         if not case.turns:
             return
-        own, _ = applicable_evaluators(case, self.plan.suite)
+        evaluators, _ = applicable_evaluators(case, self.plan.suite)
         for name in turn_names(case):
-            if any(config_of(each).name == name for each in own):
+            if any(config_of(each).name == name for each in evaluators):
                 self._add(f"case {case.id!r}: an evaluator is named {name!r}, like the result of a turn; rename it")
         for target in self.plan.targets:
             if target.provider_batching:
@@ -128,7 +127,7 @@ class SuiteCheck(Struct):
             if wanted is None:
                 continue
             works_in_folder = self.specs.providers.get(target.provider).works_in_folder
-            if not works_in_folder and not self.plan.suite.dialect:  # in AgentV's files it is for graders as well
+            if not works_in_folder and not self.plan.suite.dialect:  # graders of AgentV's files use the folder
                 self._add(
                     f"workspace: target {target.name!r} ({target.provider}) does not work in a folder; "
                     "remove `workspace`"
@@ -138,7 +137,7 @@ class SuiteCheck(Struct):
                     f"workspace: target {target.name!r} uses batches, which have no folder for each case; "
                     "disable batching or remove `workspace`"
                 )
-            elif self.has_sources:
+            elif self.checks_sources:
                 self._check_source(wanted)
 
     def _check_source(self, wanted: WantedWorkspace) -> None:
@@ -148,7 +147,7 @@ class SuiteCheck(Struct):
         if missing is not None:
             self._add(missing)
 
-    def _check(self, evaluator: EvaluatorLike) -> None:
+    def _check_evaluator(self, evaluator: EvaluatorLike) -> None:
         config = config_of(evaluator)
         if not (math.isfinite(config.weight) and config.weight >= 0):
             self._add(f"evaluator {config.name!r}: weight must be finite and at least 0, not {config.weight:g}")
@@ -163,7 +162,7 @@ class SuiteCheck(Struct):
             settings = read_settings(self.specs.evaluators.get(config.type), config.settings, where=config.name)
             for name in judge_targets(settings):
                 self._add_judge(self.plan.known.get(name))
-            if self.plan.options.only != "free" or not embeds_for_money(settings, self.plan.known):
+            if self.plan.options.only != "free" or not may_pay_for_embeddings(settings, self.plan.known):
                 check_embedder(settings, self.plan.known)
             for run in named_runs(settings):
                 run_folder(run, config.base_dir, lambda named: str(find_run(Path(self.home), named)))
@@ -177,7 +176,7 @@ class SuiteCheck(Struct):
         for problem in content_problems(settings, config.base_dir):
             self.findings.add(problem.render())
         for member in member_configs(settings):
-            self._check(member)
+            self._check_evaluator(member)
         if self.plan.options.only != "free" and needs_judge(settings):
             for target in self.plan.targets:
                 self._check_own_judge(target, config.name)
@@ -188,8 +187,10 @@ class SuiteCheck(Struct):
             try:
                 self._add_judge(self.plan.known.get(target.judge_target))
             except AgentvError as error:
-                is_own = self.plan.suite.judge is not None
-                role = f"{self.plan.suite.path}: judge" if is_own else f"{place}: judge_target of {target.name!r}"
+                is_suite_judge = self.plan.suite.judge is not None
+                role = (
+                    f"{self.plan.suite.path}: judge" if is_suite_judge else f"{place}: judge_target of {target.name!r}"
+                )
                 self.findings.add(f"{role}: {error}")
         elif not self.specs.providers.get(target.provider).can_judge:
             self.findings.add(
@@ -202,7 +203,7 @@ class SuiteCheck(Struct):
 
 
 def _result_names(case: EvalCase, suite: EvalSuite) -> Iterator[str]:
-    """Yield the names under which the results of a case are counted: of its evaluators, and of its turns."""
-    own, _ = applicable_evaluators(case, suite)
-    yield from (config_of(each).name for each in own)
+    """Yield the names of a case's results: those of its evaluators and of its turns."""
+    evaluators, _ = applicable_evaluators(case, suite)
+    yield from (config_of(each).name for each in evaluators)
     yield from turn_names(case)

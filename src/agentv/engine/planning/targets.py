@@ -43,18 +43,18 @@ def inline_target(
     return TargetConfig(name, spec.name, settings, base_dir=base_dir)
 
 
-def target_named(name: str, specs: Specs, env: Mapping[str, str]) -> TargetConfig | None:
-    """Return the target that a name describes: `provider:model`, or the JSON of an object; None for another name."""
+def described_target(name: str, specs: Specs, env: Mapping[str, str]) -> TargetConfig | None:
+    """Return the target that `provider:model` or the JSON of an object describes; None for another name."""
     if name.startswith("{"):
-        return inline_target(_object_of(name), specs, env)
+        return inline_target(_parse_json_target(name), specs, env)
     provider, _, model = name.partition(":")
-    named = specs.providers.get(provider).named_model if names_model(name, specs.providers) else None
-    if named is None:
+    named_model = specs.providers.get(provider).named_model if names_model(name, specs.providers) else None
+    if named_model is None:
         return None
-    return inline_target({"name": name, "provider": provider, named.key: model}, specs, env)
+    return inline_target({"name": name, "provider": provider, named_model.key: model}, specs, env)
 
 
-def _object_of(text: str) -> Mapping[str, Any]:
+def _parse_json_target(text: str) -> Mapping[str, Any]:
     """Return a target written as JSON. Raises TargetError."""
     try:
         decoded: Mapping[str, Any] = json.loads(text)
@@ -69,13 +69,13 @@ def _object_of(text: str) -> Mapping[str, Any]:
 def default_judge(specs: Specs, env: Mapping[str, str]) -> TargetConfig | None:
     """Return the judge of the first vendor whose API key is in the environment; None if there is no key."""
     for spec in specs.providers.specs.values():
-        named = spec.named_model
-        if named is not None and named.judge is not None and env.get(named.variables[API_KEY]):
-            return target_named(f"{spec.name}:{named.judge}", specs, env)
+        named_model = spec.named_model
+        if named_model is not None and named_model.judge is not None and env.get(named_model.variables[API_KEY]):
+            return described_target(f"{spec.name}:{named_model.judge}", specs, env)
     return None
 
 
-def key_variables(providers: Registry) -> tuple[str, ...]:
+def judge_key_variables(providers: Registry) -> tuple[str, ...]:
     """Return the environment variables of the keys that `default_judge` looks for."""
     named = (spec.named_model for spec in providers.specs.values())
     return tuple(each.variables[API_KEY] for each in named if each is not None and each.judge is not None)
@@ -93,21 +93,24 @@ def _judge_models(providers: Registry) -> list[tuple[str, str]]:
 
 
 def _settings_from_env(
-    named: NamedModel, settings: Mapping[str, JsonValue], env: Mapping[str, str]
+    named_model: NamedModel, settings: Mapping[str, JsonValue], env: Mapping[str, str]
 ) -> dict[str, JsonValue]:
+    """Return references to the variables of key and address; none if `settings` have a key or an address."""
+
     def is_given(key: str) -> bool:
         return key in settings or camel_case(key) in settings
 
-    addresses = {key: variable for key, variable in named.variables.items() if key != API_KEY}
+    addresses = {key: variable for key, variable in named_model.variables.items() if key != API_KEY}
     if any(map(is_given, addresses)) or is_given(API_KEY):
         return {}
     added = {key: variable for key, variable in addresses.items() if env.get(variable)}
-    if env.get(named.variables[API_KEY]) or not added:
-        added[API_KEY] = named.variables[API_KEY]
+    if env.get(named_model.variables[API_KEY]) or not added:
+        added[API_KEY] = named_model.variables[API_KEY]
     return {key: f"${{{{ {variable} }}}}" for key, variable in added.items()}
 
 
-LOCAL = "local"
+LOCAL_EMBEDDINGS = "local"
+"""The provider of the built-in embedding model."""
 
 
 class KnownTargets(Struct, frozen=True):
@@ -149,11 +152,11 @@ class KnownTargets(Struct, frozen=True):
         return replace(target, retry=replace(target.retry, max_retries=self.options.max_retries))
 
     def judged_by(self, judge: str | None) -> "KnownTargets":
-        """Return the same targets with `judge` as the judge of their answers, or unchanged if it is None."""
+        """Return these targets with `judge` as the judge of their answers, or unchanged if it is None."""
         return self if judge is None else replace(self, judge=judge, resolved={})
 
     def choose(self, name: str | None) -> ResolvedTarget:
-        """Return the named target, or the default one for None, ready for use. Raises TargetError."""
+        """Return the named target, or the default target for None, ready for use. Raises TargetError."""
         if name is not None and name not in self.configs and names_model(name, self.specs.providers):
             return self.get(name)
         return self.get(choose_target(tuple(self.configs.values()), name).name)
@@ -165,25 +168,25 @@ class KnownTargets(Struct, frozen=True):
                 raise_errors(name, self.parsed.problems_of_target(each))
 
     def warnings(self) -> Iterator[str]:
-        """Yield the warnings about the targets that were used, and one about unused ones that have errors."""
+        """Yield the warnings about the used targets, and one warning that names the unused targets with errors."""
         used = self.parsed.with_needed(self.resolved)
         for problem in self.parsed.problems_for(used):
             if self.parsed.owner_of(problem) in used:
                 yield problem.render()
-        faulty = {
+        with_errors = {
             self.parsed.owner_of(problem) or "without a name": problem.path
             for problem in self.parsed.problems
             if problem.severity == "error" and self.parsed.owner_of(problem) not in used
         }
-        if faulty:
-            names = ", ".join(faulty)
-            yield f"{next(iter(faulty.values()))}: unused targets have errors, which `agentv check` lists: {names}"
+        if with_errors:
+            names = ", ".join(with_errors)
+            yield f"{next(iter(with_errors.values()))}: unused targets have errors, which `agentv check` lists: {names}"
 
     def _config(self, name: str) -> TargetConfig:
         self.check(name)
         if name in self.configs:
             return self.configs[name]
-        described = target_named(name, self.specs, self.env)
+        described = described_target(name, self.specs, self.env)
         if described is not None:
             return described
         near = nearest(name, self.configs)
@@ -197,10 +200,10 @@ class KnownTargets(Struct, frozen=True):
 
         `local` is the built-in model without settings, unless a target has that name.
         """
-        if isinstance(model, str) and (model in self.configs or model != LOCAL):
+        if isinstance(model, str) and (model in self.configs or model != LOCAL_EMBEDDINGS):
             config = self._config(model)
         else:
-            config = _inline_config({"provider": LOCAL} if isinstance(model, str) else model)
+            config = _inline_embedding_config({"provider": LOCAL_EMBEDDINGS} if isinstance(model, str) else model)
         provider = self.specs.providers.get(config.provider)
         if not provider.embeds:
             able = ", ".join(spec.name for spec in self.specs.providers if spec.embeds)
@@ -219,10 +222,11 @@ class KnownTargets(Struct, frozen=True):
         return self.resolved[key]
 
 
-def _inline_config(model: JsonObject) -> TargetConfig:
+def _inline_embedding_config(model: JsonObject) -> TargetConfig:
+    """Return the config of an embedding model given as an object. Raises TargetError."""
     settings = {key: value for key, value in model.items() if key not in ("name", "provider")}
     provider = model.get("provider")
     if not isinstance(provider, str):
         raise TargetError("`model` must be the name of a target, or an object with a `provider`")
-    named = next((settings[key] for key in ("model", "deployment", "deploymentName") if key in settings), None)
-    return TargetConfig(f"{provider} {named}" if named else provider, provider, settings)
+    model_name = next((settings[key] for key in ("model", "deployment", "deploymentName") if key in settings), None)
+    return TargetConfig(f"{provider} {model_name}" if model_name else provider, provider, settings)

@@ -27,7 +27,7 @@ def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | N
     oldest = None if age_s is None else clock() - timedelta(seconds=age_s)
     cache = AnswerCache(Path(plan.home) / ANSWERS_FOLDER, oldest=oldest)
     return RunCache(
-        cache=cache, writes=plan.options.cache == "on", run_id=run_id, clock=clock, clean=_CacheCleaner(plan).clean
+        cache=cache, is_writable=plan.options.cache == "on", run_id=run_id, clock=clock, clean=_CacheCleaner(plan).clean
     )
 
 

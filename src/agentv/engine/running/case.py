@@ -25,8 +25,8 @@ from agentv.engine.calling.budget import refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
-from agentv.engine.planning.fingerprints import Fingerprints, WrittenEvaluators, put_bounded
-from agentv.engine.planning.plan import CaseTask, Stored
+from agentv.engine.planning.fingerprints import Fingerprints, StoredEvaluators, put_bounded
+from agentv.engine.planning.plan import AnswerToScore, CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prepared_turn, result_key_of
 from agentv.engine.running.context import (
     build_context,
@@ -149,7 +149,7 @@ class Scoring(Struct, frozen=True):
 
     evaluators: tuple[EvaluatorLike, ...]
     criteria: tuple[EvaluationCriteria, ...]
-    written: WrittenEvaluators
+    written: StoredEvaluators
     prepared_evaluators: tuple[PreparedEvaluator, ...]
     setup_digests: Mapping[str, str]
 
@@ -199,7 +199,7 @@ class TargetSession:
         scoring = Scoring(
             evaluators,
             criteria,
-            written=self._fingerprints.written(evaluators, single_form=prepared.single_form),
+            written=self._fingerprints.stored_form(evaluators, single_form=prepared.single_form),
             prepared_evaluators=self.tools.prepare(
                 map(conversation_evaluator, evaluators) if is_conversation else evaluators, criteria
             ),
@@ -229,7 +229,7 @@ def has_attachments(case: EvalCase) -> bool:
     return any(part.text is None for part in files_of((*case.input_messages, *case.expected_messages)))
 
 
-def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRecord:
+def case_record(prepared: PreparedCase, evaluators: StoredEvaluators) -> CaseRecord:
     """Return the record of a case in `cases.jsonl`."""
     case, suite = prepared.case, prepared.task.suite
     record = CaseRecord(
@@ -255,7 +255,7 @@ def case_record(prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRe
     return _with_turns(record, prepared, evaluators) if case.turns else record
 
 
-def _with_turns(record: CaseRecord, prepared: PreparedCase, evaluators: WrittenEvaluators) -> CaseRecord:
+def _with_turns(record: CaseRecord, prepared: PreparedCase, evaluators: StoredEvaluators) -> CaseRecord:
     """Return the record of a case with its turns, which are a part of its key."""
     case = prepared.case
     turns, rules = tuple(map(turn_to_json, case.turns)), turn_rules_to_json(case.turn_rules)
@@ -819,7 +819,7 @@ async def _unless_refused(work: Awaitable[CaseResult]) -> CaseResult:
 
 
 def reusable_scores(
-    stored: Stored, keys: Mapping[str, str], evaluators: tuple[EvaluatorLike, ...]
+    stored: AnswerToScore, keys: Mapping[str, str], evaluators: tuple[EvaluatorLike, ...]
 ) -> dict[str, EvaluatorResult]:
     """Return the scores of a stored row that are still valid, by evaluator: those with the same key."""
     if stored.row is None or len(keys) < len(evaluators):  # evaluators with the same name are ambiguous

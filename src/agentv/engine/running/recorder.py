@@ -186,7 +186,9 @@ class RunRecorder(Struct):
             from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
 
             self.comparison = BaselineComparison(self.plan.baseline)
-        self.summary = summary_for(self.plan.gates, has_shared_cases=self.plan.has_several_rows, order=self.plan.order)
+        self.summary = summary_for(
+            self.plan.gates, has_shared_cases=self.plan.has_several_rows_per_trial, order=self.plan.order
+        )
 
     def note_trials(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
         """Yield all tasks, finished or not, and note whether any case has several trials."""
@@ -318,7 +320,7 @@ class RunRecorder(Struct):
             is_judge_stop=self.stop.is_judge_stop,
         )
         max_errors = self.plan.options.max_errors
-        counted, baseline = (self.summary, None) if self.comparison is None else self.comparison.counted(self.summary)
+        counted, baseline = (self.summary, None) if self.comparison is None else self.comparison.compared(self.summary)
         verdict = run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors)
         return replace(
             self.summary.report(self.store.run_id, self.stop.state, verdict),

@@ -153,7 +153,7 @@ async def _run_rows(
         workers=plan.workers,
         cache=make_run_cache(plan, run_id=recorder.store.run_id, clock=clock),
         budget=budget,
-        uncalled=_uncalled(plan, resume_plan),
+        uncalled_targets=_uncalled(plan, resume_plan),
         quota=client,
     )
     machines: AbstractAsyncContextManager[Cluster | None] = nullcontext()
@@ -205,7 +205,7 @@ def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[Resolved
     """Return the targets that will not be called: all their answers are stored, and they are not judges."""
     if resume_plan is None or resume_plan.calls_targets:
         return ()
-    return plan.targets_that_only_answer
+    return plan.non_judge_targets
 
 
 def _nodes_quota(recorder: RunRecorder, *, has_actors: bool) -> QuotaService:
@@ -333,7 +333,7 @@ async def _run_target(
         planned = plan.tasks(target, by_trial=by_trial)
         tasks: Iterator[CaseTask | None] = planned
         if resume_plan is not None:
-            tasks = resume_plan.left_to_do(recorder.note_trials(planned), runner, recorder)
+            tasks = resume_plan.remaining_tasks(recorder.note_trials(planned), runner, recorder)
         return recorder.begin(tasks)
 
     backend = _backend(target, plan=plan, runner=runner, cluster=cluster)
@@ -347,7 +347,7 @@ async def _run_target(
             recorder.note(f"target {target.name!r}: {reason}; calling case by case")
         await backend.run(runner.run, begin_tasks(), recorder.row)
         return
-    for batch in batching.cut(filter(None, begin_tasks(by_trial=True))):
+    for batch in batching.split(filter(None, begin_tasks(by_trial=True))):
         for part in runner.dependencies.split(batch):
             await run_batch(part, batching=batching, runner=runner, backend=backend, recorder=recorder)
 
@@ -396,7 +396,7 @@ def _run_started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunS
         targets=tuple(target.name for target in plan.targets),
         workers=sum(plan.workers(target) for target in plan.targets),
         folder=store.folder,
-        cases=plan.cases,
+        cases=plan.case_count,
         trials=plan.trials,
         prompts=plan.prompts,
         budget_usd=plan.options.budget_usd,
@@ -440,7 +440,7 @@ def count_rows(plan: RunPlan) -> RowsCounted | None:
             return None
         cases += count
         trials = suite.options.trials or suite.suite.trials
-        rows += count * trials * suite.times if suite.rows is None else suite.rows
+        rows += count * trials * suite.rows_per_trial if suite.planned is None else suite.planned
     return RowsCounted(rows, cases)
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.judges import embeds_for_money, judge_targets, needs_judge
+from agentv.engine.planning.judges import judge_targets, may_pay_for_embeddings, needs_judge
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import PreparedEvaluator, config_of, isolated_score
 from agentv.scoring.results.aggregation import to_result
@@ -51,7 +51,7 @@ class SuiteTools(Struct, frozen=True):
 
     async def recorded_answer(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
         """Return the answer of a stored run to the context's case."""
-        return await self.runtime.recorded.text(run, context, base_dir=base_dir)
+        return await self.runtime.recorded_answers.text(run, context, base_dir=base_dir)
 
     def make_evaluator(self, evaluator: EvaluatorLike) -> object:
         """Return an evaluator: a given object, or one made from a config. Its warnings become notes of the run."""
@@ -129,5 +129,5 @@ def costs_money(config: EvaluatorConfig, runtime: Runtime, known: KnownTargets) 
     if config.type not in specs:
         return False
     settings = runtime.settings(config)
-    calls_model = needs_judge(settings) or any(judge_targets(settings)) or embeds_for_money(settings, known)
+    calls_model = needs_judge(settings) or any(judge_targets(settings)) or may_pay_for_embeddings(settings, known)
     return specs.get(config.type).cost == "paid" or calls_model

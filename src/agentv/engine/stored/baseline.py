@@ -22,7 +22,7 @@ _SEED = 0
 
 
 def baseline_warnings(baseline: FoundScores) -> Iterator[str]:
-    """Yield a warning if the baseline run is incomplete, so that regressions may be missed, or if it was edited."""
+    """Yield a warning if the baseline is incomplete, since regressions may be missed, and one for each edited file."""
     if baseline.side.state != "finished":
         yield f"the baseline {baseline.side.label} did not finish: its missing results are not compared"
     if baseline.stored is not None:
@@ -55,8 +55,8 @@ class BaselineComparison:
         """Record the key of a case's content."""
         self._run.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
 
-    def counted(self, summary: Summary) -> tuple[ComparedRun, BaselineSummary]:
-        """Return the rows so far compared with the baseline, for gates, and the difference as a summary."""
+    def compared(self, summary: Summary) -> tuple[ComparedRun, BaselineSummary]:
+        """Return the comparison of the rows so far, for gates, and as a summary."""
         rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
         comparison = compare_sides(self._baseline, self._run, rng=rng)
         return ComparedRun(summary, comparison), summarize_baseline(comparison)

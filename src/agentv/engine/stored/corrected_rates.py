@@ -34,22 +34,22 @@ def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
     calibrations = load_calibrations(run.folder.resolve().parent.parent)
     if not calibrations:
         return ()
-    # Newest first: of several that fit, the newest is used.
-    newest = sorted(calibrations, key=lambda each: each.labelled_at, reverse=True)
-    counted = [_CalibratedJudge(calibration) for calibration in newest]
+    # Newest first: of several calibrations that apply to equally many rows, the newest is used.
+    newest_first = sorted(calibrations, key=lambda each: each.labelled_at, reverse=True)
+    judges = [_CalibratedJudge(calibration) for calibration in newest_first]
     judgements = read_judgements(run, {each.evaluator for each in calibrations})
     first = next(judgements, None)
-    if first is None:
+    if first is None:  # then no case of the run is read
         return ()
     expectations = _expectations(run)
     for judgement in chain((first,), judgements):
-        for each in counted:
+        for each in judges:
             each.add(judgement, expectations)
-    return tuple(_best_rates(counted))
+    return tuple(_best_rates(judges))
 
 
 def corrected_or_note(run: StoredRun) -> tuple[tuple[CorrectedRate, ...], tuple[str, ...]]:
-    """Return the rates, or a note with the reason: a broken calibration must not prevent the report of a run."""
+    """Return the rates, or a note why there are none: a broken calibration must not prevent the report of a run."""
     try:
         return load_corrected_rates(run), ()
     except StorageError as error:
@@ -74,25 +74,25 @@ def uncorrected_note(error: StorageError) -> str:
 
 
 def _expectations(run: StoredRun) -> Expectations:
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    keys: dict[tuple[str, str], tuple[str, ...]] = {}
     for case in run.cases():
         name = (case.suite, case.eval_id)
-        found[name] = (*found.get(name, ()), stored_expectation_key(case))
-    return found
+        keys[name] = (*keys.get(name, ()), stored_expectation_key(case))
+    return keys
 
 
-def _best_rates(counted: Sequence["_CalibratedJudge"]) -> Iterator[CorrectedRate]:
+def _best_rates(judges: Sequence["_CalibratedJudge"]) -> Iterator[CorrectedRate]:
     """Yield the rate of each judge and target, with the calibration that applies to most of its rows."""
-    places = {(each.evaluator, each.criterion, target): None for each in counted for target in each.tallies}
-    for evaluator, criterion, target in places:
-        fitting = [each for each in counted if (each.evaluator, each.criterion) == (evaluator, criterion)]
+    judged_targets = {(each.evaluator, each.criterion, target): None for each in judges for target in each.tallies}
+    for evaluator, criterion, target in judged_targets:
+        fitting = [each for each in judges if (each.evaluator, each.criterion) == (evaluator, criterion)]
         best = max(fitting, key=lambda each: each.matched.get(target, 0))
         if best.matched.get(target):
             yield best.rate(target)
 
 
 class _CalibratedJudge(Struct):
-    """A judge's verdicts by target, and the number of them that a calibration applies to."""
+    """A judge's verdicts by target, and for each target the number of verdicts that the calibration applies to."""
 
     calibration: Calibration
     tallies: dict[str, Tally] = field(default_factory=dict)
@@ -114,10 +114,11 @@ class _CalibratedJudge(Struct):
             return
         tally = self.tallies.setdefault(key.target, Tally())
         tally.add("pass" if opinion.passed else "fail", opinion.value, case=case_of(key))
-        is_known = self._applies_to(judgement, expectations.get((key.suite, key.eval_id), ()))
-        self.matched[key.target] = self.matched.get(key.target, 0) + is_known
+        applies = self._applies_to(judgement, expectations.get((key.suite, key.eval_id), ()))
+        self.matched[key.target] = self.matched.get(key.target, 0) + applies
 
     def _applies_to(self, judgement: Judgement, expectations: Sequence[str]) -> bool:
+        """Return True if the judge had a setup of the calibration when it made a judgement."""
         return any(
             judgement.score_key == score_key(answer=judgement.answer_key, expectation=expectation, setup_digest=setup)
             for expectation in expectations
@@ -137,10 +138,11 @@ class _CalibratedJudge(Struct):
             raw_interval=tally.pass_rate_interval,
             labels=calibration.confusion.answers,
         )
-        other = moments.rows - self.matched[target]
-        if other:
+        unmatched = moments.rows - self.matched[target]
+        if unmatched:
             return replace(
-                uncorrected, reason=f"{other:,} of {moments.rows:,} results have other settings than the calibration"
+                uncorrected,
+                reason=f"{unmatched:,} of {moments.rows:,} results have other settings than the calibration",
             )
         if calibration.sensitivity is None or calibration.specificity is None:
             return replace(uncorrected, reason="too few labels")

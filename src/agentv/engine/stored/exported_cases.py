@@ -17,10 +17,10 @@ from agentv.types.records.run import CaseRecord
 
 
 class ExportedSuite(Struct, frozen=True):
-    """The content of an eval file: its cases, its other keys (`top`), and the suites that the cases come from."""
+    """The content of an eval file: its cases and its other keys, and the suites that the cases come from."""
 
     cases: tuple[JsonObject, ...]
-    top: Mapping[str, JsonValue]
+    other_keys: Mapping[str, JsonValue]
     suites: tuple[str, ...]
 
 
@@ -32,23 +32,24 @@ def exported_suite(run: StoredRun, only: str, globs: Sequence[str], *, folder: P
     """
     is_chosen = chosen_rows(only, globs)
     chosen = {(row.slot.suite, row.eval_id, row.prompt) for row in run.results() if is_chosen(row)}
-    named = run.cases_named({(suite, eval_id) for suite, eval_id, _ in chosen})
-    records = {key: record for record in named if (key := (record.suite, record.eval_id, record.prompt)) in chosen}
+    same_ids = run.cases_named({(suite, eval_id) for suite, eval_id, _ in chosen})
+    by_key = {(record.suite, record.eval_id, record.prompt): record for record in same_ids}
+    records = {key: record for key, record in by_key.items() if key in chosen}
     unusable = next((record for record in records.values() if not (record.input_messages or record.turns)), None)
     if unusable is not None:
         raise ConfigError(
             f"case {unusable.eval_id!r} has no question, because its answer was logged without one; "
             "choose other cases with --case"
         )
-    times = Counter(record.eval_id for record in records.values())
+    id_counts = Counter(record.eval_id for record in records.values())
     cases = tuple(
-        _case(record, run.run_id, folder, is_unique=times[record.eval_id] == 1) for record in records.values()
+        _case(record, run.run_id, folder, is_unique=id_counts[record.eval_id] == 1) for record in records.values()
     )
     criteria = _criteria(records.values())
-    top: dict[str, JsonValue] = {"$schema": "agentv-eval-v2", "description": f"Cases of run {run.run_id}"}
+    other_keys: dict[str, JsonValue] = {"$schema": "agentv-eval-v2", "description": f"Cases of run {run.run_id}"}
     if criteria:
-        top["criteria"] = criteria
-    return ExportedSuite(cases, top, tuple(dict.fromkeys(suite for suite, _, _ in records)))
+        other_keys["criteria"] = criteria
+    return ExportedSuite(cases, other_keys, tuple(dict.fromkeys(suite for suite, _, _ in records)))
 
 
 def _criteria(records: Iterable[CaseRecord]) -> list[JsonValue]:
@@ -88,21 +89,23 @@ def _case(record: CaseRecord, run_id: str, folder: Path, *, is_unique: bool) -> 
 
 
 def _turn(turn: JsonObject, eval_id: str) -> JsonObject:
-    """Return a turn as in an eval file. Raises ConfigError for one with a file, whose place is not stored."""
-    said = turn["input"]
-    if isinstance(said, list | tuple) and any(isinstance(part, Mapping) and "path" in part for part in said):
-        raise ConfigError(f"case {eval_id!r} has turns with attached files, which are not exported; leave it out")
+    """Return a turn as in an eval file. Raises ConfigError for a turn with a file, whose real path is not stored."""
+    content = turn["input"]
+    if isinstance(content, list | tuple) and any(isinstance(part, Mapping) and "path" in part for part in content):
+        raise ConfigError(
+            f"case {eval_id!r} has turns with attached files, which cannot be exported; choose other cases with --case"
+        )
     return turn
 
 
 def _message(message: Message, folder: Path) -> JsonObject:
-    """Return a message as in an eval file: attached files by their path from `folder`."""
-    written = message_to_json(message)
+    """Return a message as in an eval file; the paths of attached files are relative to `folder`."""
+    json = message_to_json(message)
     if isinstance(message.content, tuple):
-        written["content"] = [
+        json["content"] = [
             {"type": "file", "value": os.path.relpath(part.real_path, folder)}
             if isinstance(part, FilePart)
             else part_to_json(part)
             for part in message.content
         ]
-    return written
+    return json

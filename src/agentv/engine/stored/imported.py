@@ -8,7 +8,7 @@ from agentv.types.json_value import JsonObject
 
 
 class ImportedLog(Struct, frozen=True):
-    """The log that a run was made from; `status` and `failure` are those that the log records."""
+    """The log that a run was converted from; `status` and `failure` are as recorded in the log."""
 
     program: str
     file: str

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.inputs import SuiteInput
-from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
+from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
@@ -32,15 +32,15 @@ from agentv.types.records.result import CaseResult
 class RejudgePlan(ResumePlan):
     """A plan to judge the stored answers of the `chosen` result keys `repeats` times each.
 
-    The resulting rows have `trial * repeats + repeat` as their trial. `found` are the chosen keys whose
-    answer can be used, because their case was not edited since.
+    The trial of a resulting row is `trial * repeats + repeat`. `found` collects the chosen keys whose answer is judged:
+    those whose case was not edited since.
     """
 
     chosen: frozenset[ResultKey] = frozenset()
     repeats: int = 1
     found: set[ResultKey] = field(default_factory=set)
 
-    def left_to_do(
+    def remaining_tasks(
         self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder
     ) -> Iterator[CaseTask | None]:
         """Yield each chosen task `repeats` times."""
@@ -50,14 +50,14 @@ class RejudgePlan(ResumePlan):
                 return
             if key not in self.chosen or isinstance(task.case, BrokenCase):
                 continue
-            stored = self._stored(task, task.case, self.rows.find(key), runner)
-            if stored is None or stored.stored is None:
+            rescoring = self._with_stored_answer(task, task.case, self.rows.find(key), runner)
+            if rescoring is None or rescoring.stored is None:
                 continue
             self.found.add(key)
             for repeat in range(self.repeats):
                 trial = task.trial * self.repeats + repeat
-                answer = replace(stored.stored.answer, slot=replace(key, trial=trial))
-                yield replace(task, trial=trial, stored=Stored(answer))
+                answer = replace(rescoring.stored.answer, slot=replace(key, trial=trial))
+                yield replace(task, trial=trial, stored=AnswerToScore(answer))
 
     def finish(self, recorder: RunRecorder) -> None:
         """Do nothing: no row is removed from the run."""
@@ -71,7 +71,7 @@ def make_rejudge_plan(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKe
 
 
 class _CasesWithNamedEvaluators(Struct, frozen=True):
-    """A suite's cases, each with only those of its evaluators that are in `names`, or with all if none is."""
+    """A suite's cases with only those evaluators that `names` has; a case without any of them keeps all of its own."""
 
     cases: CaseSource
     suite: EvalSuite
@@ -83,30 +83,29 @@ class _CasesWithNamedEvaluators(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         for case in self.cases:
-            yield case if isinstance(case, BrokenCase) else self._only(case)
+            yield case if isinstance(case, BrokenCase) else self._with_named(case)
 
-    def _only(self, case: EvalCase) -> EvalCase:
+    def _with_named(self, case: EvalCase) -> EvalCase:
         evaluators, _ = applicable_evaluators(case, self.suite)
-        kept = tuple(each for each in evaluators if config_of(each).name in self.names)
-        turns = tuple(self._of_turn(turn, turn_name(number)) for number, turn in enumerate(case.turns, start=1))
-        is_named = bool(kept) or any(turn.evaluators for turn in turns)
-        if not is_named:
+        named = tuple(each for each in evaluators if config_of(each).name in self.names)
+        turns = tuple(self._turn_with_named(turn, turn_name(number)) for number, turn in enumerate(case.turns, start=1))
+        if not named and not any(turn.evaluators for turn in turns):
             return replace(case, evaluators=evaluators, evaluator=None, grader=None, rubrics=())
-        return replace(case, evaluators=kept, evaluator=None, grader=None, rubrics=(), turns=turns)
+        return replace(case, evaluators=named, evaluator=None, grader=None, rubrics=(), turns=turns)
 
-    def _of_turn(self, turn: CaseTurn, name: str) -> CaseTurn:
+    def _turn_with_named(self, turn: CaseTurn, name: str) -> CaseTurn:
         if name in self.names:
             return replace(turn, evaluators=evaluators_of_turn(turn), rubrics=())
-        kept = tuple(each for each in evaluators_of_turn(turn) if config_of(each).name in self.names)
-        if not kept:
+        named = tuple(each for each in evaluators_of_turn(turn) if config_of(each).name in self.names)
+        if not named:
             return CaseTurn(turn.input)
-        return replace(turn, evaluators=kept, rubrics=())
+        return replace(turn, evaluators=named, rubrics=())
 
 
 def only_judges(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]:
-    """Return a function that limits the evaluators of suites to these names."""
+    """Return a function that limits the evaluators of suites to those with these names."""
 
-    def change(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInput, ...]:
+    def limit_evaluators(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInput, ...]:
         wanted = frozenset(names)
         return tuple(
             replace(
@@ -115,7 +114,7 @@ def only_judges(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...], Spe
             for item in suites
         )
 
-    return change
+    return limit_evaluators
 
 
 def judges_called(row: CaseResult) -> Iterator[tuple[str, int, float | None]]:
@@ -130,37 +129,37 @@ def _calls(result: EvaluatorResult) -> int:
     return sum(call.role != "embedding" for call in result.judge_calls) + sum(map(_calls, result.evaluator_results))
 
 
-def by_judge(
-    rows: Iterable[CaseResult], names: Collection[str], lengths: Mapping[ResultKey, int], *, repeats: int
+def results_by_judge(
+    rows: Iterable[CaseResult], names: Collection[str], answer_lengths: Mapping[ResultKey, int], *, repeats: int
 ) -> dict[str, list[RepeatedJudgement]]:
     """Return the results of each judge for each answer, by the judge's name, from the rows of a rejudge.
 
-    `lengths` are those of the answers, in characters.
+    `answer_lengths` are in characters.
     """
-    found: dict[str, dict[ResultKey, list[EvaluatorResult]]] = {name: {} for name in names}
+    by_name: dict[str, dict[ResultKey, list[EvaluatorResult]]] = {name: {} for name in names}
     for row in rows:
         key = replace(row.slot, trial=row.slot.trial // repeats)
         for result in row.evaluator_results:
-            if result.name in found:
-                found[result.name].setdefault(key, []).append(result)
+            if result.name in by_name:
+                by_name[result.name].setdefault(key, []).append(result)
     return {
-        name: [repeated_judgement(key, lengths[key], results) for key, results in by_key.items()]
-        for name, by_key in found.items()
+        name: [repeated_judgement(key, answer_lengths[key], results) for key, results in by_key.items()]
+        for name, by_key in by_name.items()
     }
 
 
 class JudgeSetups(Struct, frozen=True):
-    """The digests of those current setups of an evaluator that produced scores of the given rows.
+    """The digests of those current setups of an evaluator that judged rows of a stored run.
 
-    `other` counts the rows whose score is from another setup: a file was edited since, or the row's case is gone.
+    `unmatched_rows` counts the rows judged with another setup: a file was edited since, or the case was removed.
     """
 
     setups: tuple[str, ...]
-    other: int
+    unmatched_rows: int
 
 
 def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, clock: Clock) -> JudgeSetups:
-    """Return the setups of an evaluator in `plan` that judged the rows, according to their score keys."""
+    """Return the setups of an evaluator in `plan` that match the score keys of the rows."""
     remaining = {row.slot: row for row in rows}
     total, setups = len(remaining), dict[str, None]()
     fingerprints = Fingerprints(_runtime(plan, clock))
@@ -183,6 +182,7 @@ def _runtime(plan: RunPlan, clock: Clock) -> Runtime:
 
 
 def _setup_of(task: CaseTask, row: CaseResult, evaluator: str, fingerprints: Fingerprints) -> str | None:
+    """Return the digest of an evaluator's setup for a task, or None if the row was judged with another setup."""
     case = task.case
     if not isinstance(case, EvalCase):
         return None

@@ -1,4 +1,4 @@
-"""The report of a stored run: its verdict, compared with the recorded one, and numbers recounted from its rows."""
+"""The report of a stored run: numbers counted again from its rows, and a verdict compared with the recorded one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast, get_args
@@ -42,7 +42,10 @@ _NOT_RECORDED = "an older agentv did not record why"
 
 
 class StoredCounts(Struct):
-    """The counts of a stored run's results; `invalid_rows` are lines of a dataset that could not be read."""
+    """The counts of a stored run's results. `has_trials` is True if several rows may have the same case.
+
+    `invalid_rows` counts the lines of a dataset that could not be read.
+    """
 
     summary: Summary
     has_trials: bool
@@ -60,8 +63,11 @@ class StoredCounts(Struct):
         return {state: counts[state] for state in get_args(RowState)}
 
 
-class StoredVerdict(Struct, frozen=True):
-    """All that decides the verdict of a stored run except its rows. With `has_given_answers` no target was called."""
+class VerdictBasis(Struct, frozen=True):
+    """All that decides the verdict of a stored run, except its rows.
+
+    `planned` is the number of rows. `has_given_answers` is True if the answers were given, and no target was called.
+    """
 
     state: RunState
     planned: int | None
@@ -83,10 +89,10 @@ class StoredVerdict(Struct, frozen=True):
             counts.add(row)
         return counts
 
-    def of(self, counts: StoredCounts) -> RunVerdict:
+    def verdict(self, counts: StoredCounts) -> RunVerdict:
         """Return the verdict on counted rows."""
         summary = counts.summary
-        # An unreadable line of a log is an error like any other; one of a dataset makes the run invalid.
+        # An unreadable line of a log is an error like any other; an unreadable line of a dataset makes the run invalid.
         ending = self._ending(0 if self.has_given_answers else counts.invalid_rows)
         if self.state == "finished" and self.planned and not summary.all.rows:
             ending = replace(ending, state="failed", reason="none of its planned results is stored")
@@ -103,11 +109,11 @@ class StoredVerdict(Struct, frozen=True):
         recorded = self.recorded
         if recorded is None or recorded.ended is None:
             return ending
-        is_known = recorded.has_gates or self.state == "finished"
+        has_reason = recorded.has_gates or self.state == "finished"
         signal_number = _signal_of(recorded.verdict, ending)
         return replace(
             ending,
-            reason=recorded.reason if is_known else _NOT_RECORDED,
+            reason=recorded.reason if has_reason else _NOT_RECORDED,
             signal_number=signal_number,
             is_judge_stop=recorded.is_judge_stop,
         )
@@ -125,18 +131,18 @@ class StoredVerdict(Struct, frozen=True):
         return self.state == "finished" and expressions in (None, known)
 
     def difference(self, counts: StoredCounts) -> "VerdictDifference | None":
-        """Return the difference between the recorded verdict and the one that the rows give, None if there is none.
+        """Return the difference between the recorded verdict and that of the rows, or None.
 
         Numbers are compared, not sentences: rows by state, outcomes of gates, exit code.
         """
         if self.recorded is None or not self.is_comparable:
             return None
-        found, recorded = self.of(counts), self.recorded.verdict
-        before = self.recorded.counts
-        numbers = (*_counted_differently(counts.by_state, before or {}), *_decided_differently(found, recorded))
+        found, recorded = self.verdict(counts), self.recorded.verdict
+        recorded_counts = self.recorded.counts or {}
+        numbers = (*_state_differences(counts.by_state, recorded_counts), *_gate_differences(found, recorded))
         if not numbers and found.exit_code == recorded.exit_code:
             return None
-        return VerdictDifference(found, recorded, numbers, _are_only_missing(counts.by_state, before or {}))
+        return VerdictDifference(found, recorded, numbers, _only_lacks_rows(counts.by_state, recorded_counts))
 
     def _counted(self, summary: Summary) -> VerdictCounts:
         """Return a summary, with the regressions as recorded: the baseline is not part of the run."""
@@ -147,15 +153,15 @@ class StoredVerdict(Struct, frozen=True):
 
 
 class VerdictDifference(Struct, frozen=True):
-    """The verdict that the rows give, the different one that was recorded, and the numbers that differ.
+    """The verdict that the rows give, the different verdict that was recorded, and the numbers that differ.
 
-    `is_only_missing` is True if rows are missing and the others may be as recorded.
+    `only_lacks_rows` is True if rows are missing and the others may be as recorded.
     """
 
     found: RunVerdict
     recorded: RunVerdict
     numbers: tuple[str, ...]
-    is_only_missing: bool
+    only_lacks_rows: bool
 
     @property
     def sentence(self) -> str:
@@ -169,30 +175,32 @@ class VerdictDifference(Struct, frozen=True):
 
     @property
     def verdict(self) -> RunVerdict:
-        """The verdict INCOMPLETE, which quotes both verdicts."""
+        """The verdict of a report: INCOMPLETE, with both verdicts in its sentence."""
         return RunVerdict(INCOMPLETE, f"INCOMPLETE: {self.sentence}", self.found.gates)
 
 
 def _signal_of(recorded: RunVerdict, ending: Ending) -> int:
-    """Return the signal that interrupted a run, which only its exit code records."""
+    """Return the number of the signal that interrupted a run; only the exit code records the signal."""
     number = recorded.exit_code - SIGNALLED
     return number if number > 0 else ending.signal_number
 
 
-def _counted_differently(found: Mapping[str, int], recorded: Mapping[str, int]) -> Iterator[str]:
+def _state_differences(found: Mapping[str, int], recorded: Mapping[str, int]) -> Iterator[str]:
+    """Yield the states whose number of rows is not as recorded."""
     for state, count in recorded.items():
         if found.get(state) != count:
             yield f"{state} {found.get(state, 0):,} (recorded {count:,})"
 
 
-def _decided_differently(found: RunVerdict, recorded: RunVerdict) -> Iterator[str]:
-    for ours, theirs in zip(found.gates, recorded.gates, strict=False):
-        if ours.passed != theirs.passed:
-            was, is_now = ("passed" if each.passed else "failed" for each in (theirs, ours))
-            yield f"gate {ours.expression!r} {is_now} (recorded {was})"
+def _gate_differences(found: RunVerdict, recorded: RunVerdict) -> Iterator[str]:
+    """Yield the gates whose outcome is not as recorded."""
+    for gate, recorded_gate in zip(found.gates, recorded.gates, strict=False):
+        if gate.passed != recorded_gate.passed:
+            outcome, recorded_outcome = ("passed" if each.passed else "failed" for each in (gate, recorded_gate))
+            yield f"gate {gate.expression!r} {outcome} (recorded {recorded_outcome})"
 
 
-def _are_only_missing(found: Mapping[str, int], recorded: Mapping[str, int]) -> bool:
+def _only_lacks_rows(found: Mapping[str, int], recorded: Mapping[str, int]) -> bool:
     is_within = all(count <= recorded.get(state, 0) for state, count in found.items())
     return is_within and sum(found.values()) < sum(recorded.values())
 
@@ -205,24 +213,23 @@ _NO_CHECKSUMS = "checksums of its files: not recorded; changes to them cannot be
 def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> RunReport:
     """Count a stored run's current rows and return its report, with the verdict that these rows give.
 
-    Callers that iterate over the rows anyway pass them as `rows`.
-
-    If the run recorded a different verdict, the verdict is INCOMPLETE (exit code 3) and quotes both; rows appended
-    since are left out of this comparison. Raises StorageError for a row that cannot be read or is stored twice.
+    Callers that iterate over the rows anyway pass them as `rows`. If the run recorded a different verdict, the verdict
+    is INCOMPLETE (exit code 3) and quotes both; rows appended since are left out of this comparison. Raises
+    StorageError for a row that cannot be read or is stored twice.
     """
-    judging = _load_judging(run)
-    counts = judging.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
-    if judging.planned is not None and counts.summary.all.rows > judging.planned:
+    basis = _load_basis(run)
+    counts = basis.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
+    if basis.planned is not None and counts.summary.all.rows > basis.planned:
         run.refuse_repeated_results()
-    difference = _difference(run, judging, counts)
-    verdict = judging.of(counts) if difference is None else difference.verdict
+    difference = _difference(run, basis, counts)
+    verdict = basis.verdict(counts) if difference is None else difference.verdict
     corrected, correction_notes = corrected_or_note(run)
     log = imported_log(run.run.plan)
-    unrecorded = _older_notes(judging) if log is None else (log.note,)
-    recorded = judging.recorded or RecordedReport(verdict, judging.planned, unrecorded, 0.0)
+    default_notes = _older_notes(basis) if log is None else (log.note,)
+    recorded = basis.recorded or RecordedReport(verdict, basis.planned, default_notes, 0.0)
     return replace(
-        counts.summary.report(run.run_id, judging.state, verdict),
-        planned=judging.planned,
+        counts.summary.report(run.run_id, basis.state, verdict),
+        planned=basis.planned,
         corrected=corrected,
         notes=(*recorded.notes, *correction_notes, *_file_notes(run, load_checksums(run))),
         duration_s=recorded.duration_s,
@@ -233,27 +240,27 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
 
 
 class StoredCheck(Struct, frozen=True):
-    """The check of a stored run before it is continued or merged: notes, and a difference from the recorded verdict."""
+    """The check of a stored run before it is continued or merged: notes on its files, and a different verdict."""
 
     notes: tuple[str, ...] = ()
     difference: VerdictDifference | None = None
 
 
 def check_stored_run(run: StoredRun) -> StoredCheck:
-    """Compare a stored run with what it recorded at its end. Rows are read only if their file is not as recorded.
+    """Compare a stored run with the checksums and the verdict that it recorded at its end.
 
-    A symbolic link in place of their file is not followed; a writer refuses it. Raises StorageError for a row that
-    cannot be read.
+    Rows are read only if their file has changed; a symbolic link is not followed, since a writer refuses it. Raises
+    StorageError for a row that cannot be read.
     """
     recorded = load_checksums(run)
     notes = tuple(_file_notes(run, recorded))
     if (run.folder / _RESULTS).is_symlink() or is_unchanged(run, recorded, _RESULTS):
         return StoredCheck(notes)
-    judging = _load_judging(run)
-    if not judging.is_comparable:
+    basis = _load_basis(run)
+    if not basis.is_comparable:
         return StoredCheck(notes)
-    counts = judging.count(run.results(), has_trials=run.may_repeat_cases())
-    return StoredCheck(notes, _difference(run, judging, counts))
+    counts = basis.count(run.results(), has_trials=run.may_repeat_cases())
+    return StoredCheck(notes, _difference(run, basis, counts))
 
 
 def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[str, ...]:
@@ -263,7 +270,7 @@ def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[s
     """
     checked = check_stored_run(run)
     difference = checked.difference
-    if difference is None or (may_lack_results and difference.is_only_missing):
+    if difference is None or (may_lack_results and difference.only_lacks_rows):
         return checked.notes
     raise StorageError(
         f"run {run.run_id}: {difference.sentence} Restore {run.folder / _RESULTS} from a copy; or delete it, and "
@@ -271,9 +278,9 @@ def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[s
     )
 
 
-def _load_judging(run: StoredRun) -> StoredVerdict:
+def _load_basis(run: StoredRun) -> VerdictBasis:
     recorded, log = load_recorded_report(run), imported_log(run.run.plan)
-    return StoredVerdict(
+    return VerdictBasis(
         state=_state(run),
         planned=_planned(run) if recorded is None else recorded.planned,
         gates=_gates(run) if recorded is None or not recorded.has_gates else recorded.gates,
@@ -301,16 +308,16 @@ def _strings(value: JsonValue) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
 
 
-def _difference(run: StoredRun, judging: StoredVerdict, counts: StoredCounts) -> VerdictDifference | None:
+def _difference(run: StoredRun, basis: VerdictBasis, counts: StoredCounts) -> VerdictDifference | None:
     """Compare the recorded verdict with that of the rows. Rows that were appended later are left out."""
-    if not judging.is_comparable or judging.recorded is None:
+    if not basis.is_comparable or basis.recorded is None:
         return None
-    checksum = read_checksum((judging.recorded.ended or {}).get(CHECKSUMS), _RESULTS)
+    checksum = read_checksum((basis.recorded.ended or {}).get(CHECKSUMS), _RESULTS)
     path = run.folder / _RESULTS
     if checksum is not None and size_of(path) not in (0, checksum.size):
         rows = run.results(lines=checksum.lines)
-        counts = judging.count(rows, has_trials=counts.has_trials)
-    return judging.difference(counts)
+        counts = basis.count(rows, has_trials=counts.has_trials)
+    return basis.difference(counts)
 
 
 def _file_notes(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
@@ -320,8 +327,8 @@ def _file_notes(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
         yield _NO_CHECKSUMS
 
 
-def _older_notes(judging: StoredVerdict) -> tuple[str, ...]:
-    return (_OLDER_RUN,) if judging.gates is None and judging.state == "finished" else ()
+def _older_notes(basis: VerdictBasis) -> tuple[str, ...]:
+    return (_OLDER_RUN,) if basis.gates is None and basis.state == "finished" else ()
 
 
 def _state(run: StoredRun) -> RunState:

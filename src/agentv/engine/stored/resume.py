@@ -1,4 +1,4 @@
-"""The continuation of a stored run: which rows are still valid, which cases are called, and what it cost so far."""
+"""The continuation of a stored run: the rows that are still valid, the tasks that remain, and the cost so far."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic as now
@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Spent
-from agentv.engine.planning.plan import CaseTask, RunPlan, Stored
+from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan
 from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.planning.selection import matches_glob
 from agentv.engine.running.case import CaseRunner
@@ -29,10 +29,11 @@ from agentv.types.records.result import CaseResult
 
 
 def load_spent(run: StoredRun) -> Spent:
-    """Return the amount billed in a run, for answers and judgements of every generation.
+    """Return the amount billed in a run, also for answers and judgements that later ones have replaced.
 
-    If the budget stopped the run, the amount is at least what the budget had counted, with calls of unknown cost. Calls
-    that were in flight when the process was killed are not counted. Raises StorageError if the run cannot be read.
+    If the budget stopped the run, the amount is at least that of the budget, which also counts calls of unknown cost.
+    Calls that were in flight when the process was killed are not counted. Raises StorageError if the run cannot be
+    read.
     """
     spent = Spent()
     for answer in run.all_answers():
@@ -40,18 +41,19 @@ def load_spent(run: StoredRun) -> Spent:
     for result in _paid_results(run):
         spent.usd += (result.cost_usd or 0.0) - saved_by_judges(result)
         for judge, cost_usd in _judge_calls((result,)):
-            spent.note(judge, cost_usd)
+            spent.raise_max(judge, cost_usd)
     for event in run.events():
         if event.type == "budget_stop":
-            counted, next_usd = event.fields.get("spent_usd"), event.fields.get("next_usd")
-            spent.usd = max(spent.usd, counted) if isinstance(counted, float) else spent.usd
+            spent_usd, next_usd = event.fields.get("spent_usd"), event.fields.get("next_usd")
+            if isinstance(spent_usd, float):
+                spent.usd = max(spent.usd, spent_usd)
             if isinstance(next_usd, float):
-                spent.note(str(event.fields.get("target")), next_usd)
+                spent.raise_max(str(event.fields.get("target")), next_usd)
     return spent
 
 
 def _paid_results(run: StoredRun) -> Iterator[EvaluatorResult]:
-    """Yield the evaluator results that have a cost; a score reused by a later generation only once."""
+    """Yield the evaluator results that have a cost; a score that a later generation reused is yielded once."""
     known = DigestSet()
     for row in run.all_results():
         for result in row.evaluator_results:
@@ -60,6 +62,7 @@ def _paid_results(run: StoredRun) -> Iterator[EvaluatorResult]:
 
 
 def _is_reused(row: CaseResult, result: EvaluatorResult, known: DigestSet) -> bool:
+    """Return True for a score that is in `known` already; another score is added to it."""
     if result.status not in ("scored", "unverified") or result.name not in row.score_keys:
         return False
     return not known.add(f"{row.run_id}\0{row.answer_seq}\0{result.name}\0{row.score_keys[result.name]}")
@@ -73,24 +76,24 @@ def _judge_calls(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, floa
 
 
 Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
-"""`resume` completes missing or edited rows, `retry` repeats chosen rows, `rescore` scores stored answers again, and
-`report` only counts."""
+"""`resume` makes rows that are missing or whose case was edited, `retry` repeats chosen rows, `rescore` scores stored
+answers again, and `report` only counts."""
 
 
 class ResumePlan(Struct):
     """What remains of a stored run, with counts of the work done on it.
 
-    `should_rerun` chooses the rows that a retry repeats. The stored answers of the targets in `fresh` are not
-    used. `retired` are the result keys that were removed from the run before, `gone_suites` the suites that the run has
-    and the plan lacks. `spent` is what counts against the budget already. `has_every_row` becomes True at the end, if
-    every row of the run that counts has been seen. If a failing judge had stopped the work, `rejudges` is True: the
-    answers that it failed to judge are judged again.
+    `should_rerun` chooses the rows that a retry repeats. The stored answers of `targets_called_again` are not used.
+    `retired` are the result keys of cases that an earlier resume removed, `gone_suites` the suites that the run has and
+    the plan lacks. `spent` is the cost so far. If a failing judge had stopped the work, `rejudges` is True: the answers
+    that the judge failed to judge are judged again. `has_every_row` is set at the end: False if the run has rows that
+    the plan lacks.
     """
 
     rows: StoredRows
     purpose: Purpose = "resume"
     should_rerun: Callable[[CaseResult], bool] = lambda _row: False
-    fresh: frozenset[str] = frozenset()
+    targets_called_again: frozenset[str] = frozenset()
     retired: frozenset[ResultKey] = frozenset()
     gone_suites: tuple[str, ...] = ()
     spent: Spent | None = None
@@ -110,7 +113,7 @@ class ResumePlan(Struct):
         """True if evaluators may be called."""
         return self.purpose != "report"
 
-    def left_to_do(
+    def remaining_tasks(
         self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder
     ) -> Iterator[CaseTask | None]:
         """Yield the `tasks` to do; rows that are still valid are counted and reported.
@@ -128,11 +131,11 @@ class ResumePlan(Struct):
             row = self.rows.take(key)
             if row is not None and key in self.retired:
                 recorder.store.note("case_returned", {"slot": key.to_json()})
-            todo = self._decide(task, row, runner)
-            if todo is not None:
-                self.called += todo.stored is None
-                self.rescored += todo.stored is not None
-                yield todo
+            task_to_do = self._task_to_do(task, row, runner)
+            if task_to_do is not None:
+                self.called += task_to_do.stored is None
+                self.rescored += task_to_do.stored is not None
+                yield task_to_do
             elif row is not None:
                 self.unchanged += 1
                 recorder.count_stored(row)
@@ -150,46 +153,45 @@ class ResumePlan(Struct):
             done = f"{_count(self.called, 'target call')}, {_count(self.rescored, 'stored answer')} rescored"
             recorder.note(f"{_count(self.unchanged, 'result')} unchanged; {done}")
 
-    def _decide(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
-        """Return the task to do, or None if its row is still valid or there is nothing to do for it."""
+    def _task_to_do(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
+        """Return the task to do, or None if the row is still valid or the purpose does not include the row."""
         match self.purpose:
             case "resume":
-                return self._resumed(task, row, runner)
+                return self._resume(task, row, runner)
             case "retry":
-                return self._retried(task, row, runner)
+                return self._retry(task, row, runner)
             case "rescore":
-                return self._rescored(task, row, runner)
+                return self._rescore(task, row, runner)
             case _:
                 return None
 
-    def _resumed(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
+    def _resume(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         case = task.case
         if isinstance(case, BrokenCase):
-            return None if row is not None and _is_unread(row) else self._anew(task, row)
-        if task.target.name in self.fresh:
-            return self._anew(task, row)
-        if row is not None and not self._is_unjudged(row) and self._is_valid(row, task, case, runner):
+            return None if row is not None and _is_unreadable_line(row) else self._new_call(task, row)
+        if task.target.name in self.targets_called_again:
+            return self._new_call(task, row)
+        if row is not None and not self._must_rejudge(row) and self._is_valid(row, task, case, runner):
             return None
-        stored = self._stored(task, case, row, runner)
-        return self._anew(task, row) if stored is None else stored
+        return self._with_stored_answer(task, case, row, runner) or self._new_call(task, row)
 
-    def _retried(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
+    def _retry(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if row is None or not self.should_rerun(row):
             return None
         is_answered = row.error is not None and row.error.stage == "evaluator" and row.error.kind != "target_missing"
         if is_answered and isinstance(task.case, EvalCase):
-            return self._stored(task, task.case, row, runner) or self._anew(task, row)
-        return self._anew(task, row)
+            return self._with_stored_answer(task, task.case, row, runner) or self._new_call(task, row)
+        return self._new_call(task, row)
 
-    def _rescored(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
+    def _rescore(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if isinstance(task.case, BrokenCase) or (row is not None and not row.answer_key):
             return None
-        if row is not None and not self._is_unjudged(row) and self._is_valid(row, task, task.case, runner):
+        if row is not None and not self._must_rejudge(row) and self._is_valid(row, task, task.case, runner):
             return None
-        return self._stored(task, task.case, row, runner)
+        return self._with_stored_answer(task, task.case, row, runner)
 
-    def _is_unjudged(self, row: CaseResult) -> bool:
-        """Return True for a row that is judged again because its judge had kept failing."""
+    def _must_rejudge(self, row: CaseResult) -> bool:
+        """Return True for a row that is judged again because its judge failed."""
         return self.rejudges and has_judge_error(row)
 
     def _is_valid(self, row: CaseResult, task: CaseTask, case: EvalCase, runner: CaseRunner) -> bool:
@@ -206,7 +208,9 @@ class ResumePlan(Struct):
         own = score_keys(row.answer_key, keys.expectation, digests)
         return row.score_keys == {**own, **runner.fingerprints.turn_keys(case, task, row.answer_key)}
 
-    def _stored(self, task: CaseTask, case: EvalCase, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
+    def _with_stored_answer(
+        self, task: CaseTask, case: EvalCase, row: CaseResult | None, runner: CaseRunner
+    ) -> CaseTask | None:
         """Return the task to score a stored answer, or None if there is no usable one."""
         if runner.has_nothing_to_score(task):
             return None
@@ -216,11 +220,12 @@ class ResumePlan(Struct):
         answer = next((each for each in found if each is not None), None)
         if answer is None or (answer.error is not None and answer.error.kind == "cancelled"):
             return None
-        before = row if answer.slot == result_key else self.rows.find(answer.slot)
+        earlier_row = row if answer.slot == result_key else self.rows.find(answer.slot)
         generation = answer.generation if row is None else self.rows.next_generation(result_key, row)
-        return replace(task, generation=generation, stored=Stored(replace(answer, slot=result_key), before))
+        return replace(task, generation=generation, stored=AnswerToScore(replace(answer, slot=result_key), earlier_row))
 
-    def _anew(self, task: CaseTask, row: CaseResult | None) -> CaseTask:
+    def _new_call(self, task: CaseTask, row: CaseResult | None) -> CaseTask:
+        """Return the task to call the target again."""
         return replace(task, generation=self.rows.next_generation(result_key_of(task), row))
 
 
@@ -237,7 +242,7 @@ def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumeP
 
 
 def was_stopped_by_judge(run: StoredRun) -> bool:
-    """Return True if a failing judge stopped the latest, unfinished work on a run: itself, a retry or a rescore."""
+    """Return True if a failing judge stopped the latest work on a run: the run itself, a retry or a rescore."""
     is_stopped = False
     for event in run.events():
         if event.type == JUDGE_STOP:
@@ -248,11 +253,11 @@ def was_stopped_by_judge(run: StoredRun) -> bool:
 
 
 def has_judge_error(row: CaseResult) -> bool:
-    """Return True for a row whose judge gave no verdict."""
+    """Return True for a row whose judge failed."""
     return row.error is not None and row.error.kind == "judge_error"
 
 
-def _is_unread(row: CaseResult) -> bool:
+def _is_unreadable_line(row: CaseResult) -> bool:
     return row.error is not None and row.error.stage == "load"
 
 
@@ -288,35 +293,37 @@ class RequestedGeneration(Struct, frozen=True):
 
 def unfinished_generation(run: StoredRun) -> RequestedGeneration | None:
     """Return the retry or rescore that was started and did not finish, or None."""
-    begun = None
+    started = None
     for event in run.events():
         if event.type == GENERATION_STARTED:
-            begun = _generation_of(event.fields)
+            started = _generation_of(event.fields)
         elif event.type == "ended" and event.fields.get("state") == "finished":
-            begun = None
-    return begun
+            started = None
+    return started
 
 
 def chosen_rows(
-    only: str, globs: Sequence[str], *, before: int | None = None, rejudges: bool = False
+    only: str, globs: Sequence[str], *, before_line: int | None = None, rejudges: bool = False
 ) -> Callable[[CaseResult], bool]:
-    """Return a filter of the rows that a retry repeats.
+    """Return a filter of the rows that a retry repeats: `errors`, `failed`, or `cases` whose id matches a glob.
 
-    Rows from line `before` on, which the retry itself has written, are left out; `rejudges` includes those among them
-    that a judge failed to judge.
+    Rows from `before_line` on are left out, because the retry itself has written them; with `rejudges`, those of them
+    that a judge failed to judge are included.
     """
 
     def is_chosen(row: CaseResult) -> bool:
-        if before is not None and row.seq is not None and row.seq >= before:
+        if before_line is not None and row.seq is not None and row.seq >= before_line:
             return rejudges and has_judge_error(row)
         if only == "cases":
             return any(matches_glob(row.eval_id, glob) for glob in globs)
-        return row_state(row) == "error" or (only == "failed" and row_state(row) not in ("pass", "skipped"))
+        state = row_state(row)
+        return state == "error" or (only == "failed" and state not in ("pass", "skipped"))
 
     return is_chosen
 
 
 def _generation_of(fields: JsonObject) -> RequestedGeneration | None:
+    """Return the retry or rescore that the event `generation_started` describes, or None."""
     purpose, evaluators, rows = fields.get("purpose"), fields.get("evaluators"), fields.get("rows")
     globs = fields.get("cases")
     if purpose == "rescore":

@@ -71,13 +71,13 @@ def working_folder(run: RunRecord, home: Path) -> Path:
             "agentv), so its cases cannot be read again"
         )
     try:
-        place = Path(home.parent, folder).resolve()
-        is_there = place.is_dir()
+        path = Path(home.parent, folder).resolve()
+        exists = path.is_dir()
     except (OSError, ValueError) as error:
         raise ConfigError(f"run {run.run_id} records an invalid folder ({folder[:60]!r}): {error}") from error
-    if not is_there:
-        raise ConfigError(f"run {run.run_id} was started in {place}, which does not exist; its eval files are needed")
-    return place
+    if not exists:
+        raise ConfigError(f"run {run.run_id} was started in {path}, which does not exist; its eval files are needed")
+    return path
 
 
 def load_stored_plan(
@@ -86,7 +86,7 @@ def load_stored_plan(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    change: ChangeInputs | None = None,
+    change_inputs: ChangeInputs | None = None,
     ignores_cache: bool = False,
     budget_usd: float | None = None,
     judge_failures: int | None = None,
@@ -96,14 +96,14 @@ def load_stored_plan(
     secrets: tuple[str, ...] = (),
     allow_paths: tuple[str, ...] = (),
 ) -> RunPlan:
-    """Read a run's eval files and targets again, with its own paths and options. `change` modifies the suites.
+    """Plan a run again from its eval files and targets, with its own paths and options.
 
-    `ignores_cache` disables the cache, so that calls are repeated. `budget_usd`, `judge_failures`, `backend`,
-    `ray_address` and `shared_path` replace those of the run; `secrets` are redacted in the responses of
-    targets, and `allow_paths` are added to those of the run.
+    `change_inputs` gives the suites other evaluators. `ignores_cache` disables the cache, so that calls are repeated.
+    `budget_usd`, `judge_failures`, `backend`, `ray_address` and `shared_path` replace the options of the run;
+    `allow_paths` are added to its own. `secrets` are redacted in the responses of targets.
     """
-    given = run.plan.get("paths")
-    paths = tuple(str(path) for path in given) if isinstance(given, list) else ()
+    recorded_paths = run.plan.get("paths")
+    paths = tuple(str(path) for path in recorded_paths) if isinstance(recorded_paths, list) else ()
     # A run that --fail-fast stopped is continued to its end.
     options = replace(stored_options(run.plan), fail_fast=None)
     options = replace(options, allow_paths=tuple(dict.fromkeys((*options.allow_paths, *allow_paths))))
@@ -114,16 +114,16 @@ def load_stored_plan(
     if judge_failures is not None:
         options = replace(options, judge_failures=judge_failures)
     backend = backend or options.backend
-    if change is not None and backend == "ray":
+    if change_inputs is not None and backend == "ray":
         raise ConfigError("only the evaluators of the eval files can run on a cluster; add --backend local")
     address = None if backend == "local" else ray_address or options.ray_address
     shared = None if backend == "local" else shared_path or options.shared_path
     options = replace(options, backend=backend, ray_address=address, shared_path=shared)
-    options, gone = without_lost_baseline(options, home)
+    options, baseline_warnings = without_lost_baseline(options, home)
     inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=env, secrets=secrets)
-    suites = inputs.suites if change is None else change(inputs.suites, inputs.specs)
+    suites = inputs.suites if change_inputs is None else change_inputs(inputs.suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    return replace(plan, paths=paths, folder=str(cwd), warnings=(*plan.warnings, *gone))
+    return replace(plan, paths=paths, folder=str(cwd), warnings=(*plan.warnings, *baseline_warnings))
 
 
 def stored_options(plan: JsonObject) -> RunOptions:

@@ -1,4 +1,4 @@
-"""The team's store and quota of a run: as named now, or as recorded in the run."""
+"""The team's store and quota of a run: as named by options and files, or as recorded in the run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,10 +26,10 @@ def named_store(option: str | None, *, cwd: Path, env: Mapping[str, str]) -> Sto
 
 
 def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[str, str]) -> StoreUrl | None:
-    """Return the store of a run that is continued: the option's, else the one it started with.
+    """Return the store of a run that is continued: that of the option, else the store that it started with.
 
-    A run that started without one uses what the environment or the project names now. If these name the same store
-    as the run, their URL is used, because it has the password. Raises ConfigError as `named_store` does.
+    A run that recorded no store uses that of the environment or the project. If they name the store that the run
+    recorded, their URL is used, because it has the password. Raises ConfigError as `named_store` does.
     """
     recorded = run.plan.get(STORE_KEY)
     if option is not None or not isinstance(recorded, str):
@@ -37,19 +37,23 @@ def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[
     if recorded == NO_STORE:
         return None
     try:
-        mine = parse_store_url(recorded)
+        recorded_url = parse_store_url(recorded)
     except ConfigError as error:
         raise ConfigError(
             f"run {run.run_id} is stored in a team's store whose recorded URL cannot be read without the password; "
             "name it with --store, or continue on this machine only: --store none"
         ) from error
     named = named_store(None, cwd=cwd, env=env)
-    return named if named is not None and _same_place(named, mine) else replace(mine, hint=_hint(mine))
+    if named is not None and _is_same_database(named, recorded_url):
+        return named
+    return replace(recorded_url, hint=_hint(recorded_url))
 
 
 def recorded_name(option: str | None, store: StoreUrl | None) -> str | None:
-    """Return what a run records about its team's store: the URL without password, `none`, or None."""
-    return (NO_STORE if option == NO_STORE else None) if store is None else store.public
+    """Return the record of a store in run.json: its URL without password, `none` if the option says so, or None."""
+    if store is not None:
+        return store.public
+    return NO_STORE if option == NO_STORE else None
 
 
 QUOTA_KEY = "quota"
@@ -59,7 +63,7 @@ QUOTA_KEY = "quota"
 class NamedQuota(Struct, frozen=True):
     """The URL of a shared quota, None for no sharing. `is_required` is False for the default, the store's own quota.
 
-    `recorded` is what the run records about it, as `recorded_name` returns it.
+    `recorded` is its record in run.json, as `recorded_name` returns it.
     """
 
     url: StoreUrl | None
@@ -78,7 +82,7 @@ def named_quota(option: str | None, store: StoreUrl | None) -> NamedQuota:
 def quota_of_run(
     run: RunRecord, option: str | None, store: StoreUrl | None, *, cwd: Path, env: Mapping[str, str]
 ) -> NamedQuota:
-    """Return the quota of a run that is continued: the option's, else the one that was named for the run.
+    """Return the quota of a run that is continued: that of the option, else the quota that the run recorded.
 
     Its password is taken from the store that the environment or the project names, if that is the same database.
     """
@@ -86,16 +90,16 @@ def quota_of_run(
     if option is not None or not isinstance(recorded, str) or recorded == NO_STORE:
         return named_quota(option or (NO_STORE if recorded == NO_STORE else None), store)
     try:
-        mine = parse_store_url(recorded)
+        recorded_url = parse_store_url(recorded)
     except ConfigError as error:
         raise ConfigError(
             f"run {run.run_id} shares a quota whose recorded URL cannot be read without the password; name it with "
             "--quota, or continue without it: --quota none"
         ) from error
     for known in (store, named_store(None, cwd=cwd, env=env)):
-        if known is not None and _same_place(known, mine):
+        if known is not None and _is_same_database(known, recorded_url):
             return NamedQuota(known)
-    return NamedQuota(replace(mine, hint="Name the quota with --quota, or continue without it: --quota none"))
+    return NamedQuota(replace(recorded_url, hint="Name the quota with --quota, or continue without it: --quota none"))
 
 
 def secrets_of_store(store: StoreUrl | None, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -103,7 +107,7 @@ def secrets_of_store(store: StoreUrl | None, env: Mapping[str, str]) -> tuple[st
     return () if store is None else store_secrets(store.text, env.get(_password_variable(store) or "", ""))
 
 
-def _same_place(one: StoreUrl, other: StoreUrl) -> bool:
+def _is_same_database(one: StoreUrl, other: StoreUrl) -> bool:
     return (one.place, _plugin(one)) == (other.place, _plugin(other))
 
 
@@ -119,8 +123,8 @@ def _password_variable(store: StoreUrl) -> str | None:
 
 def _hint(store: StoreUrl) -> str:
     variable = _password_variable(store)
+    or_variable = f"or {variable}, " if variable else ""
     return (
-        "The run records this store without its password: set AGENTV_STORE to the complete URL, "
-        f"{f'or {variable}, ' if variable else ''}or name the store with --store; "
-        "--store none continues on this machine only"
+        f"The run records this store without its password: set AGENTV_STORE to the complete URL, {or_variable}"
+        "or name the store with --store; --store none continues on this machine only"
     )

@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,10 +29,10 @@ class WantedPlaces(Struct, frozen=True):
     targets: tuple[str, ...] = ()
 
     def has(self, place: SuiteTarget) -> bool:
-        """Return True if a suite and target are included."""
+        """Return True if the suite and target of `place` are included."""
         suite, target = place
-        is_suite = not self.suites or any(_is_named(suite, name) for name in self.suites)
-        return is_suite and (not self.targets or target in self.targets)
+        has_suite = not self.suites or any(_is_named(suite, name) for name in self.suites)
+        return has_suite and (not self.targets or target in self.targets)
 
 
 def _is_named(suite: str, name: str) -> bool:
@@ -42,7 +43,7 @@ def _is_named(suite: str, name: str) -> bool:
 def refuse_unknown(
     wanted: WantedPlaces, metric: MetricKey, listed: Sequence[ListedRun], found: Sequence[TrendRun]
 ) -> None:
-    """Raise UnknownNameError for a suite, a target or an evaluator that no run has, if there are runs.
+    """Raise UnknownNameError for a wanted suite, target or evaluator that no run has, unless there are no runs.
 
     `found` are the runs with the wanted suites and targets.
     """
@@ -63,11 +64,12 @@ def refuse_unknown(
 def load_trend_runs(
     listed: Sequence[ListedRun], load_sums: LoadSums, *, wanted: WantedPlaces, last: int | None
 ) -> list[TrendRun]:
-    """Return the runs with the `last` points of every wanted series, oldest first; with None all runs.
+    """Return the runs with the `last` points of every wanted suite and target, oldest first; with None all runs.
 
-    `listed` is sorted, oldest first. A run whose run.json cannot be read is left out.
+    `listed` is sorted, oldest first. A run whose run.json cannot be read is left out, and so are the parts of a merged
+    run.
     """
-    seen: Counter[SuiteTarget] = Counter()
+    points: Counter[SuiteTarget] = Counter()
     merged: set[str] = set()
     found: list[TrendRun] = []
     for each in reversed(listed):
@@ -75,11 +77,11 @@ def load_trend_runs(
             continue
         run = _trend_run_of(each, each.run)
         merged.update(run.parents)
-        places = [place for suite in run.suites for target in run.targets if wanted.has(place := (suite, target))]
+        places = list(filter(wanted.has, product(run.suites, run.targets)))
         # A run written by another program may not record its suites and targets: then its rows show them.
-        if last is None or not (run.suites and run.targets) or any(seen[place] < last for place in places):
+        if last is None or not (run.suites and run.targets) or any(points[place] < last for place in places):
             found.append(_with_sums(run, each, load_sums, wanted))
-            seen.update(places)
+            points.update(places)
     return found[::-1]
 
 
@@ -94,7 +96,7 @@ def _with_sums(run: TrendRun, listed: ListedRun, load_sums: LoadSums, wanted: Wa
 
 
 def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
-    """Return the contents of run.json that a trend uses."""
+    """Return the parts of run.json that a trend uses."""
     options, git = run.plan.get("options"), run.git or {}
     options = options if isinstance(options, dict) else {}
     shard = options.get("shard")
@@ -121,12 +123,12 @@ def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
 
 def _selection(options: JsonObject) -> str:
     """Return the options that selected some of the cases or evaluators, as on the command line."""
-    arguments = [
-        f"{_SELECTORS[name]} {shlex.quote(str(each))}"
-        for name in _SELECTORS
-        if (value := options.get(name)) is not None
-        for each in (value if isinstance(value, list) else [value])
-    ]
+    arguments: list[str] = []
+    for name, option in _SELECTORS.items():
+        value = options.get(name)
+        if value is not None:
+            values = value if isinstance(value, list) else [value]
+            arguments += [f"{option} {shlex.quote(str(each))}" for each in values]
     if options.get("sample") is not None and options.get("seed") is not None:
         arguments.append(f"--seed {options['seed']}")
     return " ".join(arguments)
