@@ -30,6 +30,12 @@ def test_problems_of_suites_and_targets_are_reported_together(tmp_path: Path) ->
     assert problems_of(tmp_path) == ["unknown key 'bogus'", "unknown key 'nonsense'"]
 
 
+def test_problems_of_a_suite_are_reported_before_a_missing_targets_file(tmp_path: Path) -> None:
+    (tmp_path / "a.eval.yaml").write_text(BAD_SUITE)
+    (tmp_path / "b.eval.yaml").write_text(GOOD_SUITE)
+    assert problems_of(tmp_path) == ["unknown key 'bogus'"]
+
+
 def test_problems_of_a_suite_are_reported_without_a_targets_file(tmp_path: Path) -> None:
     (tmp_path / "a.eval.yaml").write_text(BAD_SUITE)
     assert problems_of(tmp_path) == ["unknown key 'bogus'"]

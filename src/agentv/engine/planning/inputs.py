@@ -103,7 +103,8 @@ def load_inputs(
     """Read eval files that `find_eval_files` found, with their targets, plug-ins and gates.
 
     With `evaluators_given` the caller replaces the suites' evaluators. Without `plugins_imported` no code of the
-    project is imported. Raises EvalFileError with the problems of all files at once.
+    project is imported. Raises EvalFileError with the problems of all files at once; without any, TargetError if there
+    is no targets file.
     """
     plugins, gates = _project_parts(file.parent for file in files)
     specs = load_specs(plugins) if plugins_imported else load_specs_without(plugins)
@@ -113,6 +114,7 @@ def load_inputs(
     variables = parse_variables(options.variables)
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # suites that share a targets file share its problems
+    target_errors: list[TargetError] = []
     for file in files:
         try:
             suite = load_suite(
@@ -132,8 +134,12 @@ def load_inputs(
             suites.append(SuiteInput(suite, known.judged_by(suite.judge)))
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
+        except TargetError as error:
+            target_errors.append(error)
     if problems:
         raise EvalFileError(str(files), tuple(problems))
+    if target_errors:
+        raise target_errors[0]
     check_given_variables(variables, [each.suite for each in suites])
     return Inputs(tuple(suites), specs, gates, () if plugins_imported else plugins)
 
