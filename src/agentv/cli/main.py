@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, Entry] = {
     "retry": Entry("agentv.cli.running.retry", "Re-run errored or failed cases."),
     "rescore": Entry("agentv.cli.running.rescore", "Re-evaluate stored answers without calling targets."),
     "merge": Entry("agentv.cli.running.merge", "Merge the shards of a run into one run."),
-    "score": Entry("agentv.cli.running.score", "Evaluate logged answers from JSON Lines or standard input."),
+    "score": Entry("agentv.cli.running.score", "Evaluate logged answers from files or standard input."),
     "show": Entry("agentv.cli.results.show", "Show the results of a run."),
     "compare": Entry("agentv.cli.results.compare", "Compare runs, with significance tests."),
     "trend": Entry("agentv.cli.results.trend", "Show how scores change from run to run."),

@@ -174,8 +174,8 @@ def command(
     --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
     the cases. With several targets or prompts, each group is a table with one line per target and prompt.
 
-    With --side-by-side, filters such as --failed or --tag select cases, and every answer to a selected case is shown.
-    With --target or --prompt, only the answers of that target or to that prompt are shown.
+    With --side-by-side, filters such as --failed or --tag select cases, and all answers to these cases are shown.
+    Only --target and --prompt also limit which of the answers are shown.
     """
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run

@@ -157,7 +157,12 @@ def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Cal
 )
 @_repeatable("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
 @_repeatable("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")
-@click.option("-k", "expression", metavar="EXPR", help="Run only matching cases, e.g. 'refund and not slow'.")
+@click.option(
+    "-k",
+    "expression",
+    metavar="EXPR",
+    help="Run only cases whose id, tags or dataset match, e.g. 'refund and not slow'.",
+)
 @click.option("--sample", type=click.IntRange(min=1), help="Run only N cases, sampled with --seed.", metavar="N")
 @click.option("--limit", type=click.IntRange(min=1), help="Run only the first N cases of each file.", metavar="N")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for sampling and retry delays.")
@@ -173,7 +178,7 @@ def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Cal
 @click.option(
     "--segments",
     metavar="URL",
-    help="Store the results in segments, files below this folder or object store (s3://…), not in the run folder.",
+    help="Store the results as files (segments) in this folder or object store (s3://…), not in the run folder.",
 )
 @click.option(
     "--shared-path",
