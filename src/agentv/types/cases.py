@@ -329,7 +329,7 @@ def read_rubric_item(given: object, at: str) -> "RubricItem | str":
 
 
 class BrokenCase(Struct, frozen=True):
-    """A line of a streamed dataset that could not be read; it becomes a row with `error.kind: config_error`."""
+    """A line of a streamed dataset that could not be read; its result has the error kind `config_error`."""
 
     id: str
     problems: tuple[Problem, ...]
@@ -381,10 +381,11 @@ class EvalSuite(Struct, frozen=True):
 
     `evaluators` and `evaluator` apply to cases without their own. `prices` maps model globs to dollars per million
     tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
-    `pass` from `pass_score` on, else `fail`; None: the usual bands. `budget_usd` limits a run without `--budget-usd`.
-    `about` describes the file (author, version). `dialect` describes another program's format, "" for our own. Each of
-    `targets` answers all cases; without `targets`, `target` does. `judge` judges them instead of the
-    `judge_target` of each target (types.targets.name_of_target). `variables` are the names that `--var` may set;
+    `pass` from `pass_score` on, else `fail`; with `pass_score` None it is that of `verdict_of`. `budget_usd` limits a
+    run without `--budget-usd`. `about` describes the file (author, version). `dialect` describes another program's
+    format, "" for our own. Each of `targets` answers all cases; without `targets`, `target` does. `judge` is the name
+    of the target that judges the answers, instead of the `judge_target` of each target; a judge that is defined inline
+    has the name that `name_of_target` returns. `variables` are the names that `--var` may set;
     `fills_placeholders` is True if `{{ name }}` in the file stands for a variable or a column: the file declares
     variables or reads a dataset. `prompts` are the ids of its prompts; each case is run with each.
     """

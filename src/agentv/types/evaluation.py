@@ -92,7 +92,7 @@ class EvaluationResult(Struct, frozen=True, omit_defaults=True, metaclass=CamelK
         return result
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the result as JSON with camelCase keys; unknown values are left out."""
+        """Return the result as JSON with camelCase keys; fields without a value are left out."""
         known: dict[str, JsonValue] = {
             "criterionName": self.criterion_name,
             "score": self.score,

@@ -166,14 +166,14 @@ def messages_from_json(value: JsonValue) -> tuple[Message, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list | tuple):
-        raise ValueError(f"not a list of messages: {compact_json(value)[:_SHOWN]}")  # noqa: TRY004 - one of the values of a line
+        raise ValueError(f"not a list of messages: {compact_json(value)[:_SHOWN]}")  # noqa: TRY004 - the stored text is wrong, not the caller
     return tuple(map(message_from_json, value))
 
 
 def _tool_call_from_json(value: JsonValue) -> ToolCall:
     tool = value.get("tool") if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or not isinstance(tool, str):
-        raise ValueError(f"not a tool call as agentv stores it: {compact_json(value)[:_SHOWN]}")  # noqa: TRY004 - one of the values of a line
+        raise ValueError(f"not a tool call as agentv stores it: {compact_json(value)[:_SHOWN]}")  # noqa: TRY004 - the stored text is wrong, not the caller
     return ToolCall(
         tool=tool,
         input=value.get("input"),
@@ -196,7 +196,7 @@ def _content_from_json(value: JsonValue) -> Content | None:
 
 def _part_from_json(value: JsonValue) -> Part:
     if not isinstance(value, Mapping):
-        raise ValueError(f"not a content part as agentv stores it: {compact_json(value)[:_SHOWN]}")  # noqa: TRY004 - one of the values of a line
+        raise ValueError(f"not a content part as agentv stores it: {compact_json(value)[:_SHOWN]}")  # noqa: TRY004 - the stored text is wrong, not the caller
     text = value.get("value")
     if value.get("type") == "text" and isinstance(text, str):
         return TextPart(text)

@@ -127,17 +127,17 @@ class EncodedCaseStore(Protocol):
 
 @runtime_checkable
 class SegmentStore(Protocol):
-    """A store that lists segments: lines that other processes of the run wrote into a common folder."""
+    """A store with a list of segments: files of lines that other processes of the run wrote into a common folder."""
 
     @property
     def segments_place(self) -> str | None:
         """The folder of the segments, an absolute path or a URL; None for a run without segments."""
 
     async def list_segment(self, uploaded: UploadedSegment) -> int | None:
-        """List a segment, which makes its lines part of the run; return the number of its first line.
+        """Add a segment to the list, which makes its lines part of the run; return the number of its first line.
 
-        The lines that this store wrote before are made a segment first. If that fails, nothing is listed and
-        None is returned. Raises StorageError if the list cannot be written.
+        If this store itself has lines that are in no segment yet, it first uploads them as a segment. If that fails, it
+        lists nothing and returns None. Raises StorageError if the list cannot be written.
         """
 
 
@@ -150,7 +150,7 @@ class ReportingStore(Protocol):
 
 
 LEASE_S = 2.0
-"""How long a lease may be used, in seconds. A call needs its permit only at the moment it is sent."""
+"""How long a lease may be used, in seconds. It is short, as a call needs it only when it is sent."""
 NODE_LEASE_S = 5.0
 """How long the driver of a run on several machines leases rows, permits and money to a node, in seconds."""
 WINDOW_S = 60.0
@@ -191,7 +191,7 @@ class LeaseUse(Struct, frozen=True):
 class QuotaRequest(Struct, frozen=True, kw_only=True):
     """A request for a lease, or only a report when `least` is empty. `holder` names the process that sends it.
 
-    `holder` names the requesting process. At least `least` is granted, or nothing; up to `wanted` if that is free.
+    The grant is nothing if `least` is not free; otherwise it is at least `least`, and up to `wanted`.
     `lease` is the id of a new lease, chosen by the process, or of its existing lease, which the grant extends. `uses`
     are recorded before anything is granted. With `hold_s`, the account grants nothing to any process for that many
     seconds, because the server refused a call.
@@ -240,7 +240,7 @@ class StartedQuota(Protocol):
 
 
 BUDGET_ACCOUNT_PREFIX = "budget "
-"""The prefix of the account of a budget, before the budget's name. The account of a rate limit is a digest."""
+"""The start of the `account` of a budget, before the budget's name. The `account` of a rate limit is a digest."""
 
 
 def block_of(requests_per_window: int | None) -> int:

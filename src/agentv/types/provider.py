@@ -27,7 +27,7 @@ class ProviderRequest(Struct, frozen=True):
     `guidelines` is the text of all guideline files; `guideline_files` and `input_files` are absolute paths.
     `attempt` is the number of repeats of the whole call so far. `response_schema` requests structured output if the API
     supports it. `eval_dir` is the folder of the eval file, where commands run. `timeout_s` is the deadline of this
-    attempt. `prompt` is the id of the suite's prompt in the messages, None without one. `turn` is the number, from 1,
+    attempt. `prompt` is the id of the suite's prompt that is sent, None without one. `turn` is the number, from 1,
     of the turn of a conversation; None for a case without turns. `on_log_line` displays a line of the call's log, with
     secrets redacted; None if logs are not displayed.
     """

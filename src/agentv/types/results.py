@@ -70,10 +70,10 @@ class RunReport(Struct, frozen=True):
 
     `failing` holds the first rows that did not pass, up to a limit, in the order they finished; `failing_total` counts
     all. Of these, `worst` holds the lowest scores and `errors` the first errors. `needs` are the options that
-    `agentv resume` requires. `corrected` are the pass rates of judges with a calibration. `results` holds every row of
-    a run in memory, else it is empty. `read`, the number of lines read, and the percentiles of the time to judge an
-    answer are set for a stream of given answers only. `is_imported` is True for a run made from another program's log,
-    which cannot be resumed. `by` are the kinds of `groups` to show as tables.
+    `agentv resume` requires. `corrected` are the pass rates of judges with a calibration. `results` holds all results
+    in a report that `evaluate()` returned; in every other report it is empty. `read`, the number of lines read, and the
+    percentiles of the time to judge an answer are set for a stream of given answers only. `is_imported` is True for a
+    run made from another program's log, which cannot be resumed. `by` are the kinds of `groups` to show as tables.
     """
 
     run_id: str

@@ -117,7 +117,7 @@ class CamelKeywords(StructMeta):
 
     if not TYPE_CHECKING:  # type checkers know the signature of the class itself
 
-        def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - of a metaclass
+        def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - the instances of a metaclass are classes
             """Make an instance; a camelCase keyword sets the field with that name in snake_case."""
             try:
                 return super().__call__(*arguments, **keywords)

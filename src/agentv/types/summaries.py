@@ -57,8 +57,9 @@ class CountsByState:
 class GroupSummary(CountsByState, Struct, frozen=True):
     """Counts, rate and mean of the rows of one group. `by` is its kind: `tag`, `dataset`, `criterion` and others.
 
-    Groups of evaluators and criteria count results instead of rows. Rate and mean are over the judged rows or results.
-    `target` and `prompt` are set if only the rows of that target and prompt are counted.
+    A group by `evaluator` or `criterion` counts the results of this evaluator or criterion instead of rows. Rate and
+    mean are over those that are judged. `target` and `prompt` are set if only the rows of that target and prompt are
+    counted.
     """
 
     by: str
@@ -90,9 +91,10 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     """Counts and means over one target's rows. Rates and means are over the judged rows; None without any.
 
     Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
-    from the cache. `is_target_estimated` and `is_judge_estimated` are True if a part of that usage and cost was
-    estimated from texts. `unverified` counts the rows with an accepted verdict whose judge did not repeat the nonce
-    of its call. Latencies are of the target's answers, in seconds. `trials` is empty if no case is repeated.
+    from the cache. `is_target_estimated` is True if a part of the target's usage and cost was estimated from texts,
+    `is_judge_estimated` if a part of its judges' was. `unverified` counts the rows with an accepted verdict whose judge
+    did not repeat the nonce of its call. Latencies are of the target's answers, in seconds. `trials` is empty if no
+    case is repeated.
     """
 
     target: str

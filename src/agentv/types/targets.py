@@ -19,7 +19,8 @@ Unsigned: TypeAlias = Literal["error", "accept"]
 class RetryPolicy(Struct, frozen=True):
     """The number and the delays of retries; delays in seconds, grown by `backoff_factor`, jittered.
 
-    `retry_timeouts` starts a program again that took too long; False by default, as a long run may have cost much.
+    With `retry_timeouts`, a command or coding agent that timed out is started again; False by default, because the call
+    may have cost money until then.
     """
 
     max_retries: int = 3
@@ -45,7 +46,7 @@ class TargetConfig(Struct, frozen=True):
 
 
 def name_of_target(given: str | JsonObject) -> str:
-    """Return the name of a target; one that is defined in place of a name is found by its JSON."""
+    """Return the name of a target; for one that is defined inline (`{provider: …}`), its definition as JSON."""
     return given if isinstance(given, str) else compact_json(given)
 
 

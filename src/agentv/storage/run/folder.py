@@ -243,7 +243,7 @@ class RunFolder:
     async def list_segment(self, uploaded: UploadedSegment) -> int | None:
         """List a segment that a node uploaded; return the number of its first line, None if it cannot be listed yet.
 
-        Lines that this process mark_dirty are moved first, because the local parts of a file come after its segments.
+        The lines that this process wrote are moved first, because the local parts of a file come after its segments.
         """
         segments, file = self._segments, next(each for each in self._files if each.path.name == uploaded.file)
         if segments is None:

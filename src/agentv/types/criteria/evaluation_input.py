@@ -74,7 +74,7 @@ class _InputMeta(CamelKeywords):
 
     if not TYPE_CHECKING:
 
-        def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - of a metaclass
+        def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - the instances of a metaclass are classes
             """Make an input from (response, prompt, criteria, …) or (response, criteria, prompt, …)."""
             if len(arguments) > 1 and isinstance(arguments[1], list | tuple) and "criteria" not in keywords:
                 response, criteria, *others = arguments
@@ -208,7 +208,7 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputM
         return given
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the input as JSON with camelCase keys; unknown values are left out."""
+        """Return the input as JSON with camelCase keys; fields without a value are left out."""
         known: dict[str, JsonValue] = {
             "prompt": self.prompt,
             "response": self.response if isinstance(self.response, str) else message_to_json(self.response),

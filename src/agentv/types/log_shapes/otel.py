@@ -36,10 +36,10 @@ _RESOURCE_KEYS = ("resourceSpans", "resource_spans")
 
 
 def spans_of(export: JsonObject) -> Iterator[JsonObject]:
-    """Yield each span of an export as a line, whose `step` is None if the span has an answer of its own.
+    """Yield each span of an export as a line; `step` is None if the span is read as an answer, else its kind.
 
-    Of nested spans with messages, only the outermost in the export counts as an answer. Raises EvalFileError with the
-    place of every part that is not a list of objects.
+    Of nested spans with answers, only the outermost in the export is read as one. Raises EvalFileError with the place
+    of every part that is not a list of objects.
     """
     problems = Problems("OTLP export")
     listed = list(_spans(export, problems))
@@ -179,7 +179,8 @@ def read_otel(value: JsonObject) -> LogRecord:
     message = _first_value(cast(JsonObject, status), "message", "description")
     failure = str(message or "status ERROR") if is_error else None
     if not any(key.startswith(_ATTRIBUTE_PREFIXES) for key in attributes) and not _objects(value.get("events")):
-        # A span with the attributes of OpenInference; its step and times are read here.
+        # A span with the attributes of OpenInference. `read_phoenix` gets neither its parent nor its times, because the
+        # step and the times are computed here, as for all spans.
         phoenix = read_phoenix({**value, "parent_id": None, "start_time": None, "end_time": None})
         fields = {**phoenix.fields, **_times(value)}
         return replace(phoenix, shape="OpenTelemetry", fields=fields, step=cast(str | None, step), failure=failure)

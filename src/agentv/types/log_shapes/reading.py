@@ -222,9 +222,9 @@ def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
     record = with_mapped_fields(_record(value), value, paths or {})
     if record.step is not None:
         return None
-    name = record.fields.get("id")
-    known = None if name is None else _id_text(name.value)
-    return known if isinstance(known, str) else ""
+    found = record.fields.get("id")
+    log_id = None if found is None else _id_text(found.value)
+    return log_id if isinstance(log_id, str) else ""
 
 
 def is_export(value: JsonObject) -> bool:

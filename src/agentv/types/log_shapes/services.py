@@ -76,7 +76,7 @@ def _step(value: JsonObject) -> str | None:
 
 
 _THREAD_KEYS = ("session_id", "thread_id", "conversation_id")
-"""The metadata keys that group runs into a conversation; the `session_id` of the run itself is its project."""
+"""The metadata keys that group runs into a conversation. The key `session_id` of a run itself is a project's id."""
 
 
 def is_langsmith(value: JsonObject) -> bool:

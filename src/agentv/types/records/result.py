@@ -253,4 +253,4 @@ def _export_keys() -> Iterator[str]:
 
 
 EXPORT_KEYS = tuple(_export_keys())
-"""All keys of an exported row, in order; unknown values are left out."""
+"""All keys of an exported row, in order; a row has only those that have a value."""
