@@ -233,7 +233,7 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
         return custom_prompts(("aggregator",), self.aggregator.prompt, base_dir)
 
     def compares_outcome(self, base_dir: str) -> OutcomeNeed:
-        """Return which cases need an expected outcome for the aggregator, regardless of the members."""
+        """Return which cases need an expected outcome for the aggregator's prompt, regardless of the members."""
         return compares_outcome(self.prompts(base_dir), otherwise="never")
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:

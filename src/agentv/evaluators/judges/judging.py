@@ -43,7 +43,7 @@ class Judged(Protocol):
         """Return the texts that a reply may quote; a JSON object in them is not the judge's verdict."""
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return a function from a variable's name to its value, fenced if it is evidence."""
+        """Return a function from a variable's name to its value, fenced if the system under test wrote it."""
 
 
 class JudgeMode(Protocol[Opinion]):

@@ -130,7 +130,7 @@ class FreeformMode(Struct, frozen=True):
         results = self._results(score, scores, nearest.reasoning) if len(opinions) > 1 else ()
         return _freeform_score(score, nearest, opinions, results)
 
-    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - the evaluator is the one criterion
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - there is no result to put it in
         """Return no results: the failure is reported for the evaluator itself."""
         return ()
 

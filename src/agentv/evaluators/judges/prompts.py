@@ -234,7 +234,8 @@ FILE_PREFIX = "file://"
 def load_prompt(prompt: str, base_dir: str = ".") -> str:
     """Return the prompt's text: the content of the file it names, relative to `base_dir`, or the text itself.
 
-    Raises ConfigError for a line that looks like a file name but is not one: "judge.md" must never be sent as a prompt.
+    Raises ConfigError if the prompt looks like the name of a file that cannot be read: "judge.md" itself must never be
+    sent as a prompt.
     """
     path = prompt_path(prompt, base_dir)
     if path is None:

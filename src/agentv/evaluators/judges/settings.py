@@ -134,9 +134,9 @@ _TEXT_KEYS = ("text", "content", "page_content", "passage")
 def numbered_sources(context: EvaluationContext, paths: tuple[str, ...] = ()) -> str:
     """Return the source texts of an answer, one paragraph each, as `[1] …`; "" if there are none.
 
-    They are read from `paths` (as in `source`). Without paths they are the `context` of the input, else the first of
-    the metadata `context`, `sources`, `documents`, `passages` and `retrieved_context`, else the results of the tool
-    calls. Raises EvaluatorError for a path without a value.
+    They are read from `paths`, written as in the key `source` of evaluators. Without paths they are the `context` of
+    the input, else the first of the metadata `context`, `sources`, `documents`, `passages` and `retrieved_context`,
+    else the results of the tool calls. Raises EvaluatorError for a path without a value.
     """
     values = [_value_at(context, path) for path in paths] if paths else _default_sources(context)
     texts = [text for value in values for text in _passages(value) if text.strip()]
@@ -161,9 +161,10 @@ def _default_sources(context: EvaluationContext) -> list[JsonValue]:
 
 
 def _passages(value: JsonValue) -> list[str]:
-    """Return the texts of a value, such as one per item of a list.
+    """Return the texts in a value; the items of a list, at any depth, follow one another.
 
-    An object gives its text (`_TEXT_KEYS`), else the texts of its only key if that is a text or a list, else its JSON.
+    The text of an object is the text under the first of `_TEXT_KEYS` that has one. An object with none of these, but
+    with a single value that is a text or a list, has the texts of that value; any other object has its JSON as text.
     """
     if isinstance(value, str):
         return [value]

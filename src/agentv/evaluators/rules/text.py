@@ -123,7 +123,7 @@ def last_number(text: str) -> Decimal | None:
 
 def _shown(number: Decimal) -> str:
     text = str(number)
-    return text if len(text) <= 40 else f"{number:.10g}"  # noqa: PLR2004 - a line, not a page, of digits
+    return text if len(text) <= 40 else f"{number:.10g}"  # noqa: PLR2004 - fits on a line
 
 
 def length_check(settings: LengthSettings) -> Check:

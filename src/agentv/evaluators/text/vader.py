@@ -38,14 +38,14 @@ class Analyzer(SentimentIntensityAnalyzer):  # type: ignore[misc]  # the package
     def _special_idioms_check(valence: float, words_and_emoticons: Sequence[str], i: int) -> float:
         """Search for idioms in the words around a word."""
         near, at = _near(words_and_emoticons, i)
-        found: float = SentimentIntensityAnalyzer._special_idioms_check(valence, near, at)  # noqa: SLF001 - our base
+        found: float = SentimentIntensityAnalyzer._special_idioms_check(valence, near, at)  # noqa: SLF001 - a method of the base class
         return found
 
     @staticmethod
     def _negation_check(valence: float, words_and_emoticons: Sequence[str], start_i: int, i: int) -> float:
         """Search for negations in the words before a word."""
         near, at = _near(words_and_emoticons, i)
-        found: float = SentimentIntensityAnalyzer._negation_check(valence, near, start_i, at)  # noqa: SLF001 - our base
+        found: float = SentimentIntensityAnalyzer._negation_check(valence, near, start_i, at)  # noqa: SLF001 - a method of the base class
         return found
 
     @staticmethod

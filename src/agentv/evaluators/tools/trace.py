@@ -168,14 +168,14 @@ _EXPLORING = frozenset(["read", "grep", "glob", "search", "list", "Read", "Grep"
 """The tools that only read or search."""
 
 
-def _explored(target: float, tolerance: float, calls: Calls) -> _BoundCheck:
+def _explored(expected: float, tolerance: float, calls: Calls) -> _BoundCheck:
     if calls is None:
         return _BoundCheck(f"{NO_TRACE} (share of calls that explore)")
     if not calls:
         return _BoundCheck("no tool call made, so there is no share of calls that explore")
     share = sum(call.tool in _EXPLORING for call in calls) / len(calls)
-    line = f"{share:.2f} of the calls explore (expected: {target:g}, tolerance: {tolerance:g})"
-    return _BoundCheck(line, met=abs(share - target) <= tolerance + TOLERANCE)
+    line = f"{share:.2f} of the calls explore (expected: {expected:g}, tolerance: {tolerance:g})"
+    return _BoundCheck(line, met=abs(share - expected) <= tolerance + TOLERANCE)
 
 
 def _measured(bound: Bound | None, found: Bound | None, template: str, measure: str) -> Iterator[_BoundCheck]:
