@@ -101,7 +101,7 @@ def test_check_and_dry_run_call_no_function_and_say_so() -> None:
     write({"evals/data.py": code, "evals/suite.yaml": text})
     checked, planned, listed = agentv("check"), agentv("run", "--dry-run"), agentv("check", "--untrusted")
     assert (checked.returncode, planned.returncode, listed.returncode) == (0, 0, 0)
-    said = "unknown: the cases of data.py:rows; the function is not called here"
+    said = "the cases of data.py:rows are unknown, since the function is not called here"
     assert said in checked.stdout
     assert said in planned.stdout + planned.stderr
     assert "callable  data.py:rows  (evals/suite.yaml:2  $.evalcases.file)" in listed.stdout

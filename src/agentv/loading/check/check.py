@@ -22,6 +22,7 @@ from agentv.loading.files.places import (
     find_repository_root,
     find_skipped_files,
     find_targets_file,
+    more_skipped,
     relative_to_cwd,
 )
 from agentv.loading.files.text import shown
@@ -47,15 +48,16 @@ from agentv.types.targets import TargetConfig
 
 
 def check_gate_names(parsed: ParsedSuite, targets: Collection[str] | None) -> Iterator[Problem]:
-    """Yield a problem for each gate on an unknown name. `targets` are those of the targets file, None without one.
+    """Yield a problem for each gate whose metric is measured for an unknown name, such as `tag(NAME)`.
 
-    Streams, whose cases are not known, are not checked, nor are files with cases that could not be read.
+    `targets` are the names in the targets file, None without one. Streams, whose cases are not known, are not checked,
+    nor are files with cases that could not be read.
     """
     suite = parsed.suite
     has_all_cases = all(problem.severity != "error" for problem in parsed.problems)
     if suite is None or parsed.reader is None or not suite.gates or suite.cases.count is None or not has_all_cases:
         return
-    known = _names_by_gate(suite, targets)
+    known = _names_by_metric(suite, targets)
     reader = Reader(parsed.reader.document)
     for index, expression in enumerate(suite.gates):
         try:
@@ -69,7 +71,8 @@ def check_gate_names(parsed: ParsedSuite, targets: Collection[str] | None) -> It
     yield from reader.problems
 
 
-def _names_by_gate(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Collection[str]]:
+def _names_by_metric(suite: EvalSuite, targets: Collection[str] | None) -> Mapping[str, Collection[str]]:
+    """Return the names that each metric of a gate can be measured for, such as the tags of cases for `tag`."""
     cases = [case for case in suite.cases if isinstance(case, EvalCase)]
     evaluators = [each for case in cases for each in applicable_evaluators(case, suite)[0]]
     known: dict[str, Collection[str]] = {
@@ -86,7 +89,8 @@ def _names_by_gate(suite: EvalSuite, targets: Collection[str] | None) -> Mapping
 class CheckResult(Struct, frozen=True):
     """The checked files, and all problems in order.
 
-    `dialects` has a sentence for each file of AgentV: its version, and the number of ignored keys.
+    `dialects` has a sentence for each eval file written for AgentV, the TypeScript program: the version that it is for,
+    and the number of keys that have no meaning here.
     """
 
     files: tuple[Path, ...]
@@ -121,7 +125,8 @@ def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Pro
     """Yield a warning for each of the first skipped files; the last one counts the rest."""
     more = len(skipped) - MAX_SKIPPED_LISTED
     for index, each in enumerate(skipped[:MAX_SKIPPED_LISTED], start=1):
-        rest = f" ({more} more files are skipped)" if more > 0 and index == MAX_SKIPPED_LISTED else ""
+        is_last = more > 0 and index == MAX_SKIPPED_LISTED
+        rest = f" ({more_skipped(more)})" if is_last else ""
         yield Problem(relative_to_cwd(each.path, cwd), f"skipped: {each.reason}{rest}", severity="warning")
 
 
@@ -138,7 +143,7 @@ class Surroundings(Struct, frozen=True):
 def _check_file(path: Path, surroundings: Surroundings, dialects: list[str]) -> Iterator[Problem]:
     kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
     if kind == "config":
-        yield from _check_config(path, surroundings)
+        yield from _check_project_config(path, surroundings)
     elif kind == "targets":
         root = find_repository_root(path)
         project, _ = read_project(path.parent, root)
@@ -149,7 +154,7 @@ def _check_file(path: Path, surroundings: Surroundings, dialects: list[str]) -> 
         ).problems
     elif kind == "evaluation":
         project, _ = read_project(path.parent, find_repository_root(path))
-        yield from _check_evaluation(path, surroundings, _unknown_name_severity(project.plugins))
+        yield from _check_run_config(path, surroundings, _unknown_name_severity(project.plugins))
     else:
         yield from _check_suite(path, surroundings, dialects)
 
@@ -159,7 +164,8 @@ def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
     return "warning" if plugins else "error"
 
 
-def _check_config(path: Path, surroundings: Surroundings) -> Iterator[Problem]:
+def _check_project_config(path: Path, surroundings: Surroundings) -> Iterator[Problem]:
+    """Check the configuration and the named criteria of the project that has the file `path`."""
     root = find_repository_root(path)
     project, problems = read_project(path.parent, root)
     yield from problems
@@ -169,7 +175,8 @@ def _check_config(path: Path, surroundings: Surroundings) -> Iterator[Problem]:
     yield from read_named_definitions(find_criteria_file(path.parent, root), scope)[1]
 
 
-def _check_evaluation(path: Path, surroundings: Surroundings, unknown_type: Severity) -> Iterator[Problem]:
+def _check_run_config(path: Path, surroundings: Surroundings, unknown_type: Severity) -> Iterator[Problem]:
+    """Check a configuration of `run_evaluation`, and its judges against the targets file."""
     try:
         parsed, problems = read_run_config(
             path, surroundings.specs, unknown_type=unknown_type, allow_paths=surroundings.allow_paths

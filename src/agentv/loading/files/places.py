@@ -140,9 +140,10 @@ def is_folder_path(path: Path) -> bool:
 
 
 def side_file(dataset: Path) -> Path | None:
-    """Return the side file of a JSONL dataset, a YAML file with its name and its top-level keys; None if there is none.
+    """Return the side file of a JSONL dataset; None if there is none.
 
-    A YAML file of the same name that has cases is an eval file itself, even if its cases are the rows of the dataset.
+    The side file is the YAML file `NAME.yaml` beside `NAME.jsonl`. It holds the top-level keys of the suite. If it
+    also has cases, it is an eval file itself instead, even if its cases are the rows of the dataset.
     """
     candidates = (dataset.with_suffix(suffix) for suffix in YAML_SUFFIXES)
     return next((path for path in candidates if path.is_file() and not has_cases(path)), None)
@@ -268,4 +269,9 @@ def skipped_lines(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[str]:
         yield f"skipped {relative_to_cwd(each.path, cwd)}: {each.reason}"
     if len(skipped) > MAX_SKIPPED_LISTED:
         more = len(skipped) - MAX_SKIPPED_LISTED
-        yield f"{more} more files are skipped" if more > 1 else "1 more file is skipped"
+        yield more_skipped(more)
+
+
+def more_skipped(count: int) -> str:
+    """Return the number of skipped files that are not listed, in words."""
+    return f"{count} more files are skipped" if count > 1 else "1 more file is skipped"

@@ -99,7 +99,7 @@ class EvaluatorTranslator(Struct):
         places += [execution.get("evaluators"), holder.get("evaluators")]
         found = [sourced for sourced in places if sourced is not None]
         for other in found[1:]:
-            self.report.warn(other.at, f"this list of evaluators is ignored, as {self.report.name} does")
+            self.report.warn(other.at, f"this list of evaluators is ignored, as in {self.report.program}")
         return found[0] if found else None
 
     def translate_list(self, sourced: Sourced) -> list[NewObject | Sourced]:

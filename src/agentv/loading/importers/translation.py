@@ -14,7 +14,8 @@ from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
 
 Effect: TypeAlias = Literal["ignored", "dropped", "refused"]
-"""`ignored`: a value without meaning here; `dropped`: its effect is missing, a warning; `refused`: an error."""
+"""The effect on a value: `ignored`, since it has no meaning in agentv; `dropped` with a warning, since agentv does not
+support what it does; `refused` with an error."""
 
 
 class Note(Struct, frozen=True):
@@ -116,7 +117,7 @@ class Translation:
         self._note("refused", at, message, allowed)
 
     def _note(self, effect: Effect, at: JsonPath, message: str, allowed: str | None) -> None:
-        # An error is placed where a check of the value would report it again.
+        # An error is placed on the value, so that a later check of it adds no second error there (see Reader.error).
         place = self.document.mark(at, on_key=effect != "refused")
         self.notes.append(
             Note(
@@ -162,15 +163,15 @@ def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
 
 
 class Report(Struct):
-    """Counts the keys of one file that are ignored, and those without effect here, and records a warning for these."""
+    """Counts of the keys of one file that are ignored, and of those without effect here, each with a warning."""
 
     source: Reader
-    name: str
-    """The generation, as messages name it."""
+    program: str
+    """The program that the file is written for, such as `AgentV 4`."""
     ignored: int = 0
     without_effect: int = 0
     files: list[Path] = field(default_factory=list)
-    """The files whose content was put into this one."""
+    """The files whose content became part of the translation."""
 
     def ignore(self) -> None:
         """Count a key without any meaning here."""
@@ -191,7 +192,7 @@ class Report(Struct):
                 continue
             is_dropped, problem = note.effect == "dropped", note.problem
             self.without_effect += is_dropped
-            message = problem.message if is_dropped else f"{self.name}: {problem.message}"
+            message = problem.message if is_dropped else f"{self.program}: {problem.message}"
             path = problem.json_path
             if problem.path == self.source.document.path:
                 path = shown_path(at) + path.removeprefix(shown_path(()))
@@ -199,18 +200,18 @@ class Report(Struct):
 
     def drop(self, sourced: Sourced, key: str, reason: str) -> None:
         """Record that a key has no effect here, and why."""
-        self.warn(sourced.at, f"`{key}` of {self.name} has no effect here", advice=reason)
+        self.warn(sourced.at, f"`{key}` of {self.program} has no effect here", advice=reason)
 
     def unknown(self, sourced: Sourced, key: str, known: Iterable[str]) -> None:
         """Record a key that no version of AgentV knew."""
-        message = f"unknown key {key!r}, which is ignored as {self.name} does"
+        message = f"unknown key {key!r}; it is ignored, as in {self.program}"
         self.warn(sourced.at, message, suggestion=nearest(key, known))
 
     def refuse(
         self, sourced: Sourced, message: str, *, advice: str | None = None, suggestion: str | None = None
     ) -> None:
         """Record a value that cannot be read here."""
-        full_message = f"{self.name}: {message}"
+        full_message = f"{self.program}: {message}"
         self.source.error(sourced.at or (), full_message, allowed=advice, suggestion=suggestion, on_key=True)
 
 

@@ -1,6 +1,7 @@
 """Structs as schemas of pydantic's core, which read and describe models of files and settings of plug-ins.
 
-Parts of the JSON Schema other than types are notes in the metadata of each schema (see schemas.py).
+schemas.py makes JSON Schemas of them. What it needs besides types, such as docstrings and the spellings of keys, is a
+note in the metadata of each schema.
 """
 
 import types
@@ -78,7 +79,7 @@ def object_schema(kind: type) -> CoreSchema:
 
 def _field_schema(field: StructField) -> CoreSchema:
     """Return the schema of a field: of its type, after nested keys are lifted and spellings replaced."""
-    if file_model.has_members(field):
+    if file_model.has_members(field):  # evaluators, which are checked elsewhere
         schema = _noted(_schema(tuple[Any, ...]), DefinedAs("Evaluators"))
     else:
         schema = _schema(field.type)
@@ -192,7 +193,9 @@ def _schemas_by_tag(kinds: Sequence[type], *, count: int) -> dict[Hashable, Core
     tags = [get_args(each) if get_origin(each) is Literal else () for each in types_of]
     listed = [tag for each in tags for tag in each]
     if len(kinds) != count or not all(tags) or len(set(listed)) != len(listed):
-        raise TypeError(f"a choice of {', '.join(kind.__name__ for kind in kinds)}")
+        choice = ", ".join(kind.__name__ for kind in kinds)
+        rule = "each class needs a field `type` with literal values of its own, and only None may be added"
+        raise TypeError(f"the choices of the union {choice} cannot be distinguished: {rule}")
     schemas = [object_schema(kind) for kind in kinds]
     return {tag: schema for schema, each in zip(schemas, tags, strict=True) for tag in each}
 

@@ -251,7 +251,7 @@ class CasesReader(Struct):
             return
         self.code.append(file)
         if not self.calls_functions:
-            reader.warn(at, f"unknown: the cases of {path}:{name}; the function is not called here")
+            reader.warn(at, f"the cases of {path}:{name} are unknown, since the function is not called here")
             self.parts.append(UnknownCases())
             return
         self._read_rows(function_rows(file, name), self._rules_of(file, rules))
@@ -260,7 +260,7 @@ class CasesReader(Struct):
         return replace(rules, scope=self._scope_of(path))
 
     def _read_rows(self, rows: RowFile, rules: RowRules) -> None:
-        """Add rows as a source of cases, after checking the first 1,000, or all of them in a list."""
+        """Add rows as a source of cases, after checking the first 1,000, or all rows of a JSON or YAML file."""
         try:
             if isinstance(rows, ListFile | ListedRows):
                 read = list(DatasetCases(rows, rules).read())
@@ -269,7 +269,7 @@ class CasesReader(Struct):
                 read = list(islice(DatasetCases(rows, rules).read(), LINES_CHECKED_AT_LOAD))
                 head = _cases_of(read)
                 is_whole = len(read) < LINES_CHECKED_AT_LOAD
-                # Many spans share a line, so that reading cannot continue after the first rows: none is cached.
+                # With cached rows, reading would continue at the line after them, but many spans share a line.
                 cached = () if isinstance(rows, SpanFile) else head
                 cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, cached)
         except EvalFileError as error:
