@@ -34,7 +34,7 @@ _DROPPED_KEYS = {"hooks": "AgentV's `hooks` of a project do not run here; a work
 
 
 def translate_config(document: Document, names: Names) -> Translation | None:
-    """Return the translation of a configuration of AgentV; None if no key of it is AgentV's alone.
+    """Return the translation of a configuration of AgentV; None if it has no key that only AgentV has.
 
     `names` are the keys of our configuration. In a translated file an unknown key is only a warning.
     """

@@ -84,7 +84,7 @@ def make_read_row(case: EvalCase | None, found: Iterable[Problem], location: Loc
 def _read_logged(reader: Reader, row: Row, columns: Mapping[str, str]) -> LoggedRow | TraceStep | None:
     """Return the conversation, or the part of a trace, that a row logs; problems are recorded.
 
-    Return None for a row that logs nothing, and for a row with a question.
+    Return None for a row that logs nothing, and if `columns` names the column of the question.
     """
     paths = {"messages": columns["messages"]} if "messages" in columns else {}
     if "input" in map(_role, columns) or not (paths or is_logged(row.values)):

@@ -69,6 +69,7 @@ def add_keys(text: str, path: str, keys: Mapping[int, NewKey]) -> str:
     rest of the file still has the same meaning: values that are aliased or merged elsewhere change there, too.
     """
     cases = _cases(text, path)
+    # A list of cases at column 1 is not indented below its key; the lists in a new key are then not indented either.
     is_compact = cases.column == 0 and not cases.is_flow
     problems: list[Problem] = []
     insertions: list[tuple[int, str]] = []
@@ -154,7 +155,7 @@ def _fill_mapping(node: _Node, events: Iterator[yaml.Event], text: str, level: i
     """Add the entries of a mapping to its node; `start` is its index in the text."""
     value = None
     while not isinstance(event := next(events), yaml.MappingEndEvent):
-        if value is None and not text.startswith("?", start):  # else the column is that of the `?`
+        if value is None and not text.startswith("?", start):  # after `? ` a key is not in the column of the mapping
             node.column = cast(yaml.Mark, event.start_mark).column
         name = event.value if isinstance(event, yaml.ScalarEvent) else ""
         _node(event, events, text, level)
@@ -202,7 +203,10 @@ def _line_insertion(text: str, end: int, block: str) -> tuple[int, str]:
 
 
 def _indented_block(block: str, column: int, *, is_compact: bool) -> str:
-    """Return a block indented to a column; with `is_compact`, without the indentation of lists below their keys."""
+    """Return a block indented to a column; with `is_compact`, the lines after the first lose two spaces.
+
+    A list in the block, which is indented by two spaces below its key, then starts in the column of the key.
+    """
     first, *others = _lines(block)
     return _indented([first, *(line[2:] if is_compact and line else line for line in others)], column)
 

@@ -158,7 +158,7 @@ def to_float(text: str) -> float:
 
 MAX_DEPTH = 100
 MAX_EXPANSION = 1_000_000
-"""The number of values that aliases and merge keys may add to one file; text counts per hundred characters."""
+"""The number of values that aliases and merge keys may add to one file; 100 characters of text count as one value."""
 
 
 class YamlLimitError(Exception):

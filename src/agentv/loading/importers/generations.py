@@ -9,7 +9,7 @@ DIALECT_KEY = "dialect"
 
 
 class Generation(IntEnum):
-    """A generation of AgentV's eval files; in FIRST, of 1.5 and 1.6, keys mean the same as in ours."""
+    """A generation of AgentV's eval files. FIRST is that of AgentV 1.5 and 1.6, whose keys mean the same as ours."""
 
     OURS = 0
     FIRST = 1
@@ -76,12 +76,12 @@ def generation_of_cases(cases: Iterable[JsonObject]) -> Generation:
 
 
 _TRANSLATED_CASE_KEYS = frozenset({"note", "description", "suite", "reference_answer"})
-"""Keys of cases of AgentV 1.5 that we do not have."""
+"""Keys of cases of AgentV 1.5 that agentv does not have."""
 _TRANSLATED_TYPES = frozenset({"composite", "tool_trajectory"})
 
 
 def differs_from_ours(value: JsonValue) -> bool:
-    """Return True if a file of AgentV 1.5, in which keys have our meanings, may have a key that we do not have."""
+    """Return True if a file of AgentV 1.5 or 1.6 may have a key or type that agentv does not have."""
     if not isinstance(value, Mapping):
         return any(_case_differs(case) for case in _objects(value))
     schema = value.get("$schema")
@@ -91,7 +91,7 @@ def differs_from_ours(value: JsonValue) -> bool:
 
 
 def _case_differs(case: JsonObject) -> bool:
-    """Return True if a case, or the top level of a file, may have a key or a type that we do not have."""
+    """Return True if a case, or the top level of a file, may have a key or a type that agentv does not have."""
     if "evalcases" not in case and not _TRANSLATED_CASE_KEYS.isdisjoint(case):
         return True
     execution = case.get("execution")

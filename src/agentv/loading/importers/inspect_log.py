@@ -119,13 +119,13 @@ class _Header(Struct, frozen=True):
             self.notes.append(problem)
 
     def object(self, place: str, value: JsonValue) -> JsonObject:
-        """Return an object; {} if there is no value, or a value of another type, which is noted."""
+        """Return a value that is an object, else {}. A value of another type is noted."""
         if value is not None and not isinstance(value, Mapping):
             self.note(place, f"must be an object, but is {kind_of(value)}; it is not carried over")
         return _object(value)
 
     def number(self, place: str, value: JsonValue, *, least: float) -> float | None:
-        """Return a number of at least `least`; None if there is no value, or any other value, which is noted."""
+        """Return a value that is a number of at least `least`, else None. Any other value is noted."""
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= least:
             return value
         if value is not None:
@@ -133,7 +133,7 @@ class _Header(Struct, frozen=True):
         return None
 
     def time(self, place: str, value: JsonValue) -> datetime:
-        """Return a time; the time of the log if there is no value, or one that cannot be read, which is noted."""
+        """Return a value that is a time, else the time of the log. A value that cannot be read as a time is noted."""
         try:
             found = datetime.fromisoformat(str(value))
         except ValueError:
@@ -323,7 +323,10 @@ def _usage(header: _Header, place: str, sample: JsonObject, requests: int) -> tu
 def _evaluators(
     header: _Header, place: str, scores: JsonObject, metadata: dict[str, JsonValue]
 ) -> tuple[EvaluatorResult, ...]:
-    """Return a result for each score between 0 and 1; other values go to the metadata, which is noted."""
+    """Return a result for each score between 0 and 1; () if none of them is of the scorer that decides.
+
+    Other values are added to `metadata`, with a note for each one that is not null.
+    """
     results: list[EvaluatorResult] = []
     other_values: dict[str, JsonValue] = {}
     for name, score in scores.items():
@@ -389,7 +392,7 @@ def _messages(header: _Header, place: str, value: JsonValue) -> tuple[Message, .
 
 
 def _openai_message(message: JsonValue) -> JsonValue:
-    """Return a message of inspect in the form of OpenAI's: calls with their function, parts that are known."""
+    """Return a message of inspect in the form of OpenAI's, with converted tool calls, parts and errors of tools."""
     if not isinstance(message, Mapping):
         return message
     converted: dict[str, JsonValue] = {"role": message.get("role"), "content": message.get("content")}

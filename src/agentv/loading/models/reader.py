@@ -271,7 +271,7 @@ class Reader:
                 continue
             if expected_kind(error) is None:
                 self._record_error(at, path, raw=raw, error=error, notes=notes)
-            elif not any(_is_closer(other, path, known) for known, other in located):
+            elif not any(_is_closer(other, other_path, path) for other_path, other in located):
                 groups.setdefault(path, []).append(error)
         for path, group in groups.items():
             value = value_at(raw, path)
@@ -285,7 +285,7 @@ class Reader:
     def _record_error(
         self, at: JsonPath, path: JsonPath, raw: JsonValue, error: ErrorDetails, notes: SpellingNotes
     ) -> None:
-        """Record one error. A message of an object's own check is reported at the key that it starts with, if any."""
+        """Record one error; if its message comes from an object's own check and starts with a key, at that key."""
         value = value_at(raw, path)
         wording = problem_text(error, value)
         first_word = wording.message.split(maxsplit=1)[0].strip("`'\":")
@@ -310,9 +310,12 @@ def _converted(value: JsonValue, types: set[str]) -> JsonValue:
     return value
 
 
-def _is_closer(error: ErrorDetails, path: JsonPath, known: JsonPath) -> bool:
-    """Return True if `error`, at the path `known`, explains one at `path`: it is deeper, or not about the kind."""
-    return known[: len(path)] == path and (known != path or expected_kind(error) is None)
+def _is_closer(error: ErrorDetails, error_path: JsonPath, path: JsonPath) -> bool:
+    """Return True if `error` is more specific than an error about the kind of the value at `path`.
+
+    It is, if it is about a value inside of that value, or about the same value but not about its kind.
+    """
+    return error_path[: len(path)] == path and (error_path != path or expected_kind(error) is None)
 
 
 def locate(loc: Sequence[int | str], raw: JsonValue, notes: SpellingNotes) -> JsonPath:

@@ -88,7 +88,7 @@ def joined(first: Schema, second: Schema) -> Schema:
 
 
 def rewritten(schema: Any, change: Callable[[Schema], Schema]) -> Any:
-    """Return a schema with every object in it changed, the innermost first."""
+    """Return a schema with `change` applied to every object in it, the innermost first."""
     if isinstance(schema, dict):
         return change({key: rewritten(value, change) for key, value in schema.items()})
     if isinstance(schema, list):

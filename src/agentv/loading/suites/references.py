@@ -175,7 +175,7 @@ def fill(
 
 
 def redact_problems(reader: Reader, first: int, filled: Filled) -> None:
-    """Redact the values of variables in the problems from number `first` on: no message prints a filled template."""
+    """Redact the values of variables in the problems from the index `first` on, so that no message shows them."""
     redactor = SecretRedactor({*filled.secrets, *filled.variable_values})
     for index, problem in enumerate(reader.problems[first:], first):
         allowed = problem.allowed and redactor.redact(problem.allowed)
@@ -204,7 +204,7 @@ def read_converting(
 
 
 def _retyped(value: JsonValue, paths: frozenset[JsonPath] | set[JsonPath], at: JsonPath) -> JsonValue:
-    """Return a copy of the value at `at` in which the strings at `paths` are numbers or booleans, if they are such."""
+    """Return a copy of the value at `at`. Strings at `paths` that contain a number or boolean are converted to it."""
     if isinstance(value, Mapping):
         return {key: _retyped(inner, paths, (*at, key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):

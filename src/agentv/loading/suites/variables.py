@@ -25,7 +25,7 @@ class SuiteVariables(Struct, frozen=True):
     undefined_severity: Severity = "error"
 
     def of_case(self, *, row: JsonObject | None = None, own: JsonObject | None = None) -> JsonObject:
-        """Return the variables of a case: given, then the case's `own`, then its dataset `row`, then declared."""
+        """Return the variables of a case; of equal names, the given one counts, then `own`, `row` and the declared."""
         return {**self.declared, **(row or {}), **(own or {}), **self.given}
 
 
@@ -121,7 +121,7 @@ def fill_in_place(reader: Reader, at: JsonPath, values: JsonObject, undefined_se
 
 
 class Template(Struct, frozen=True):
-    """A part of an eval file that is filled for each case: the object or list at `at`, whose keys are all texts."""
+    """A part of an eval file that is filled for each case: the object or list at `at`; all keys in it are strings."""
 
     document: Document
     at: JsonPath

@@ -45,7 +45,7 @@ def lift_settings(reader: Reader, at: JsonPath, raw: JsonObject, registry: Regis
         return
     try:
         own = names_of(registry.get(provider).load_settings())
-    except (PluginError, UnknownNameError):  # which is recorded when the target is checked
+    except (PluginError, UnknownNameError):  # check_target records it
         own = None
     if own is not None and own.of("settings") is not None:
         return

@@ -58,10 +58,10 @@ class Assertion(Struct):
     judge: Judge
     options: "Options"
     """The test's options, which name the judge and its prompt for assertions that do not."""
-    names: tuple[str, ...] = ()
-    """The variables of the test."""
+    test_variables: tuple[str, ...] = ()
+    """The names of all variables of the test."""
     variables: set[str] = field(default_factory=set)
-    """The variables that its texts use."""
+    """The names of the variables that the assertion's texts use."""
     metadata: Settings = field(default_factory=dict)
     """Entries of the case's metadata: references that an evaluator compares with."""
     number: int = 0
@@ -70,7 +70,7 @@ class Assertion(Struct):
 
     @property
     def place(self) -> Located:
-        """The value, where a loss of it is reported."""
+        """Where problems are reported: at the value, or at the type if there is no value."""
         value = self.source.get("value")
         return value if value.value is not None else self.source.get("type")
 
@@ -133,7 +133,7 @@ class Assertion(Struct):
 
 
 def convert_assertion(assertion: Assertion) -> Settings | None:
-    """Return the settings of the evaluator without its name; None if there is none, which is recorded."""
+    """Return the settings of an evaluator, without a name; record that there is no such evaluator and return None."""
     written = assertion.type
     base = written.removeprefix("not-")
     convert = _CONVERTERS.get(base)
@@ -142,7 +142,7 @@ def convert_assertion(assertion: Assertion) -> Settings | None:
         assertion.drop(f"is not carried over: {reason}")
         return None
     assertion.source.drop_unsupported(ASSERTION_KEYS, "an assertion")
-    assertion.source.get("threshold").number()  # one that is not a number is recorded
+    assertion.source.get("threshold").number()  # records a threshold that is not a number
     settings = convert(assertion)
     for key in ("provider", "rubricPrompt"):
         place = assertion.source.get(key)
@@ -163,7 +163,7 @@ _EMBEDDING_TYPES = ("similar", "similar:cosine")
 def _add_negation(settings: Settings) -> None:
     if settings["type"] == "regex":
         settings["expect"] = "no_match"
-    elif "forbidden" not in settings:  # which is the opposite already
+    elif "forbidden" not in settings:  # the converter has negated these settings itself
         settings["negate"] = True
         if isinstance(limit := settings.get("required"), int | float):
             settings["required"] = 1 - limit
@@ -376,14 +376,14 @@ def _ready_made_judge(assertion: Assertion, kind: str) -> Settings:
     for place in _prompt_places(assertion):
         if place.value is not None:
             place.drop(f"the prompt of {kind} is agentv's own", "write it as the `prompt` of an llm_judge")
-    if "query" in assertion.names and kind != "context_recall":
+    if "query" in assertion.test_variables and kind != "context_recall":
         assertion.drop("the question is the whole prompt, not the variable `query`")
     return {"type": kind, "required": assertion.threshold(0), **_judging_target(assertion)}
 
 
 def _sources(assertion: Assertion, *, default: str | None = None) -> Settings:
     """Return where the context is; the variable `context` is stored in the metadata of the case."""
-    if "context" in assertion.names:
+    if "context" in assertion.test_variables:
         assertion.variables.add("context")
         assertion.metadata[_CONTEXT_KEY] = "{{ context }}"
         return {"sources": f"metadata.{_CONTEXT_KEY}"}
@@ -432,7 +432,7 @@ def _tools_used(assertion: Assertion) -> Settings | None:
         settings: Settings = {"type": "tool_trajectory", "mode": "any_order", "minimums": {name: value.get("min", 1)}}
         return {**settings, "maximums": {name: value["max"]}} if "max" in value else settings
     names = [str(item.get("name") if isinstance(item, Mapping) else item) for item in _as_list(value)]
-    if assertion.type.startswith("not-"):  # none of them may be called, which is more than the opposite
+    if assertion.type.startswith("not-"):  # none may be called; `negate` would allow all but one
         return {"type": "tool_trajectory", "mode": "any_order", "forbidden": names}
     return {"type": "tool_trajectory", "mode": "any_order", "minimums": dict.fromkeys(names, 1)}
 
@@ -550,7 +550,7 @@ def _python(assertion: Assertion) -> Settings | None:
         name = assertion.code.judge_of_file(assertion.source.folder / path, function or "get_assert", threshold)
     else:
         name = assertion.code.judge_of_text(value, threshold)
-    variables: Settings = {name: f"{{{{ {name} }}}}" for name in assertion.names}
+    variables: Settings = {name: f"{{{{ {name} }}}}" for name in assertion.test_variables}
     return {"type": "code_judge", "python": name, "config": {"vars": variables}}
 
 

@@ -320,10 +320,10 @@ class _CaseParts(Struct):
 
     suite: _Suite
     test: Test
-    names: tuple[str, ...]
-    """The variables of the test."""
+    test_variables: tuple[str, ...]
+    """The names of all variables of the test."""
     used_variables: set[str] = field(default_factory=set)
-    """The variables that evaluators use."""
+    """The names of the variables that evaluators use."""
     metadata: Settings = field(default_factory=dict)
     evaluator_names: set[str] = field(default_factory=set)
     has_own_limits: bool = False
@@ -355,7 +355,7 @@ class _CaseParts(Struct):
             self.suite.code,
             judge=self.suite.targets.add_judge,
             options=self.test.options,
-            names=self.names,
+            test_variables=self.test_variables,
             number=number,
         )
         settings = convert_assertion(assertion)

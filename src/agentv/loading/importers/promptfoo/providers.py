@@ -18,9 +18,10 @@ _VARIABLE_ADVICE = "set this variable; secrets do not belong in files"
 
 
 def setting(place: Located, name: str = "", *, advice: str = _VARIABLE_ADVICE) -> JsonValue:
-    """Return a setting with `{{ env.NAME }}` as `${{ NAME }}`; a secret in plain text becomes a variable, recorded.
+    """Return a setting with `${{ NAME }}` for `{{ env.NAME }}`, and for a secret in plain text, which is recorded.
 
-    A text is a secret if its key, or the option before it in a list, looks so, or if it starts like a known key.
+    A text is a secret if its key, or the option before it in a list, has the name of a secret, or if it starts like a
+    known kind of API key.
     """
     value = place.value
     name = name or str(place.at[-1] if place.at else "")
@@ -41,7 +42,7 @@ def setting(place: Located, name: str = "", *, advice: str = _VARIABLE_ADVICE) -
 
 
 def url_without_secrets(text: str, place: Located, advice: str = _VARIABLE_ADVICE) -> str:
-    """Return a text with a variable for the secrets of its URLs, user-info and keys in the query, which is recorded."""
+    """Return a text with a variable for each secret in its URLs (a password, a key in the query); record each."""
     for secret in sorted(set(secrets_in_urls(text)), key=len, reverse=True):
         if secret in text:
             text = text.replace(secret, f"{_URL_REFERENCE}@" if secret.endswith("@") else _URL_REFERENCE)
@@ -53,7 +54,7 @@ _URL_REFERENCE = "${{ URL_SECRET }}"
 
 
 def settings_by_name(place: Located) -> dict[str, JsonValue]:
-    """Return an object of settings, such as headers, as `setting` does; anything else is recorded."""
+    """Return an object of settings, such as headers, converted by `setting`; record any other value and return {}."""
     settings = setting(place)
     if isinstance(settings, dict):
         return settings

@@ -68,7 +68,7 @@ def our_text(text: str, place: Located) -> str:
             return _literal(match[0])
         ours = _expression(match["inner"])
         if ours is not None and _first_name(match["inner"].strip()) in assigned:
-            return _literal(match[0])  # a part of code, which is recorded
+            return _literal(match[0])  # set by code in the text, which is already recorded
         if ours is None:
             place.drop(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
                        "json, upper, lower, trim and default(x)")  # fmt: skip

@@ -209,7 +209,7 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
 
 
 def _threshold(cell: JsonValue, name: str, place: Located) -> dict[str, JsonValue]:
-    """Return the threshold in a cell; {} if the cell is empty or not a number, which is recorded."""
+    """Return the threshold in a cell; {} if the cell is empty. Record a cell that is not a number, and return {}."""
     if cell in (None, ""):
         return {}
     with suppress(ValueError):
