@@ -99,7 +99,7 @@ only after: 1
   new
 without a result after: 1
   case-3
-content changed since: 3
+content changed: 3
   case-0, case-1, case-2
 
 no evidence of a difference (n needed: 1,445)

@@ -20,8 +20,8 @@ Cohen's kappa                                  0.77    0.58 to 0.88       80    
 judge passes           43            4
 judge fails             5           28
 
-Two annotators agree in 100 % of pairs (20 answers with several labels), the ceiling \
-for a judge; Krippendorff's alpha 1.00.
+100 % of pairs of annotators agree (20 answers with several labels), which limits the \
+agreement of a judge. Krippendorff's alpha of verdicts: 1.00.
 
 tag   same verdict         95 % CI   sensitivity   specificity  kappa
 even  87.5 % of 40  73.9 to 94.5 %  87.5 % of 24  87.5 % of 16   0.74

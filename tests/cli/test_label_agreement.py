@@ -132,7 +132,7 @@ def test_a_custom_scale_has_no_order(call: Call, metric: str) -> None:
     assert code == 4
     assert err.splitlines()[-2:] == [
         "error: refund-7, kind, anna: 'fact' is on a custom scale, which has no order",
-        "use --metric nominal for labels that are mere categories, or choose a --criterion",
+        "use --metric nominal for labels that have no order, or choose a --criterion",
     ]
     call("label", "--in", "said.csv")
     assert call("label", "agreement", "--metric", metric)[0] == 4

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.reports.rows import REPORT
 
-from agentv.reports.run.figures import shown_trials, target_figures
+from agentv.reports.run.figures import shown_k, target_figures
 from agentv.types.summaries import TrialSummary
 
 TARGET = REPORT.targets[0]
@@ -25,7 +25,7 @@ def test_trials_are_shown_for_a_k_that_enough_cases_of_all_targets_have(cases: l
     targets = [
         replace(TARGET, trials=tuple(TrialSummary(k, count, 0.5, 0.5) for k, count in each.items())) for each in cases
     ]
-    assert shown_trials(targets) == k
+    assert shown_k(targets) == k
 
 
 def test_a_rate_of_trials_stands_with_its_denominator() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentv.reports.text.printable import CommandGuard, escape_commands, log_is_parsed
+from agentv.reports.text.printable import CommandGuard, escape_commands, runner_parses_log
 
 COMMAND = re.compile(r"^\s*::|##\w*\[")
 
@@ -37,7 +37,7 @@ def test_a_command_is_broken_and_other_text_stays(line: str, shown: str) -> None
     [({}, False), ({"GITHUB_ACTIONS": "true"}, True), ({"TF_BUILD": "True"}, True), ({"TEAMCITY_VERSION": "1"}, True)],
 )
 def test_a_runner_is_recognised_by_its_variables(env: dict[str, str], *, expected: bool) -> None:
-    assert log_is_parsed(env) is expected
+    assert runner_parses_log(env) is expected
 
 
 @given(st.lists(st.text(alphabet=":#[]vso \t\r\na", max_size=8), max_size=12))

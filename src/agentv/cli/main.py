@@ -100,7 +100,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command. Raises UsageError with the nearest name when there is no such command."""
         if args and args[0] not in COMMANDS:
-            from agentv.cli.words_of_others import command_advice
+            from agentv.cli.synonyms import command_advice
             from agentv.types.errors import nearest
 
             near = nearest(args[0], COMMANDS)
@@ -159,7 +159,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return EXIT_INTERRUPTED
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption):
-            from agentv.cli.words_of_others import with_advice
+            from agentv.cli.synonyms import with_advice
 
             error = with_advice(error)
         error.show()

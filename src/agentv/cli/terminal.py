@@ -134,11 +134,11 @@ def guarded_streams(env: Mapping[str, str]) -> Iterator[None]:
     if not _CI_RUNNER_VARIABLES & env.keys():
         yield
         return
-    from agentv.reports.text.printable import CommandGuard, log_is_parsed
+    from agentv.reports.text.printable import CommandGuard, runner_parses_log
 
     given = sys.stdout, sys.stderr
     try:
-        if log_is_parsed(env):
+        if runner_parses_log(env):
             sys.stdout, sys.stderr = (_guarded(stream, CommandGuard()) for stream in given)
         yield
     finally:

@@ -41,17 +41,21 @@ class JudgeCard(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-def card_sheet(judge: JudgeCard, *, max_findings: int | None = None) -> Sheet:
+def card_sheet(judge_card: JudgeCard, *, max_findings: int | None = None) -> Sheet:
     """Return the card as a sheet with at most `max_findings` disagreements."""
-    parts = [_agreement_part(judge.card), _confusion_part(judge.card), _annotators_part(judge.card.people)]
-    if judge.by_tag:
-        parts.append(_tags_part(judge.by_tag))
-    parts.append(_disagreements_part(judge, max_findings))
-    notes = (*advice(judge.card), *judge.remarks)
+    parts = [
+        _agreement_part(judge_card.card),
+        _confusion_part(judge_card.card),
+        _annotators_part(judge_card.card.people),
+    ]
+    if judge_card.by_tag:
+        parts.append(_tags_part(judge_card.by_tag))
+    parts.append(_disagreements_part(judge_card, max_findings))
+    notes = (*advice(judge_card.card), *judge_card.remarks)
     if notes:
-        parts.append(Part("Missing", notes=notes))
-    title = f"judge {judge.evaluator}, criterion {judge.criterion} · run {judge.run_id}"
-    return Sheet(title, _sentence(judge.card), tuple(parts))
+        parts.append(Part("Limits", notes=notes))
+    title = f"judge {judge_card.evaluator}, criterion {judge_card.criterion} · run {judge_card.run_id}"
+    return Sheet(title, _sentence(judge_card.card), tuple(parts))
 
 
 def _sentence(card: ReportCard) -> str:
@@ -129,12 +133,13 @@ def _confusion_part(card: ReportCard) -> Part:
 def _annotators_part(people: PeopleAgreement) -> Part:
     if not people.answers or people.alike is None:
         return Part(
-            "", notes=(f"{count_text(people.annotators, 'annotator')}; no answer was labelled by two of them.",)
+            "", notes=(f"{count_text(people.annotators, 'annotator')}; no answer has labels of two annotators.",)
         )
-    scale = "" if people.scale_alpha is None else f", of scores {coefficient_text(people.scale_alpha)}"
+    scores = "" if people.scale_alpha is None else f", of scores: {coefficient_text(people.scale_alpha)}"
     note = (
-        f"Two annotators agree in {percent_text(people.alike)} of pairs ({count_text(people.answers, 'answer')} with "
-        f"several labels), the ceiling for a judge; Krippendorff's alpha {coefficient_text(people.alpha)}{scale}."
+        f"{percent_text(people.alike)} of pairs of annotators agree ({count_text(people.answers, 'answer')} with "
+        "several labels), which limits the agreement of a judge. "
+        f"Krippendorff's alpha of verdicts: {coefficient_text(people.alpha)}{scores}."
     )
     return Part("", notes=(note,))
 
@@ -157,11 +162,11 @@ def _share_of(rate: AgreementRate) -> str:
     return "-" if rate.rate is None else f"{percent_text(rate.rate.value)} of {rate.rate.rows:,}"
 
 
-def _disagreements_part(judge: JudgeCard, max_findings: int | None) -> Part:
-    shown = judge.disagreements[:max_findings]
-    rest = len(judge.disagreements) - len(shown)
+def _disagreements_part(judge_card: JudgeCard, max_findings: int | None) -> Part:
+    shown = judge_card.disagreements[:max_findings]
+    rest = len(judge_card.disagreements) - len(shown)
     return Part(
-        f"Disagreements: {len(judge.disagreements):,}",
+        f"Disagreements: {len(judge_card.disagreements):,}",
         findings=tuple(map(_finding, shown)),
         left_out=f"and {rest:,} more; list them with --json or -o card.html" if rest else "",
     )
@@ -193,16 +198,16 @@ def _comment(opinion: Opinion) -> str:
 CARD_SCHEMA = "agentv-judge-card-1"
 
 
-def card_to_json(judge: JudgeCard) -> JsonObject:
+def card_to_json(judge_card: JudgeCard) -> JsonObject:
     """Return a card as JSON; unknown values are null."""
     return {
-        "run_id": judge.run_id,
-        "evaluator": judge.evaluator,
-        "criterion": judge.criterion,
-        **_card(judge.card),
-        "by_tag": {tag: _card(card) for tag, card in judge.by_tag.items()},
-        "disagreements": [_answer(each) for each in judge.disagreements],
-        "missing": [*advice(judge.card), *judge.remarks],
+        "run_id": judge_card.run_id,
+        "evaluator": judge_card.evaluator,
+        "criterion": judge_card.criterion,
+        **_card(judge_card.card),
+        "by_tag": {tag: _card(card) for tag, card in judge_card.by_tag.items()},
+        "disagreements": [_answer(each) for each in judge_card.disagreements],
+        "missing": [*advice(judge_card.card), *judge_card.remarks],
     }
 
 

@@ -33,13 +33,13 @@ class MetricFormat:
     """The format of a metric's numbers."""
 
     def __init__(self, metric: MetricKey) -> None:
-        name, unit, field = metric
+        name, argument, field = metric
         self._kind = "rate" if (field or name) == "pass_rate" else "score"
         if name == "cost_usd":
             self._kind = "cost"
         elif name in ("p50", "p95", "p99"):
             self._kind = "time"
-        self._per_s = 1000 if unit == "duration_ms" else 1
+        self._per_s = 1000 if argument == "duration_ms" else 1
 
     def value(self, value: float) -> str:
         """Return one number."""
@@ -244,17 +244,17 @@ class TrendView(Struct, frozen=True):
             yield from self._labelled("gap", gap)
 
     def _bars(self, series: TrendSeries) -> Iterator[str]:
-        """Yield the bars and the marks below them; only the newest if not all fit."""
+        """Yield the bars and below them `^` for changes and `|` for edits; only the newest points if not all fit."""
         points = series.points[-((self.width or _WIDTH) - len(_INDENT)) :]
         values = [None if each.measured is None else each.measured.value for each in points]
         yield f"{_INDENT}{sparkline(values, self.signs)}"
         first = len(series.points) - len(points)
         changed = {change.at - first for change in series.changes}
         edited = {number for number, point in enumerate(points) if point.is_suite_changed}
-        signs = ["^" if number in changed else "|" if number in edited else " " for number in range(len(points))]
-        marks = "".join(signs).rstrip()
-        if marks:
-            yield f"{_INDENT}{marks}"
+        markers = ["^" if number in changed else "|" if number in edited else " " for number in range(len(points))]
+        line = "".join(markers).rstrip()
+        if line:
+            yield f"{_INDENT}{line}"
 
     def _runs(self, series: TrendSeries) -> Iterator[str]:
         """Yield a table of the points and notes on some of them."""

@@ -62,7 +62,7 @@ def test_a_judge_that_failed_is_counted_apart() -> None:
 
 
 def test_scores_off_the_scale_are_reported() -> None:
-    assert found(label("splendid")).unplaced == [
+    assert found(label("splendid")).unconverted == [
         "refund-7, anna: 'splendid' cannot be read on the scale numeric; define 'tone' under `criteria`, with its scale"
     ]
 

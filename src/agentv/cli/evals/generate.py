@@ -99,12 +99,12 @@ class GenerateOptions(Struct, frozen=True):
 
 
 def make_setup(
-    prompt: GenerationPrompt, known: KnownTargets, name: str | None, options: GenerateOptions, *, specs: Specs
+    prompt: GenerationPrompt, known: KnownTargets, suite_target: str | None, options: GenerateOptions, *, specs: Specs
 ) -> GenerationSetup:
-    """Return the target and settings of the calls; `name` is the eval file's own target. Raises TargetError."""
+    """Return the settings of the calls. Their target is that of `--target`, else `suite_target`. Raises TargetError."""
     return GenerationSetup(
         prompt=prompt,
-        target=known.choose(options.target or name),
+        target=known.choose(options.target or suite_target),
         known=known,
         specs=specs,
         home=str(find_home(Path.cwd())),
@@ -114,7 +114,7 @@ def make_setup(
     )
 
 
-def show_progress(total: int, noun: str) -> Callable[[int], None]:
+def progress_printer(total: int, noun: str) -> Callable[[int], None]:
     """Return a callback that shows the number of finished items on a terminal, and does nothing elsewhere."""
     if not sys.stderr.isatty():
         return lambda _done: None
@@ -177,7 +177,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 def show_requests(
     tasks: Sequence[GenerationTask[Any]], setup: GenerationSetup, options: GenerateOptions, stdout: TextIO
 ) -> int:
-    """Print the requests without sending them; return the exit code. The nonce is printed as `NONCE`."""
+    """Print the requests without sending them; return the exit code. `NONCE` stands for the random marker of each."""
     requests = [make_request(task, setup, "NONCE") for task in tasks]
     if options.as_json:
         listed: list[JsonValue] = [
@@ -199,7 +199,7 @@ _MAX_NAMES = 10
 
 
 class Report(Struct, Generic[T], frozen=True):
-    """The outcome of a command that generates cases or rubrics, as `noun` says.
+    """The outcome of a command that generates values: `noun` is `cases` or `rubrics`.
 
     `to_json` and `describe` format one generated value; `skipped` has the ids of cases that were not sent.
     """
@@ -315,7 +315,7 @@ def generate_evals(evals_options: EvalsOptions, options: GenerateOptions) -> int
             click.echo(f"{evals_options.data} has no records", err=True)
             return EXIT_NOTHING
         setup = replace(
-            _cases_setup(evals_options, target, options, specs), on_done=show_progress(len(tasks), "record")
+            _cases_setup(evals_options, target, options, specs), on_done=progress_printer(len(tasks), "record")
         )
         if options.dry_run:
             return show_requests(tasks, setup, options, stdout)
@@ -455,7 +455,7 @@ def _rubrics_setup(item: SuiteInput, options: GenerateOptions, specs: Specs, tot
         timeout_s=item.suite.timeout_s,
         redact=item.suite.redact,
         prices=item.suite.prices,
-        on_done=show_progress(total, "case"),
+        on_done=progress_printer(total, "case"),
     )
 
 

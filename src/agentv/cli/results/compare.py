@@ -23,7 +23,7 @@ from agentv.reports.compare.json import COMPARE_SCHEMA, agentv_ts_json, comparis
 from agentv.reports.compare.markdown import comparison_markdown
 from agentv.reports.compare.matrix import matrix_markdown, matrix_text
 from agentv.reports.compare.text import ComparisonView
-from agentv.reports.compare.words import FindReasons, Reasons, reason_of, unfinished_text
+from agentv.reports.compare.words import FindReasons, Reasons, reason_line, unfinished_text
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.scoring.comparison.compare import (
     CaseDifference,
@@ -142,10 +142,10 @@ def _reason(found: FoundScores, side: Side, name: CaseName) -> str | None:
     place = side.worst_row(name)
     if found.stored is None or place is None:
         return None
-    return reason_of(next(found.stored.results_at([place])))
+    return reason_line(next(found.stored.results_at([place])))
 
 
-_SIDES = 2
+_TWO_RUNS = 2
 _CODES_BY_WEIGHT = (4, 5, 1, 3, 2, 0)
 """Exit codes of verdicts; of several verdicts, the first one in this order decides."""
 
@@ -166,7 +166,7 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
     unpaired: bool
 
     @property
-    def choices(self) -> tuple[RowFilter, RowFilter] | None:
+    def row_filters(self) -> tuple[RowFilter, RowFilter] | None:
         """The results that --targets or --prompts compare, before and after; None to compare whole runs."""
         if self.targets is not None:
             return RowFilter(target=self.targets[0]), RowFilter(target=self.targets[1])
@@ -233,17 +233,17 @@ def _load_runs(home: Path, references: Sequence[str], options: CompareOptions) -
     chosen = list(references)
     if options.baseline is not None:
         chosen = [options.baseline, *(chosen or ["latest"])]
-    if options.choices is not None:
+    if options.row_filters is not None:
         chosen = chosen or ["latest"]
-        if len(chosen) > _SIDES:
+        if len(chosen) > _TWO_RUNS:
             raise ConfigError(f"--targets and --prompts take one RUN (default: latest) or two, not {len(chosen)}")
         return [
             find_scores(home, reference, rows, by=options.by)
-            for reference, rows in zip((chosen[0], chosen[-1]), options.choices, strict=True)
+            for reference, rows in zip((chosen[0], chosen[-1]), options.row_filters, strict=True)
         ]
-    if len(chosen) < _SIDES:
+    if len(chosen) < _TWO_RUNS:
         raise ConfigError("compare needs at least two runs, or one with --baseline, --targets or --prompts")
-    if len(chosen) > _SIDES and (options.format == "agentv-ts" or options.by is not None):
+    if len(chosen) > _TWO_RUNS and (options.format == "agentv-ts" or options.by is not None):
         option = "--by" if options.by is not None else "--format agentv-ts"
         raise ConfigError(f"{option} compares exactly two runs")
     return [find_scores(home, reference, by=options.by) for reference in chosen]
@@ -317,7 +317,7 @@ def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_e
 
 
 def _unfinished_text(comparison: Comparison) -> str | None:
-    """Return which runs are unfinished, so that they may lack cases; None if both are finished."""
+    """Return which runs are unfinished and may therefore lack cases; None if both are finished."""
     unfinished = [
         f"{one_line(side.label)} is {state}" if side.state == "running" else f"{one_line(side.label)} was {state}"
         for side in (comparison.before, comparison.after)

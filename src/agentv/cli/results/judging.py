@@ -176,7 +176,7 @@ def _pairings(labelled: _Labelled, options: CalibrateOptions) -> list[_Pairing]:
 def _all_pairings(
     labelled: _Labelled, labelled_criteria: Sequence[str], options: CalibrateOptions
 ) -> Iterator[_Pairing]:
-    """Yield a pairing for each result of a judge on a labelled criterion, with repeats.
+    """Yield a pairing for each result of a judge on a labelled criterion; the same pairing may occur several times.
 
     If the options name both evaluator and criterion, the two are compared even if the evaluator has no such criterion.
     """
@@ -208,9 +208,9 @@ def _labelled_answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers
         criterion=pairing.criterion,
         label_criterion=pairing.label_criterion,
     )
-    if found.unplaced:
-        more = f" (and {len(found.unplaced) - 1:,} more)" if len(found.unplaced) > 1 else ""
-        raise ConfigError(f"a label cannot be matched: {found.unplaced[0]}{more}")
+    if found.unconverted:
+        more = f" (and {len(found.unconverted) - 1:,} more)" if len(found.unconverted) > 1 else ""
+        raise ConfigError(f"a label cannot be converted to a score from 0 to 1: {found.unconverted[0]}{more}")
     return found
 
 
@@ -459,7 +459,7 @@ async def _judge_given(
 
 
 def _refuse_unpriced(plan: RunPlan, options: CheckOptions) -> None:
-    """Raise ConfigError for a judge whose cost is unknown, so that the budget cannot be enforced."""
+    """Refuse a budget if the cost of a judge is unknown, because it could not be enforced. Raises ConfigError."""
     if options.budget_usd is None:
         return
     for judge in plan.judges:

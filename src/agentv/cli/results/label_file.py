@@ -149,15 +149,13 @@ def _selected_labels(stored: StoredRun, options: AgreementOptions) -> list[Crite
         ]
         more = [f"and {len(unreadable) - _MAX_LISTED:,} more"] if len(unreadable) > _MAX_LISTED else []
         raise ConfigError(
-            "\n".join(
-                [*lines, *more, "use --metric nominal for labels that are mere categories, or choose a --criterion"]
-            )
+            "\n".join([*lines, *more, "use --metric nominal for labels that have no order, or choose a --criterion"])
         )
     return found
 
 
 def _refuse_unreadable(stored: StoredRun, feedback: Sequence[Feedback], file: str) -> None:
-    """Raise EvalFileError with the line of each score that cannot be read."""
+    """Raise EvalFileError with the line of each score that cannot be converted to 0..1."""
     criteria = criteria_by_case(stored, {each.eval_id for each in feedback})
     problems = []
     for item in feedback:

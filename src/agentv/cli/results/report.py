@@ -22,7 +22,7 @@ from agentv.reports.run.end_table import end_report, group_tables
 from agentv.reports.run.exports import Export, StreamExport, make_export
 from agentv.reports.run.report_json import report_text
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.printable import log_is_parsed
+from agentv.reports.text.printable import runner_parses_log
 from agentv.scoring.counting.groups import count_groups, kind_named
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
@@ -135,7 +135,7 @@ def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> 
                 stdout=command_stream(stdout),
                 formats=formats,
                 stdout_format=options.format_name or "jsonl",
-                is_parsed=log_is_parsed(os.environ),
+                is_parsed=runner_parses_log(os.environ),
             )
             exports.append(export)
         yield exports

@@ -23,9 +23,9 @@ from agentv.engine.stored.resume import (
     Purpose,
     RequestedGeneration,
     ResumePlan,
-    chosen_rows,
     load_spent,
     make_resume_plan,
+    row_selector,
     unfinished_generation,
     was_stopped_by_judge,
 )
@@ -73,7 +73,7 @@ def retry(
     """Re-run the chosen cases of a finished run; return the exit code. `only` is `errors`, `failed` or `cases`."""
     folder = _finished_folder(reference)
     stored = open_run(folder)
-    if not any(map(chosen_rows(only, globs), stored.results())):
+    if not any(map(row_selector(only, globs), stored.results())):
         raise ConfigError(f"run {stored.run_id} has no {_selection_text(only, globs)}; nothing to retry")
     rows = sum(1 for _ in whole_lines(folder / "results.jsonl"))
     generation = RequestedGeneration("retry", only, tuple(globs), rows=rows)
@@ -116,12 +116,12 @@ def _run_generation(
 
         is_chosen = None
         if generation.purpose == "retry":
-            is_chosen = chosen_rows(generation.only, generation.globs, before_line=generation.rows or None)
+            is_chosen = row_selector(generation.only, generation.globs, before_line=generation.rows or None)
         return score_again(stored, output, continue_options, generation, is_chosen=is_chosen, configuration=evaluators)
     if generation.purpose == "retry":
-        # A retry that a failing judge stopped also repeats those of its results that the judge failed to judge.
+        # If a failing judge stopped this retry, the results that it wrote with a judge error are repeated as well.
         rejudges = start_event is None and was_stopped_by_judge(open_run(folder))
-        should_rerun = chosen_rows(generation.only, generation.globs, before_line=generation.rows, rejudges=rejudges)
+        should_rerun = row_selector(generation.only, generation.globs, before_line=generation.rows, rejudges=rejudges)
         return continue_run(
             folder,
             output,

@@ -23,8 +23,8 @@ from agentv.cli.options import (
     take_output_options,
     with_output_options,
 )
+from agentv.cli.synonyms import our_option
 from agentv.cli.terminal import own_stdout
-from agentv.cli.words_of_others import our_option
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.running.early_import import import_in_background
 from agentv.engine.running.provenance import begin_git_state

@@ -29,7 +29,7 @@ from agentv.reports.progress.observers import choose_display, make_observer
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.github import is_github
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.printable import escape_commands, log_is_parsed, printable
+from agentv.reports.text.printable import escape_commands, printable, runner_parses_log
 from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
 from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
@@ -54,7 +54,7 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
         files=files,
         labels=RowLabels(with_suite=len(plan.suites) > 1, trials=plan.trials, with_target=len(plan.targets) > 1),
     )
-    return "".join(map(escape_commands, text.splitlines(keepends=True))) if log_is_parsed(os.environ) else text
+    return "".join(map(escape_commands, text.splitlines(keepends=True))) if runner_parses_log(os.environ) else text
 
 
 class LogFile(JsonLines):
@@ -130,7 +130,7 @@ def open_outputs(
 
 def _open_observers(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
     stream = output.stream(stdout)
-    # Plain progress writes annotations of its own, and escapes commands in all other lines.
+    # On GitHub, plain progress writes `::error` commands and itself escapes commands in all its other lines.
     stream = command_stream(stream) if is_github(os.environ) else stream
     to_record = partial(export_record, include_trace=output.include_trace)
     display = make_observer(
@@ -154,7 +154,7 @@ def _open_observers(output: OutputOptions, stdout: TextIO, clock: Clock, formats
     for destination in output.outputs:
         place = destination if destination == STDOUT else str(output.folder / destination)
         tools = report_tools(include_trace=output.include_trace)
-        is_parsed = log_is_parsed(os.environ)
+        is_parsed = runner_parses_log(os.environ)
         export = make_export(place, tools=tools, stdout=command_stream(stdout), formats=formats, is_parsed=is_parsed)
         yield CheckedOutput(f"-o {destination}", export, destination)
 

@@ -58,7 +58,7 @@ DEFAULT_WORKERS = 10
 class ScoreOptions(Struct, frozen=True):
     """The options of the command line. `gates` None means those of the configuration.
 
-    `sampling` has the values of the options behind `sample`, to be stored with the run.
+    `sample` is made from `--sample`, `--sample-by` and `--seed`; `sampling` has their values, which the run stores.
     """
 
     config: Path
@@ -172,7 +172,7 @@ def _new_run(
     """Return the run that judgements are saved in. Raises ConfigError for a wrong `--store`."""
     cwd = Path.cwd()
     home, store_url = find_home(cwd), named_store(options.store, cwd=cwd, env=os.environ)
-    reading: JsonObject = {
+    settings: JsonObject = {
         "config": os.path.relpath(options.config.resolve(), cwd),
         "files": list(files),
         "map": dict(options.reading.paths),
@@ -200,7 +200,7 @@ def _new_run(
         targets=() if options.target_field else tuple(dict.fromkeys(map(target_of_file, files))),
         gates=None if gates is None else tuple(each.gate.expression for each in gates),
         options=run_options.to_json(),
-        reading=reading,
+        reading=settings,
         store=recorded_name(options.store, store_url),
     )
 

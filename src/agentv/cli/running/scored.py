@@ -106,7 +106,8 @@ def score_again(
 ) -> int:
     """Judge stored answers again; return the exit code.
 
-    `is_chosen` selects results; None selects those whose evaluators have changed. `configuration` replaces the run's.
+    `generation` describes this retry or rescore, and is recorded in the run. `is_chosen` selects results; None selects
+    those whose evaluators have changed. `configuration` replaces the run's.
     """
 
     def lines(scoring: LineScoring) -> LineSource:
@@ -165,6 +166,7 @@ def _continue(
             if generation is not None:
                 run.store.note(GENERATION_STARTED, generation.to_event())
             scoring.lines = make_lines(scoring)
+            # Stored answers are read from the run folder: to resume, no stream has to be piped in.
             source = resume_source(_log_files(stored)) if is_resume else "files"
             ended = score_lines(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=source)
             run.observe(RunEnded(ended))
@@ -220,8 +222,8 @@ def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRun
 def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_resume: bool) -> None:
     """Restore the state of a run: its results, the trials of its cases, and answers without a result.
 
-    Lines of files are recognised by their place. Lines of standard input have none: they are recognised by case and
-    trial, for which `StoredLines` keeps the stored ones.
+    A resume skips lines that are already scored. It recognises a line of a file by file and line number, and a line of
+    standard input by case and trial, in `StoredLines`.
     """
     run.store  # noqa: B018 - opened now, so that no other process can write the run
     judged, scored_lines = set[int](), DigestSet()

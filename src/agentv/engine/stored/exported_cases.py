@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agentv.engine.stored.resume import chosen_rows
+from agentv.engine.stored.resume import row_selector
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -30,7 +30,7 @@ def exported_suite(run: StoredRun, only: str, globs: Sequence[str], *, folder: P
     Paths of attached files are relative to `folder`, where the eval file will be. Raises ConfigError if two suites
     define a criterion differently.
     """
-    is_chosen = chosen_rows(only, globs)
+    is_chosen = row_selector(only, globs)
     chosen = {(row.slot.suite, row.eval_id, row.prompt) for row in run.results() if is_chosen(row)}
     same_ids = run.cases_named({(suite, eval_id) for suite, eval_id, _ in chosen})
     by_key = {(record.suite, record.eval_id, record.prompt): record for record in same_ids}

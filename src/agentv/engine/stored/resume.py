@@ -302,7 +302,7 @@ def unfinished_generation(run: StoredRun) -> RequestedGeneration | None:
     return started
 
 
-def chosen_rows(
+def row_selector(
     only: str, globs: Sequence[str], *, before_line: int | None = None, rejudges: bool = False
 ) -> Callable[[CaseResult], bool]:
     """Return a filter of the rows that a retry repeats: `errors`, `failed`, or `cases` whose id matches a glob.

@@ -30,7 +30,7 @@ FindReasons: TypeAlias = Callable[[CaseDifference], Reasons]
 """Reads the reasons for the scores of a case from the stored results."""
 
 
-def reason_of(result: CaseResult) -> str:
+def reason_line(result: CaseResult) -> str:
     """Return the reason for a result's score on one line."""
     if row_state(result) != "pass":
         return row_reason(result)
@@ -152,7 +152,7 @@ def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
                 "without a result after",
                 [each.after for each in comparison.pairs_with_errors if after.error_count(each.after)],
             ),
-            ("content changed since", changed),
+            ("content changed", changed),
         )
         if names
     ]

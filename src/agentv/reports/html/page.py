@@ -5,7 +5,7 @@ from functools import partial
 
 from agentv.reports.html.parts import asset, page_head, row_element, scrolled_table
 from agentv.reports.run.chosen_rows import WORST_FIRST, ChosenRows, choose_rows, shortened
-from agentv.reports.run.end_table import rows_of_groups
+from agentv.reports.run.end_table import group_table_rows
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
     Figure,
@@ -14,7 +14,7 @@ from agentv.reports.run.figures import (
     corrected_rows,
     estimated_note,
     evaluator_figures,
-    shown_trials,
+    shown_k,
     target_figures,
 )
 from agentv.reports.run.formats import Format, ReportTools
@@ -94,9 +94,9 @@ def _commit(git: JsonObject | None) -> str:
 
 
 def target_table(targets: Sequence[TargetSummary]) -> Html:
-    """Return a table row per target: pass rate, mean, states, cost and latency."""
-    trials = shown_trials(targets)
-    figures_by_name = [{figure.name: figure for figure in target_figures(each, trials)} for each in targets]
+    """Return the table of targets, one row each: pass rate, mean, states, cost and latency."""
+    k = shown_k(targets)
+    figures_by_name = [{figure.name: figure for figure in target_figures(each, k)} for each in targets]
     names = dict.fromkeys(
         name for figures in figures_by_name for name, figure in figures.items() if figure.value != "-"
     )
@@ -175,7 +175,7 @@ def baseline_section(summary: BaselineSummary | None) -> Html | None:
 
 
 def evaluator_table(report: RunReport) -> Html | None:
-    """Return a table row per evaluator; None without evaluators."""
+    """Return the table of evaluators, one row each; None without evaluators."""
     if not report.evaluators:
         return None
     figures_of = [list(evaluator_figures(each, report.baseline)) for each in report.evaluators]
@@ -189,7 +189,7 @@ def evaluator_table(report: RunReport) -> Html | None:
 
 def group_section(report: RunReport) -> Html | None:
     """Return the tables of groups; None without groups."""
-    tables = [scrolled_table(head, rows) for head, *rows in rows_of_groups(report.shown_groups)]
+    tables = [scrolled_table(head, rows) for head, *rows in group_table_rows(report.shown_groups)]
     return element("section", element("h2", "Groups"), *tables) if tables else None
 
 

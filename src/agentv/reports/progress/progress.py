@@ -44,8 +44,8 @@ _MAX_SUITE_NAMES = 3
 class Progress(Struct):
     """Counts per target and in total. `cost_usd` sums the known costs; `has_cost` is True if any is known.
 
-    `busy` workers are running a case; `done` results are finished, of which `kept` were stored before the run was
-    resumed.
+    `busy` workers are running a case; `done` results are finished, of which `stored_before` were stored before the run
+    was resumed.
     """
 
     started: RunStarted
@@ -53,7 +53,7 @@ class Progress(Struct):
     by_target: dict[str, Counter[str]] = field(default_factory=dict)
     busy: int = 0
     done: int = 0
-    kept: int = 0
+    stored_before: int = 0
     retries: int = 0
     cost_usd: float = 0.0
     has_cost: bool = False
@@ -79,9 +79,9 @@ class Progress(Struct):
         elif isinstance(event, RowsCounted):
             self.started = replace(self.started, planned=event.planned, cases=event.cases)
         elif isinstance(event, RowKept):
-            # Counted first: the heartbeat thread may read in between, and `done - kept` must not be negative.
+            # Counted first: the heartbeat thread may read in between, and `done - stored_before` must not be negative.
             self._count(event.result)
-            self.kept += 1
+            self.stored_before += 1
         elif isinstance(event, RowLeft):
             self.busy = max(self.busy - 1, 0)
         elif isinstance(event, RetryNoted):
@@ -110,7 +110,7 @@ class Progress(Struct):
     @property
     def done_now(self) -> int:
         """The results finished since the run started or was resumed, from which its pace is computed."""
-        return self.done - self.kept
+        return self.done - self.stored_before
 
     @property
     def planned_per_target(self) -> int | None:

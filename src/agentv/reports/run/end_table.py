@@ -12,7 +12,7 @@ from agentv.reports.run.figures import (
     estimated_note,
     evaluator_difference,
     rate_text,
-    shown_trials,
+    shown_k,
     usage_text,
 )
 from agentv.reports.run.matrix import matrix_lines
@@ -104,8 +104,8 @@ def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
 
 
 def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
-    """Return the table of pass@k and pass^k for the k of `shown_trials`."""
-    k = shown_trials(targets)
+    """Return the table of pass@k and pass^k for the k of `shown_k`."""
+    k = shown_k(targets)
     if not k:
         return []
     pairs = [(each, trial) for each in targets for trial in each.trials if trial.k == k]
@@ -266,11 +266,11 @@ def group_tables(
     Groups of one kind share a table if each has a single row. Otherwise each group has a table of its own, with a row
     for each target and prompt.
     """
-    tables = list(rows_of_groups(groups))
+    tables = list(group_table_rows(groups))
     return signs.escape_unsupported("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")
 
 
-def rows_of_groups(groups: Sequence[GroupSummary]) -> Iterator[list[list[str]]]:
+def group_table_rows(groups: Sequence[GroupSummary]) -> Iterator[list[list[str]]]:
     """Yield the tables of groups as rows of cells, the head first."""
     for kind in dict.fromkeys(group.by for group in groups):
         yield from _tables(kind, [group for group in groups if group.by == kind])

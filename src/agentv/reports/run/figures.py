@@ -106,7 +106,7 @@ class Figure(Struct, frozen=True):
     share: float | None = None
 
 
-def shown_trials(targets: Sequence[TargetSummary]) -> int:
+def shown_k(targets: Sequence[TargetSummary]) -> int:
     """Return the k for which pass@k and pass^k are shown; 0 if no case is repeated.
 
     It is the largest k for which, in every target with repeated cases, at least half of the cases have k trials.
@@ -120,12 +120,12 @@ def shown_trials(targets: Sequence[TargetSummary]) -> int:
     return largest_k if largest_k > 1 else 0
 
 
-def target_figures(target: TargetSummary, trials: int) -> Iterator[Figure]:
-    """Yield the numbers of a target: pass rate, mean, pass@k for k = `trials`, states, cost, latency and tokens."""
+def target_figures(target: TargetSummary, k: int) -> Iterator[Figure]:
+    """Yield the numbers of a target: pass rate, mean, pass@k and pass^k, states, cost, latency and tokens."""
     yield Figure("pass rate", rate_text(target), _share_interval(target.pass_rate_interval), share=target.pass_rate)
     yield Figure("mean score", score_text(target.mean_score), _score_interval(target.mean_interval))
     for trial in target.trials:
-        if trial.k == trials:
+        if trial.k == k:
             yield from _trial_figures(trial)
     for state, name in STATE_NAMES.items():
         if state != "skipped" or target.counts.get(state):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from agentv.reports.run.chosen_rows import choose_rows
-from agentv.reports.run.end_table import rows_of_groups
+from agentv.reports.run.end_table import group_table_rows
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
     CORRECTED_HEADS,
@@ -15,7 +15,7 @@ from agentv.reports.run.figures import (
     corrected_notes,
     estimated_note,
     evaluator_figures,
-    shown_trials,
+    shown_k,
     target_figures,
 )
 from agentv.reports.run.formats import Format, ReportTools
@@ -92,11 +92,11 @@ def _head(report: RunReport, record: RunRecord | None) -> Iterator[str]:
 
 
 def _target_table(report: RunReport) -> str:
-    has_several, trials = len(report.targets) > 1, shown_trials(report.targets)
+    has_several, k = len(report.targets) > 1, shown_k(report.targets)
     rows = [
         (f"{cell_code(each.target)} {figure.name}" if has_several else figure.name, figure.value, figure.interval)
         for each in report.targets[:_MAX_ITEMS]
-        for figure in target_figures(each, trials)
+        for figure in target_figures(each, k)
         if figure.name not in STATE_NAMES.values() and figure.value != "-"
     ]
     total, _, states = counts_text(report.counts).partition(": ")
@@ -166,7 +166,7 @@ def _group_tables(report: RunReport) -> Iterator[str]:
         groups.setdefault((group.by, group.name), []).append(group)
     rows_so_far = accumulate(map(len, groups.values()))
     shown = [members for members, rows in zip(groups.values(), rows_so_far, strict=True) if rows <= _MAX_GROUP_ROWS]
-    for head, *rows in rows_of_groups([each for members in shown for each in members]):
+    for head, *rows in group_table_rows([each for members in shown for each in members]):
         cells = [[cell_code(row[0]), *row[1:]] for row in rows]
         yield _table([cell_code(head[0]), *head[1:]], cells)
     if more := _more((len(groups) - len(shown), "group")):

@@ -33,7 +33,7 @@ class Grid(Struct, frozen=True):
 
 
 def grid_of(matrix: MatrixSummary, *, is_transposed: bool = False) -> Grid:
-    """Return the matrix with a row per prompt and a column per target, or `is_transposed`."""
+    """Return the matrix with a row per prompt and a column per target; `is_transposed` swaps the two."""
     prompts = [NO_PROMPT if each is None else one_line(each) for each in matrix.prompts]
     targets = [one_line(each) for each in matrix.targets]
     cells = [[matrix.cell(prompt, target) for target in matrix.targets] for prompt in matrix.prompts]

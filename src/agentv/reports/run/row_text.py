@@ -100,7 +100,7 @@ class _Reason(Struct, frozen=True):
         return f"{name}: {self._missed_text(result) or score_text(result.score)}"
 
     def _broken_requirement(self, result: EvaluatorResult) -> str:
-        """Return which requirement was not met: that of the evaluator, or of items of its rubric."""
+        """Return which required evaluator, or which required items of its rubric, did not pass, and why."""
         unmet = [self._line(item.criterion_name) for item in result.results if not required_items_met((item,))]
         name = f"{', '.join(unmet)} of {self._line(result.name)}" if unmet else self._line(result.name)
         if result.error is not None:

@@ -41,7 +41,7 @@ _NO_LINES = target_summary("", TargetTally())
 
 
 def _all_lines(report: RunReport) -> TargetSummary:
-    """Return the summary of all lines. Lines are not counted by target, so that the report has only one summary."""
+    """Return the summary of all lines; the report has only this one, because lines are not counted by target."""
     return report.targets[0] if report.targets else _NO_LINES
 
 

@@ -62,7 +62,7 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004
 
 
-def log_is_parsed(env: Mapping[str, str]) -> bool:
+def runner_parses_log(env: Mapping[str, str]) -> bool:
     """Return True if a CI runner parses the log for commands: GitHub Actions, Azure Pipelines or TeamCity."""
     flags = (env.get("GITHUB_ACTIONS", ""), env.get("TF_BUILD", ""))
     return any(flag.lower() == "true" for flag in flags) or "TEAMCITY_VERSION" in env

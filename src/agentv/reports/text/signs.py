@@ -33,7 +33,7 @@ class Signs(Struct, frozen=True):
     is_ascii: bool = False
 
     def escape_unsupported(self, text: str) -> str:
-        """Return `text`, with all other characters escaped if these signs are ASCII."""
+        """Return `text`; if these signs are ASCII, with every character outside ASCII escaped."""
         return text.encode("ascii", "backslashreplace").decode() if self.is_ascii else text
 
 

@@ -52,13 +52,13 @@ class LabelledAnswer(Struct, frozen=True):
 class LabelledAnswers(Struct):
     """The answers that both a judge and people judged by one criterion, and what could not be compared.
 
-    `unjudged` counts the labelled answers without an opinion of the judge. `unplaced` has a message for each human
+    `unjudged` counts the labelled answers without an opinion of the judge. `unconverted` has a message for each human
     score that cannot be converted to 0..1.
     """
 
     answers: list[LabelledAnswer] = field(default_factory=list)
     unjudged: int = 0
-    unplaced: list[str] = field(default_factory=list)
+    unconverted: list[str] = field(default_factory=list)
 
 
 def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | None:
@@ -134,10 +134,10 @@ def _people_opinions(
             value = normalize(label.score, criterion)
         except ValueError as error:
             hint = "" if defined else f"; define {label.criterion!r} under `criteria`, with its scale"
-            found.unplaced.append(f"{label.slot.eval_id}, {label.annotator}: {error}{hint}")
+            found.unconverted.append(f"{label.slot.eval_id}, {label.annotator}: {error}{hint}")
             continue
         if value is None:
-            found.unplaced.append(
+            found.unconverted.append(
                 f"{label.slot.eval_id}, {label.annotator}: the scale of {label.criterion!r} has no order"
             )
             continue

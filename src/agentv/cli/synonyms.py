@@ -23,7 +23,7 @@ _OPTIONS: Mapping[str, str] = {
     "--providers": "here it is `--target NAME`, a target of targets.yaml",
     "--grader": "here it is `judge_target` of the target",
     "--tests": "here the eval file is named without an option",
-    "--no-cache": "there is no cache without `--cache on`",
+    "--no-cache": "the cache is off by default; omit `--cache`",
     "--filter-failing": "here it is `agentv retry RUN --failed`",
     "--filter-errors-only": "here it is `agentv retry RUN --errors`",
     "--filter-first-n": "here it is `--sample N`",
