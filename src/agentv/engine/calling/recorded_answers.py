@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentv.execution.threads import call_in_thread
-from agentv.providers.local.recordings import Recording, index_recording, parse_recorded
 from agentv.types.errors import EvaluatorError, ProviderError
 from agentv.types.evaluation import EvaluationContext
+
+if TYPE_CHECKING:
+    from agentv.providers.local.recordings import Recording
 
 ANSWERS = "answers.jsonl"
 
@@ -26,6 +29,8 @@ class RecordedAnswers:
 
     async def text(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
         """Return the answer to the context's case, for its target and trial. Raises EvaluatorError if there is none."""
+        from agentv.providers.local.recordings import parse_recorded  # noqa: PLC0415 - few runs compare with another
+
         path = self.folder(run, base_dir) / ANSWERS
         try:
             case, recording = context.eval_case, await self._recording(path, context.target.name)
@@ -35,7 +40,9 @@ class RecordedAnswers:
         except OSError as error:
             raise EvaluatorError(f"the answers of run {run!r} cannot be read: {error}") from error
 
-    async def _recording(self, path: Path, target: str) -> Recording:
+    async def _recording(self, path: Path, target: str) -> "Recording":
+        from agentv.providers.local.recordings import index_recording  # noqa: PLC0415 - as above
+
         async with self._lock:
             if (path, target) not in self._recordings:
                 self._recordings[path, target] = await call_in_thread(index_recording, path, target, timeout_s=None)

@@ -22,7 +22,6 @@ from agentv.engine.running.answer_cache import make_run_cache, uncached_target_n
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.provenance import load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
-from agentv.engine.stored.corrected_rates import with_corrected_rates
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.quotas import InProcessQuota, QuotaClient
 from agentv.execution.threads import abandoned_calls
@@ -105,6 +104,8 @@ async def run_plan(
             recorder.save_report(report, has_every_row=resume_plan is None or resume_plan.has_every_row)
         finally:
             store.close(stop.state)
+    from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - a dry run needs no rates
+
     report = with_corrected_rates(report)
     recorder.emit(RunEnded(report))
     return report
