@@ -164,6 +164,19 @@ def test_misses_explain_the_mismatch(mode: Mode, wanted: str, made: str, misses:
     assert score_trajectory(expecting(mode, wanted), calls(made)).misses == misses
 
 
+@pytest.mark.parametrize(
+    ("mode", "wanted", "made", "misses"),
+    [
+        ("in_order", "BA", "AB", ("Expected A at position 2, found it only out of order",)),
+        ("superset", "AA", "A", ("Expected A at position 2, found no further call of it",)),
+        ("superset", "AB", "A", ("Expected B at position 2, found no such call",)),
+    ],
+)
+def test_misses_explain_an_unmatched_expectation(mode: Mode, wanted: str, made: str, misses: tuple[str, ...]) -> None:
+    expected = tuple(map(ExpectedCall, wanted))
+    assert score_trajectory(Trajectory(mode, expected, scoring="matched"), calls(made)).misses == misses
+
+
 def test_extra_calls_between_expected_ones_are_allowed_in_order() -> None:
     scored = score_trajectory(expecting("in_order", "ABC"), calls("AXBYC"))
     assert scored.score == 1.0

@@ -73,7 +73,7 @@ def best_pairing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) ->
     are rearranged along augmenting paths.
     """
     calls_by_tool = _CallsByTool(calls)
-    # The other expectations take fewer calls than there are expectations, so more candidates are never needed.
+    # Other expectations take at most len(expected) - 1 calls, so one of len(expected) candidates is always free.
     candidates = [calls_by_tool.indexes(expectation, limit=len(expected)) for expectation in expected]
     pairs: dict[int, int] = {}
     owner: dict[int, int] = {}
@@ -90,7 +90,10 @@ def best_pairing(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) ->
 def _path_to_free_call(
     index: int, candidates: Sequence[Sequence[int]], owner: Mapping[int, int]
 ) -> tuple[dict[int, int], int | None]:
-    """Return a path from an expectation to a free call: the expectation before each call, and the free call, if any."""
+    """Search for a call that is not in `owner`, from an expectation's candidates on to those of their owners.
+
+    Return, for each call on the way, the expectation that would take it, and the free call; None if there is none.
+    """
     for call in candidates[index]:  # the usual case
         if call not in owner:
             return {call: index}, call
@@ -123,7 +126,8 @@ class Trajectory(Struct, frozen=True, dict=True):
 
     `any_order` only counts calls; the other modes compare them with `expected`. `minimums`, `maximums` and `forbidden`
     may be combined with any mode: the score is then the mean over all requirements. `scoring` says how the comparison
-    is scored: `strict` 1 or 0, `partial` by the longest common part, `matched` by the share of matched calls.
+    is scored: `strict` as 1 or 0, `partial` as the number of common calls divided by the longer length, `matched` as
+    the share of expected calls that are matched (with `subset`, of actual calls that are expected).
     """
 
     mode: Mode
@@ -158,9 +162,10 @@ class TrajectoryScore(Struct, frozen=True):
 
 
 class _Comparison(Struct, frozen=True):
-    """A comparison of actual with expected calls: whether all match, the share as a score, lines for hits and misses.
+    """A comparison of actual with expected calls, with lines for hits and misses.
 
-    `matched_calls` returns the indexes of the matching actual calls, by the index of the expected call.
+    `share` returns the score for `partial` or `matched` scoring. `matched_calls` returns the indexes of the matching
+    actual calls, by the index of the expected call.
     """
 
     all_match: bool
@@ -413,7 +418,9 @@ def _compare_matched_share(trajectory: Trajectory, calls: Sequence[ToolCall]) ->
 def _actual_instead(mode: Mode, expectation: ExpectedCall, position: int, calls: Sequence[ToolCall]) -> str:
     if mode == "exact":
         return _actual_text(expectation, calls[position - 1] if position <= len(calls) else None)
-    return _elsewhere(expectation, calls, "an earlier match")
+    if any(expectation.matches(call) for call in calls):
+        return "it only out of order" if mode == "in_order" else "no further call of it"
+    return _similar(expectation, calls)
 
 
 def _first_matches(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[int | None]:
