@@ -76,7 +76,7 @@ def test_a_gate_on_an_unknown_cost_never_passes() -> None:
         ("pass_rate < 50%", False, "pass_rate is 50 % and the high end of its 95 % interval is 90.55 %, not < 50 %"),
         ("mean >= 0.5", False, "mean is 0.5 and the low end of its 95 % interval is 0.09453, not >= 0.5"),
         ("tag(refund).mean > 0.5", False, "not > 0.5 with 95%"),
-        ("p95(duration_s) <= 9", False, "is 1.95, but its 95 % interval is not known (it takes 72 cases or more)"),
+        ("p95(duration_s) <= 9", False, "is 1.95, but its 95 % interval is not known (it needs 72 cases or more)"),
     ],
 )
 def test_with_95_percent_the_unfavourable_end_of_the_interval_must_hold(
@@ -159,7 +159,7 @@ def test_a_value_near_its_bound_is_shown_with_enough_digits() -> None:
         ("mean(x) >= 0.5", "takes no argument"),
         ("mean >= many", "column 9"),
         ("", "column 1"),
-        ("mean >= 0.8 with", "column 17: expected 95%: intervals are those of 95 %; found the end"),
+        ("mean >= 0.8 with", "column 17: expected 95%, the only level of intervals; found the end"),
         ("mean >= 0.8 with 90%", "column 18: expected 95%"),
         ("errors <= 5 with 95%", "column 18: errors has no interval"),
         ("mean == 0.8 with 95%", "column 6: 'with 95%' needs one of the operators"),

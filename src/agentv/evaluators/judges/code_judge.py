@@ -14,7 +14,7 @@ from agentv.evaluators.rules.base import judged_text
 from agentv.execution.backends.workers import WorkerPool
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Command, Outcome, run_process
 from agentv.scoring.judge_replies.json_objects import last_object
-from agentv.scoring.judge_replies.replies import parse_answer
+from agentv.scoring.judge_replies.replies import parse_code_reply
 from agentv.scoring.keys.identity import criterion_to_json
 from agentv.scoring.results.completion import score_of_failure
 from agentv.scoring.results.sources import expected_answer
@@ -85,7 +85,7 @@ class CodeEvaluator:
                 outcome = await script_outcome(options.script, payload, cwd=options.cwd, timeout_s=timeout_s, env=env)
                 return read_outcome(outcome)
             answer = await run_script(options.script, payload, cwd=options.cwd, timeout_s=timeout_s)
-            return parse_answer(answer, context.criteria)
+            return parse_code_reply(answer, context.criteria)
         except EvaluatorError as error:
             return score_of_failure(error.failure)
 
@@ -106,7 +106,7 @@ class PythonEvaluator(Struct, frozen=True):
         """Judge an answer. A function that raises, hangs or returns no usable value scores 0, its error in `misses`."""
         try:
             answer = await self._call(context)
-            return parse_answer(answer, context.criteria)
+            return parse_code_reply(answer, context.criteria)
         except EvaluatorError as error:
             return score_of_failure(error.failure)
 

@@ -23,7 +23,7 @@ from agentv.evaluators.judges.prompts import (
 )
 from agentv.evaluators.named_files import real_path, script_files
 from agentv.evaluators.registry import adapted
-from agentv.scoring.judge_replies.replies import parse_answer
+from agentv.scoring.judge_replies.replies import parse_code_reply
 from agentv.scoring.results.aggregation import evaluators_score, reaches, to_result
 from agentv.scoring.results.aggregators import (
     arithmetic_score,
@@ -371,7 +371,11 @@ class CompositeEvaluator:
             cwd=str(working_folder(aggregator.cwd, self._base_dir)),
             timeout_s=aggregator.timeout_seconds,
         )
-        return read_answer(answer) if allows_assertions(aggregator.contract) else parse_answer(answer, context.criteria)
+        return (
+            read_answer(answer)
+            if allows_assertions(aggregator.contract)
+            else parse_code_reply(answer, context.criteria)
+        )
 
 
 def _command_of(base_dir: str, path: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from agentv.scoring.judge_replies.json_objects import finite_number, whole_object
-from agentv.scoring.judge_replies.replies import parse_answer
+from agentv.scoring.judge_replies.replies import parse_code_reply
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.json_value import JsonObject, JsonValue
@@ -105,7 +105,7 @@ def read_answer(answer: JsonObject) -> EvaluationScore:
     """Return the score in the JSON of `agentv-3` or `agentv-4`: `score`, else the share of `assertions` that passed."""
     listed = answer.get("assertions")
     if not isinstance(listed, list):
-        return parse_answer(answer)
+        return parse_code_reply(answer)
     assertions = [each for each in listed if isinstance(each, Mapping) and isinstance(each.get("text"), str)]
     hits = tuple(_assertion_line(each) for each in assertions if each.get("passed"))
     misses = tuple(_assertion_line(each) for each in assertions if not each.get("passed"))
@@ -114,7 +114,7 @@ def read_answer(answer: JsonObject) -> EvaluationScore:
         if not assertions:
             raise EvaluatorError("the script's JSON has neither a number in `score` nor an entry in `assertions`")
         score = len(hits) / len(assertions)
-    stated = parse_answer({**answer, "score": score})
+    stated = parse_code_reply({**answer, "score": score})
     return EvaluationScore(
         score=stated.score,
         hits=(*stated.hits, *hits),

@@ -86,7 +86,7 @@ class ComparedRun(Struct, frozen=True):
         return self.counted.judge_failures
 
     def of_suite(self, suite: str) -> Measurements:
-        """Return the same counts over one suite's rows."""
+        """Return the measurements over one suite's rows, plus its regressions."""
         return MeasurementsWithBaseline(self.counted.of_suite(suite), self.comparison, suite)
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:

@@ -181,9 +181,10 @@ def _p_between_runs(series: Sequence[Observation], at: int) -> float:
 
 
 def _p_within_runs(series: Sequence[Observation], at: int) -> float:
-    """Return the p of one split by Fisher's exact test, with passes and fails in the effective number of cases.
+    """Return the p of one split by Fisher's exact test of the passes and fails before and after it.
 
-    The effective number is mean (1 - mean) / variance. A normal approximation would report changes where one case in a
+    A side counts as its weight times mean (1 - mean) / variance cases: the rate of so many passes and fails varies as
+    much as the mean does. A normal approximation would report changes where one case in a
     hundred fails. 0.0 where the variance is not known.
     """
     if any(each.variance is None for each in series):

@@ -47,8 +47,8 @@ def _judge_calls(result: EvaluatorResult) -> int:
 class ForecastPart(Struct, frozen=True):
     """The planned rows of one suite and target, and their usage in earlier runs.
 
-    `rows` is None for a stream of unknown length, `measured` is None without an earlier run. `workers` are the calls of
-    the target at once.
+    `rows` is None for a stream of unknown length, `measured` is None without an earlier run. `workers` is
+    the number of concurrent calls of the target.
     """
 
     suite: str

@@ -41,7 +41,7 @@ def no_group_message(kind: str, keys: Iterable[str], *, noun: str = "result") ->
 
 def no_tags_message(noun: str) -> str:
     """Return the message that nothing has a tag; `noun` is the word for the things without tags."""
-    return f"no {noun} has a tag to group by; a case gets them by `tags:` in its eval file"
+    return f"no {noun} has a tag to group by; set `tags` of the cases in the eval file"
 
 
 def kind_named(word: str) -> str:

@@ -42,7 +42,8 @@ def matrix_summary(cells: Mapping[CellName, Tally]) -> MatrixSummary | None:
     """Return the matrix of a run's cells, None with fewer than two cells. Each tally has the sums of its cases.
 
     The best cell has the highest mean. It is compared with each other one by a paired permutation test over the cases
-    that both have, with all p corrected by Holm's method; the differences are significant if all of them are.
+    that both have, with all p corrected by Holm's method. It is significantly best if each of these tests
+    finds it higher.
     """
     if any(prompt is not None for prompt, _ in cells):
         # Lines of a dataset that cannot be read have no prompt.

@@ -9,7 +9,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 
 ScoredPart: TypeAlias = tuple[str, RowState, float | None]
-"""A part of a row that is counted by itself, as a criterion: its name, state and score."""
+"""A part of a row that is counted by itself, such as a criterion: its name, state and score."""
 
 
 class RowKind(Struct, frozen=True, gc=False):

@@ -62,13 +62,13 @@ _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
 MAX_FAILING = 10
 MAX_WORST = MAX_ERRORS = 5
 _MAX_WAITING = 256
-"""The number of waiting rows at which they are counted, equal ones together: rules give few kinds of rows."""
+"""The number of waiting rows at which `settle` counts them, equal ones together: with rules, most rows are equal."""
 
 
 class RowCounts:
     """Counts of rows: of all, and by target, evaluator and group. The arguments are as for Summary.
 
-    Rows that are the only ones of their cases are counted by kind until `settle`.
+    Rows that are the only ones of their cases wait until `settle`, which counts equal ones together.
     """
 
     def __init__(

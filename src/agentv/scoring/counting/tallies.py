@@ -1,4 +1,4 @@
-"""Counts of a group of rows, with the intervals of its rate and its mean."""
+"""Tallies of groups of rows: states, scores, durations and costs, with intervals of rates, means and percentiles."""
 
 import math
 from array import array
@@ -26,7 +26,7 @@ _ROUNDING = 1e-6
 
 @lru_cache(maxsize=1024)
 def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[float, float] | None:
-    """Return the interval of the percentile at `share` (0..1) of `count` values: two ranks divided by count + 1.
+    """Return the interval of the percentile at `share` (0..1) of `count` values; each bound is a rank / (count + 1).
 
     The value at rank k of `count` is below the percentile with probability I_share(k, count + 1 - k) for any
     distribution; ranks are interpolated to the probabilities (1 ± level) / 2. This is the exact limit of a bootstrap of
@@ -40,11 +40,11 @@ def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[f
 
 
 def repeated_percentile_shares(share: float, below: ClusterMoments, level: float = LEVEL) -> tuple[float, float] | None:
-    """Return percentile_shares for repeated cases, at their effective sample size.
+    """Return the interval of a percentile, in the form of percentile_shares, if cases have several values.
 
-    `below` has the moments, by case, of the indicator that a value is at most the percentile. They give the effective
-    sample size of the share of such values; the interval of this share is converted to one of the percentile (Woodruff
-    1952, JASA 47(260)). None if there are too few cases for percentile_shares.
+    `below` has the moments, by case, of the indicator that a value is at most the percentile. The count given to
+    percentile_shares is the effective sample size of the mean of this indicator (Woodruff 1952, JASA 47(260)). None if
+    there are too few cases for percentile_shares.
     """
     if percentile_shares(share, below.clusters, level) is None:
         return None
@@ -151,7 +151,7 @@ def percentile_interval_us(durations: Sequence[Durations], share: float) -> tupl
     if shares is None:
         return None
     count = sum(map(len, sorted_us))
-    low, high = (_percentile_us(sorted_us, _percentile_share(each, count)) for each in shares)
+    low, high = (_percentile_us(sorted_us, _share_of_rank(each, count)) for each in shares)
     return low, high
 
 
@@ -168,7 +168,10 @@ def _below(blocks: Sequence[SortedBlock], limit_us: float) -> ClusterMoments:
 
 
 def _below_by_case(blocks: "Sequence[tuple[array[int], int]]", part: int, parts: int) -> ClusterMoments:
-    """Return the same for the case numbers of one of `parts`; a block is its cases and how many are below."""
+    """Return the moments as `_below` does, for the cases whose number modulo `parts` is `part`.
+
+    Each block has the case numbers in the order of the durations, and the number of durations that are below.
+    """
     rows, rows_below = Counter[int](), Counter[int]()
     for cases, below in blocks:
         rows.update(case for case in cases if case % parts == part)
@@ -178,8 +181,8 @@ def _below_by_case(blocks: "Sequence[tuple[array[int], int]]", part: int, parts:
     return ClusterMoments.of_passes(single, single_below) + repeated
 
 
-def _percentile_share(share: float, count: int) -> float:
-    """Convert the share of a rank, rank / (count + 1), to the share at which percentile_us returns that rank."""
+def _share_of_rank(share: float, count: int) -> float:
+    """Convert rank / (count + 1) to the share at which percentile_us returns the value at that rank (from 1)."""
     return min(max((share * (count + 1) - 1) / (count - 1), 0.0), 1.0)
 
 
@@ -244,7 +247,10 @@ _MAX_PENDING = 64
 
 
 class SingleRows(Struct):
-    """Judged rows that are the only ones of their cases, with the sums of their scores' powers in units."""
+    """Judged rows that are the only ones of their cases.
+
+    `total`, `squares` and `cubes` are the sums of their scores, squared and cubed scores, in units of 2**-64.
+    """
 
     rows: int = 0
     passed: int = 0

@@ -1,7 +1,8 @@
 """Gates: thresholds of a run, as small expressions on its metrics. docs/reference/gates.md lists the metrics.
 
-gate     = metric operator number ["%"] ["with 95%"] metric   = name [ "(" argument ")" ] [ "." name ] argument = '"'
-characters '"' | characters other than brackets
+    gate     = metric operator number ["%"] ["with 95%"]
+    metric   = name ["(" argument ")"] ["." name]
+    argument = '"' characters '"' | characters other than brackets
 
 Errors of syntax point at the column and say what is allowed there.
 """
@@ -166,11 +167,11 @@ def read_gate(expression: str) -> WrittenGate:
     reader = _Reader(expression)
     name = reader.need(_NAME_PATTERN, f"a metric, for instance {EXAMPLES}")
     argument = reader.argument()
-    field = reader.need(_NAME_PATTERN, "what to measure, as in evaluator(tone).mean") if reader.take(r"\.") else None
+    field = reader.need(_NAME_PATTERN, "a field, as in evaluator(tone).mean") if reader.take(r"\.") else None
     operator = reader.need("|".join(OPERATORS), f"one of {' '.join(OPERATORS)}")
     number = reader.need(_NUMBER_PATTERN, "a number, as in 0.8 or 90%")
     is_percent = reader.take("%") is not None
-    level = reader.need(r"95\s*%", "95%: intervals are those of 95 %") if reader.take(r"with\b") else None
+    level = reader.need(r"95\s*%", "95%, the only level of intervals") if reader.take(r"with\b") else None
     reader.end()
     return WrittenGate(
         name=name, argument=argument, field=field, operator=operator, number=number, is_percent=is_percent, level=level
@@ -265,7 +266,7 @@ def why_unmeasured(name: str, argument: str | None, names: Collection[str], *, l
 
 def why_no_interval(name: str) -> str:
     """Return why a measured value has no interval."""
-    return f"it takes {_MIN_CASES.get(name, 2)} cases or more"
+    return f"it needs {_MIN_CASES.get(name, 2)} cases or more"
 
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {

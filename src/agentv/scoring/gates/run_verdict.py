@@ -47,7 +47,7 @@ class VerdictCounts(Measurements, Protocol):
         """The number of rows that a judge failed to judge, and of all rows for which one was called."""
 
     def of_suite(self, suite: str) -> Measurements:
-        """Return the same counts over one suite's rows."""
+        """Return the measurements over one suite's rows."""
 
 
 class Ending(Struct, frozen=True):

@@ -86,9 +86,10 @@ def _text(value: JsonValue) -> str:
 
 
 def _list_in(reply: str, key: str, *, nonce: str, shown: Iterable[str], single: str) -> Sequence[JsonValue]:
-    """Return the list under `key`; in a reply that is only a list, the objects with the key `single`, which items have.
+    """Return the list under `key`; without that key, the outermost objects of the reply that have the key `single`.
 
-    A list that was cut off or is too long to read is rejected, because it would be incomplete.
+    A reply may be the bare list, whose items are such objects. A list that was cut off or is too long to read is
+    rejected, because it would be incomplete.
     """
     outer = find_objects(reply).objects
     all_objects = [each for found in outer for each in nested_objects(found)]

@@ -141,7 +141,7 @@ def _verdicts(
 def _unsigned_verdicts(
     search: FoundObjects, read: Callable[[JsonObject], Reply | None], shown: Sequence[str]
 ) -> list[tuple[JsonObject, Reply]]:
-    """Return the verdicts that the judged texts neither contain nor state in another notation."""
+    """Return the verdicts that the judged texts do not contain, as an equal object or in another notation."""
     evidence, statements = collect_evidence(shown), collect_statements(shown)
     return _verdicts(search, read, lambda found: not (evidence.contains(found) or statements.contains(found)))
 
@@ -230,20 +230,20 @@ def _read_check(value: JsonValue) -> tuple[str, RubricCheck] | None:
 _CODE_JUDGE = "code_judge"
 
 
-def parse_answer(answer: JsonValue, criteria: Sequence[EvaluationCriteria] = ()) -> EvaluationScore:
-    """Return the score in a code judge's answer: an object with `score`, or from Python a bare number or bool.
+def parse_code_reply(reply: JsonValue, criteria: Sequence[EvaluationCriteria] = ()) -> EvaluationScore:
+    """Return the score in a code judge's reply: an object with `score`; a number or bool is accepted, too.
 
     The score is clamped to 0..1. Raises EvaluatorError when there is no number.
     """
-    if isinstance(answer, bool):
-        return EvaluationScore(score=float(answer))
-    if not isinstance(answer, Mapping):
-        answer = {"score": answer}
-    score = finite_number(answer.get("score"))
+    if isinstance(reply, bool):
+        return EvaluationScore(score=float(reply))
+    if not isinstance(reply, Mapping):
+        reply = {"score": reply}
+    score = finite_number(reply.get("score"))
     if score is None:
-        raise EvaluatorError(_no_score(answer))
-    hits, misses = _texts(answer.get("hits")), _texts(answer.get("misses"))
-    reasoning, verdict = answer.get("reasoning"), answer.get("verdict")
+        raise EvaluatorError(_no_score(reply))
+    hits, misses = _texts(reply.get("hits")), _texts(reply.get("misses"))
+    reasoning, verdict = reply.get("reasoning"), reply.get("verdict")
     return EvaluationScore(
         score=min(1.0, max(0.0, score)),
         hits=hits,
@@ -251,13 +251,13 @@ def parse_answer(answer: JsonValue, criteria: Sequence[EvaluationCriteria] = ())
         expected_aspect_count=max(1, len(hits) + len(misses)),
         reasoning=reasoning if isinstance(reasoning, str) else None,
         verdict=cast(Verdict, verdict) if verdict in get_args(Verdict) else None,
-        results=_code_judge_results(answer.get("results"), criteria),
+        results=_code_judge_results(reply.get("results"), criteria),
     )
 
 
-def _no_score(answer: JsonObject) -> str:
-    shown = json.dumps(answer.get("score"), ensure_ascii=False, default=str)[:80]
-    found = f"its `score` is {shown}" if "score" in answer else "it has no `score`"
+def _no_score(reply: JsonObject) -> str:
+    shown = json.dumps(reply.get("score"), ensure_ascii=False, default=str)[:80]
+    found = f"its `score` is {shown}" if "score" in reply else "it has no `score`"
     return f"the answer must be a JSON object with a number in `score`, and {found}"
 
 

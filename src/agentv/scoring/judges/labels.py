@@ -70,7 +70,8 @@ def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | 
 def result_opinion(result: EvaluatorResult, criterion: str) -> Opinion | None:
     """Return the opinion on a criterion in an evaluator's result, None without one.
 
-    The verdict is the evaluator's own if it judges only this criterion, otherwise that of the value.
+    It is the evaluator's own score and verdict if the criterion is the evaluator's only one or has its name, otherwise
+    the value of the criterion, with the verdict that follows from it.
     """
     if evaluator_state(result) in ("error", "skipped"):
         return None

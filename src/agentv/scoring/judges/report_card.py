@@ -54,7 +54,7 @@ def kappa_interval(
 ) -> Interval | None:
     """Return Student's interval of a kappa, computed on Fisher's scale, artanh, which keeps it within -1 and 1.
 
-    None without a standard error, as if all agree.
+    None if the standard error is unknown or 0, or kappa is 1 or -1, for instance when all agree.
     """
     if error is None or error <= _ROUNDING or not -1 < kappa < 1:
         return None
@@ -73,8 +73,11 @@ MIN_CASES_PER_VERDICT = 10
 """The minimum number of cases that people pass, and of those that they fail, for the correction of a rate."""
 MIN_CASES_FOR_KAPPA = 5
 """The minimum number of cases of the rarer verdict, pass or fail, for an interval of kappa."""
-GOOD_ANSWERS = 50
-"""The number of passes, and of fails, in a good calibration: sensitivity and specificity are then ±10 points."""
+GOOD_ANSWERS_PER_VERDICT = 50
+"""The number of answers that people pass, and of those that they fail, in a good calibration.
+
+The intervals of sensitivity and specificity then reach about 10 points to each side.
+"""
 _TWO_VALUES = 2
 
 
@@ -108,7 +111,7 @@ class PeopleAgreement(Struct, frozen=True):
 
 
 class ReportCard(Struct, frozen=True):
-    """A judge compared with people. Of answers without a majority verdict of people there is only the number, `split`.
+    """A judge compared with people. `split` counts the answers without a majority verdict, which only `people` covers.
 
     `weighted` is the quadratically weighted kappa of scores, None if people give only two different scores.
     """
@@ -171,10 +174,11 @@ def advice(card: ReportCard) -> list[str]:
     """Return what is missing for a good calibration, one sentence each."""
     lines = []
     sides = (("passes", card.confusion.people_pass), ("fails", card.confusion.people_fail))
-    missing = [f"{GOOD_ANSWERS - count} more {kind}" for kind, count in sides if count < GOOD_ANSWERS]
+    good = GOOD_ANSWERS_PER_VERDICT
+    missing = [f"{good - count} more {kind}" for kind, count in sides if count < good]
     if missing:
         lines.append(
-            f"a good calibration has {GOOD_ANSWERS} answers that people pass and {GOOD_ANSWERS} that they fail: "
+            f"a good calibration has {good} answers that people pass and {good} that they fail: "
             f"label {' and '.join(missing)}"
         )
     if card.cases < MIN_CASES_FOR_INTERVAL:
@@ -184,9 +188,7 @@ def advice(card: ReportCard) -> list[str]:
             f"fewer than {MIN_CASES_PER_VERDICT} cases that people pass, or that they fail: no rate is corrected"
         )
     if card.people.annotators <= 1 or not card.people.answers:
-        lines.append(
-            "no answer was judged by two people: the agreement of people, which limits that of a judge, is not known"
-        )
+        lines.append("no answer was judged by two people, so it is not known how well people agree with each other")
     return lines
 
 

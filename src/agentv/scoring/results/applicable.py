@@ -47,9 +47,9 @@ def all_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[EvaluatorLike, ...
 
 
 def _from_single_form(case: EvalCase, single: str | None, base_dir: str) -> tuple[tuple[EvaluatorLike, ...], bool]:
-    """Return the evaluators of a case without a list: `single`, else its rubric alone or the default judge.
+    """Return the evaluators of a case without a list: that of its rubric, then `single`, as far as it has them.
 
-    With both, the rubric comes first.
+    A case with neither has the default judge.
     """
     if not case.rubrics:
         return _single(DEFAULT_EVALUATOR if single is None else single, base_dir), True

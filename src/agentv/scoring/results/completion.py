@@ -1,7 +1,7 @@
 """Validation of an evaluator's output, and its conversion to an EvaluationScore without NaN and infinity.
 
-Plug-ins may return objects of any type. The `plain_…` functions return a value as its exact built-in type; their `at`
-is the field for messages, and they raise EvaluatorError for a value of the wrong type.
+Plug-ins may return objects of any type. The `plain_…` functions return a value as its exact built-in type. They raise
+EvaluatorError for a value of the wrong type; `at` is the name of the field in the message.
 """
 
 import math
@@ -157,7 +157,7 @@ def _plain_json(value: object, at: str, levels: int, remaining: Iterator[int]) -
         return finite_or_none(value, at)
     if levels == 0 or next(remaining, None) is None:
         raise EvaluatorError(
-            f"`{at}` is nested more than {_MAX_DEPTH} levels deep, or holds more than {_MAX_CONTAINERS:,} lists"
+            f"`{at}` is nested more than {_MAX_DEPTH} levels deep, or has over {_MAX_CONTAINERS:,} lists and objects"
         )
     if isinstance(value, Mapping):
         return {

@@ -1,7 +1,7 @@
 """Scales of criteria, and the score over criteria, in which each criterion counts once, however many results it has.
 
 The weight of a criterion is multiplied by the mean weight of the evaluators that scored it. With one result for each
-evaluator the score is the same as that of a case, where an evaluator has the weight `weight_in`.
+evaluator the score is that of the case, in which each evaluator has the weight that `weight_in` returns.
 """
 
 import math
@@ -27,9 +27,10 @@ _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:(%)|/
 
 
 def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None:
-    """Return a score on its criterion's scale as 0..1; None for a text on a custom scale, which is not averaged.
+    """Return a score on its criterion's scale as 0..1; None if its value on a custom scale is unknown.
 
-    A bool is 1 or 0 on every scale. Raises ValueError with the allowed scores for a score that is not on the scale.
+    A bool is 1 or 0 on every scale, a word such as `yes` or `fail` on every scale without labels. Raises ValueError
+    with the allowed scores for a score that is not on the scale.
     """
     if isinstance(score, bool):
         return float(score)
@@ -257,7 +258,7 @@ def weight_product(weight: float, other: float) -> float:
 def mixed_ranges(results: Iterable[EvaluationResult], criteria: Iterable[EvaluationCriteria]) -> tuple[str, ...]:
     """Return a warning for each `numeric` criterion without bounds that has scores both below and above 1.
 
-    It is then unknown whether 0.9 is of 1 or of 100 (docs/how-to/criteria.md).
+    It is then unknown whether 0.9 means 90 % or 0.9 % (docs/how-to/criteria.md).
     """
     open_ended = [each.name for each in criteria if each.scale == "numeric" and each.min is None and each.max is None]
     if not open_ended:

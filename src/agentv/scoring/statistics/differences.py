@@ -89,8 +89,8 @@ class PairedDifferences(Struct, frozen=True):
     def interval_of_shares(self, level: float = LEVEL) -> Interval | None:
         """Return the interval for values of 0..1, whose means differ by 1 at most.
 
-        If all cases have the same difference, other cases may still differ from them: Wilson's bound limits their
-        share, and their differences may be anything between -1 and 1.
+        If all cases have the same difference, cases outside the sample may still have another one: Wilson's bound
+        limits the share of such cases, and their differences may be anything between -1 and 1.
         """
         if self.cases < _MIN_CLUSTERS:
             return None
@@ -156,12 +156,13 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 DRAWS = 9_999
 """The number of random sign patterns if there are too many to count them all."""
 
-# The number of grid steps to which the largest difference is rounded: for exact counting, and for random draws.
+# Without a common step, the largest difference is this many steps: the finest number of 10,000, 1,000 and 100 that can
+# be counted exactly, else 250 for random draws.
 _FINEST_GRID = 10_000
 _COARSEST_GRID = 100
 _SAMPLED_GRID = 250
 _MAX_BITS_MOVED = 2**28
-"""The limit on the cost of exact counting: the bits of the growing integer, summed over all steps (bench/)."""
+"""The limit on the cost of exact counting: the bits of the integer that it adds to, summed over additions (bench/)."""
 
 
 def permutation_test(differences: Iterable[float], rng: random.Random) -> PairedTest:
@@ -291,7 +292,7 @@ class IndependentSides(Struct, frozen=True):
         return Interval(self.difference - half_width, self.difference + half_width, "cluster-t", level)
 
     def interval_of_shares(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval for values of 0..1, by the larger variance. None below two clusters on a side.
+        """Return the interval for values of 0..1, the wider of those by both variances. None below two clusters a side.
 
         If nothing varies, the intervals of the sides are combined (Newcombe 1998, Statistics in Medicine 17).
         """
@@ -304,7 +305,7 @@ class IndependentSides(Struct, frozen=True):
         return Interval(low, high, "cluster-t", level)
 
     def p(self) -> float:
-        """Return the two-sided p of values of 0..1: the larger one of both variances; 1.0 below two clusters on a side.
+        """Return the two-sided p of values of 0..1: the larger by both variances; 1.0 below two clusters on a side.
 
         Separate variances alone give false alarms if a rare event is missing from a small sample, a pooled variance if
         the small sample varies more. If nothing varies, p is that of Fisher's exact test: all clusters of one side have
@@ -324,7 +325,10 @@ class IndependentSides(Struct, frozen=True):
         return deviates * math.sqrt(self._larger_variance())
 
     def needed(self, cases: int) -> int | None:
-        """Return how many cases detect the observed difference at 80 % power, from `cases` now; None if unknown."""
+        """Return how many cases detect the observed difference at 80 % power; `cases` is their number now.
+
+        None if it is unknown.
+        """
         detectable = self.detectable()
         if detectable is None or not self.difference:
             return None

@@ -82,19 +82,19 @@ class _Scores(Struct, frozen=True):
 
     def _bound(self, distance: float, side: int, deviate: float) -> float:
         """Return the bound below (side -1) or above (side 1) the mean, at `distance` from that end of the scale."""
-        max_variance, end_weight = self.mean * (1 - self.mean), _end_weight(distance)
-        share = (self.squares * self.allowance + end_weight) / (self.cases * max_variance + end_weight)
-        skew = (self.cubes + end_weight * (1 - 2 * self.mean)) / (self.squares + end_weight)
+        max_variance, added_square = self.mean * (1 - self.mean), _added_square(distance)
+        share = (self.squares * self.allowance + added_square) / (self.cases * max_variance + added_square)
+        skew = (self.cubes + added_square * (1 - 2 * self.mean)) / (self.squares + added_square)
         weight = deviate * deviate / self.cases
         half_width = math.sqrt(weight * ((1 + weight) * min(share, 1.0) * max_variance + weight * skew * skew / 4))
         return self.mean + (weight * skew / 2 + side * half_width) / (1 + weight)
 
 
-def _end_weight(distance: float) -> float:
-    """Return the addition to sums of squares over cases; the mean is `distance` from the end of the scale.
+def _added_square(distance: float) -> float:
+    """Return the addition to the sum of squares for a case at an end of the scale, at `distance` from the mean.
 
-    Few cases with similar scores underestimate the variance: distant ones may have been missed by chance. So a case at
-    the end of the scale is added, with a weight of half its squared distance. Bounds of a mean from a value at the end:
+    Few cases with similar scores underestimate the variance: distant ones may have been missed by chance. So such a
+    case is added, with a weight of half its squared distance. Bounds of a mean from a value at the end:
     Anderson 1969; Learned-Miller & Thomas 2019, arXiv:1905.06208. The weight is the one with the best coverage in
     simulations (docs/explanation/numbers.md); with two hundred cases it hardly matters.
     """
@@ -112,9 +112,10 @@ def _effective_ns(moments: ClusterMoments) -> tuple[float, float]:
     variance = max(moments.scatter / moments.sizes, max_variance * cases / moments.rows)
     if variance >= max_variance:
         return cases, cases
-    end_weights = _end_weight(rate), _end_weight(1 - rate)
+    added_squares = _added_square(rate), _added_square(1 - rate)
     below, above = (
-        cases * (cases * max_variance + end_weight) / (cases * variance + end_weight) for end_weight in end_weights
+        cases * (cases * max_variance + added_square) / (cases * variance + added_square)
+        for added_square in added_squares
     )
     return below, above
 

@@ -9,7 +9,7 @@ _ROUNDING = 1e-9
 
 
 class ClusterMoments(Struct, frozen=True):
-    """Sums over clusters of values of 0..1; a cluster is a case with all its repeats.
+    """Sums over clusters of values of 0..1; a cluster is a case with all its repeats, or a session.
 
     `n` and `y` are a cluster's number of rows and the sum of its values: `rows` is the sum of n, `total` of y,
     `squares` of y², `crosses` of n·y, `sizes` of n²; `cubes` sums y³, n·y², n²·y and n³.

@@ -41,7 +41,7 @@ def permutation_power(effect: float, cases: int, *, step: float = 0.0) -> float:
 
     `effect` and `step` are in standard deviations of the differences. The test has less power than Student's because
     its p is discrete: p has steps of 2 / 2**cases, and the sum of differences, if all are multiples of `step`, has
-    steps of twice that. Half a step of each is lost on average (continuity correction). With six cases, all must change
+    steps of 2 * `step`. Half a step of each is lost on average (continuity correction). With six cases, all must change
     in the same direction.
     """
     if cases < MIN_CASES:

@@ -34,9 +34,9 @@ class ExpectedCall(Struct, frozen=True):
     `args` are the arguments that the call must have; it may have more. With `input`, the arguments are given there, and
     `args` says how they are compared: `subset` (more is fine at every depth; the default), `exact`, `named_keys` (these
     keys have exactly these values, further keys are fine), `known_keys` (no other key, but keys may be missing),
-    `ignore`, a list of paths of fields to compare, or a matcher for each field that differs from `exact`. Without
-    `input` and `args` any input matches. `max_duration_ms` limits the duration of the matched call; it is not part of
-    matching.
+    `ignore`, a list of paths of fields to compare, or an object with a matcher for each field (`exact` for a field
+    without one). Without `input` and `args` any input matches. `max_duration_ms` limits the duration of the matched
+    call; it is not part of matching.
 
     >>> ExpectedCall("lookup", args={"order": "1001"}).matches(ToolCall("lookup", {"order": "1001", "full": True}))
     True
@@ -69,7 +69,7 @@ class ExpectedCall(Struct, frozen=True):
         elif self.args != "subset":
             raise ValueError(
                 f"`args: {self.args}` says how `input` is compared, and there is no `input`; "
-                "write the expected arguments under `input`, or under `args` in place of the word"
+                "write the expected arguments under `input`, or as an object under `args`"
             )
 
     def matches(self, call: ToolCall) -> bool:
