@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
+from msgspec import Struct
 from tests.loading.specs import SPECS, CompositeSettings, Threshold, TrajectorySettings, never_made
 
-from agentv.loading.models.settings import read_settings
+from agentv.loading.files.documents import Document
+from agentv.loading.models.reader import Reader
+from agentv.loading.models.settings import read_settings, settings_type
 from agentv.registry import Spec
 from agentv.types.errors import ConfigError, PluginError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -117,3 +120,26 @@ def test_a_plug_in_that_cannot_be_imported_says_so() -> None:
     spec = Spec("lost", "", settings="agentv.nowhere:Settings", factory=never_made)
     with pytest.raises(PluginError, match="cannot load"):
         read_settings(spec, {}, where="here")
+
+
+class FirstPart(Struct):
+    size: int = 0
+
+
+class SecondPart(Struct):
+    name: str = ""
+
+
+class AmbiguousSettings(Struct):
+    part: FirstPart | SecondPart
+
+
+def test_a_settings_class_with_an_ambiguous_choice_is_an_error() -> None:
+    spec = Spec("ambiguous", "", settings=AmbiguousSettings, factory=never_made)
+    with pytest.raises(
+        PluginError, match="ambiguous: the settings class AmbiguousSettings cannot be used: the choices"
+    ):
+        read_settings(spec, {"part": {"size": 1}}, where="here")
+    reader = Reader(Document("here", {}))
+    assert settings_type(reader, ("type",), spec) is None
+    assert "each class needs a field `type`" in reader.problems[0].message

@@ -30,16 +30,26 @@ def read_settings(spec: Spec, raw: Mapping[str, JsonValue], *, where: str) -> ob
     `where` is the name of the source in messages: a file, or words such as "evaluator 'tone'".
     """
     reader = Reader(Document(where, dict(raw)))
-    settings = validate_settings(reader, spec.load_settings(), raw, ())
+    settings = validate_settings(reader, load_settings(spec), raw, ())
     if settings is None:
         raise EvalFileError(where, reader.problems)
+    return settings
+
+
+def load_settings(spec: Spec) -> type:
+    """Return a plug-in's settings class. Raises PluginError, also for fields whose types cannot be read."""
+    settings = spec.load_settings()
+    try:
+        reader_of(settings)
+    except TypeError as error:
+        raise PluginError(f"{spec.name}: the settings class {settings.__name__} cannot be used: {error}") from error
     return settings
 
 
 def settings_type(reader: Reader, at: JsonPath, spec: Spec) -> type | None:
     """Return a plug-in's settings class; if it cannot be loaded, record a problem at `at` and return None."""
     try:
-        return spec.load_settings()
+        return load_settings(spec)
     except PluginError as error:
         reader.error(at, str(error))
         return None
