@@ -142,15 +142,16 @@ def generated_reply(question: Question) -> str | None:
     if prompt is None:
         return None
     nonce, key = prompt.groups()
-    name = "expected_outcome" if key == "rubrics" else "record"
-    sentences = _sentences(question.user_text, name, nonce)
+    fence_name = "expected_outcome" if key == "rubrics" else "record"
+    sentences = _sentences(question.user_text, fence_name, nonce)
     items: list[JsonValue] = [_rubric(text) if key == "rubrics" else _case(text) for text in sentences]
     return compact_json({"nonce": nonce, key: items})
 
 
-def _sentences(user_text: str, name: str, nonce: str) -> list[str]:
-    fence = re.compile(rf"<<<{name} {re.escape(nonce)}>>>\n(.*?)\n<<<end of {name} {re.escape(nonce)}>>>", re.DOTALL)
-    found = fence.search(user_text)
+def _sentences(user_text: str, fence_name: str, nonce: str) -> list[str]:
+    """Return the first sentences within the fence of this name; those of the whole text if there is no such fence."""
+    label = f"{fence_name} {re.escape(nonce)}"
+    found = re.search(rf"<<<{label}>>>\n(.*?)\n<<<end of {label}>>>", user_text, re.DOTALL)
     texts = (text.strip(' "{}[]#*-') for text in _SENTENCE.findall(found[1] if found else user_text))
     return [text for text in texts if text][:_MAX_ITEMS]
 
@@ -165,7 +166,7 @@ def _case(text: str) -> JsonObject:
 
 _NONCE = re.compile(r'"nonce": the text "([^"]+)"')
 _SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\]\n", re.MULTILINE)
-_ITEM = re.compile(r"^- (.+?)(?: \(((?:required|graded \d+ to \d+|, )+)\))?: (.*)$", re.MULTILINE)
+_REQUIREMENT = re.compile(r"^- (.+?)(?: \(((?:required|graded \d+ to \d+|, )+)\))?: (.*)$", re.MULTILINE)
 _GRADED = re.compile(r"graded (\d+) to (\d+)")
 _CRITERION = re.compile(r'^- ("(?:[^"\\]|\\.)*")(?:: (.*))? Score: (.*)$', re.MULTILINE)
 _RANGE = re.compile(r"a number from (\S+) \(worst\) to (\S+) \(best\)")
@@ -229,7 +230,7 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], system: st
     allowed = _SCORE.search(system)
     share = round(_found_share(found, missing), 2)
     score: JsonValue = share
-    if allowed is not None and not allowed[1].startswith("a number from 0.0 ("):
+    if allowed is not None and not allowed[1].startswith("a number from 0.0 ("):  # a scale other than 0.0 to 1.0
         score = _on_scale(share, allowed[1])
     return {
         "nonce": nonce,
@@ -251,12 +252,12 @@ def _preference(nonce: str, prompt: str) -> JsonObject:
 
 
 def _checks(nonce: str, candidate: str, requirements: str) -> JsonObject:
-    checks = [_check(item, candidate) for item in _ITEM.finditer(requirements)]
+    checks = [_check(requirement, candidate) for requirement in _REQUIREMENT.finditer(requirements)]
     return {"nonce": nonce, "checks": checks, "overall_reasoning": "Each requirement by the words it shares."}
 
 
-def _check(item: re.Match[str], candidate: str) -> JsonObject:
-    name, marks, description = item.groups()
+def _check(requirement: re.Match[str], candidate: str) -> JsonObject:
+    name, marks, description = requirement.groups()
     found, missing = overlap(description, candidate)
     share = _found_share(found, missing)
     graded = _GRADED.search(marks or "")

@@ -20,8 +20,11 @@ from agentv.fake.openai_responses import OPENAI_RESPONSES
 from agentv.types.json_value import JsonObject, JsonValue
 
 
-class FileStore(Struct):
-    """The description and content of the stored files, by id. A batch is done after `polls` polls."""
+class BatchStore(Struct):
+    """The state that both batch APIs share: the description and content of each file by id, and a counter for names.
+
+    A batch is done after `polls` polls.
+    """
 
     polls: int
     files: dict[str, tuple[JsonObject, bytes]] = field(default_factory=dict)
@@ -102,7 +105,7 @@ class OpenAIBatches(Struct):
     """The handlers of OpenAI's files and batches."""
 
     endpoints: Endpoints
-    store: FileStore
+    store: BatchStore
     _batches: dict[str, Batch] = field(default_factory=dict)
 
     async def upload(self, request: web.Request) -> web.StreamResponse:
@@ -268,7 +271,7 @@ class MessageBatches(Struct):
     """The handlers of Anthropic's message batches."""
 
     endpoints: Endpoints
-    store: FileStore
+    store: BatchStore
     _batches: dict[str, MessageBatch] = field(default_factory=dict)
 
     async def create(self, request: web.Request) -> web.StreamResponse:

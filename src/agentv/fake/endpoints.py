@@ -43,7 +43,7 @@ class ParsedRequest(NamedTuple):
 class Endpoints(Struct):
     """The handler of model requests. `closing` is set when the server stops.
 
-    `_attempts` counts the requests with the same body, by its digest, whose model name has a fault with a limit.
+    `_attempts` counts equal requests, by the digest of their body, for faults that apply to the first N attempts only.
     """
 
     behavior: Behavior

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from agentv.fake.api import Problem, Reply, refused
 from agentv.types.json_value import JsonValue
 
-PLACEHOLDER_TEXT = "FAULTS_WITH_PLACEHOLDER-BY-A-FAULT"
-"""The text of a reply whose text a fault replaces."""
+PLACEHOLDER_TEXT = "REPLACED-BY-A-FAULT"
+"""The text of a reply until a fault replaces it in the body."""
 
 HUGE_MIB = 600
 DRIP_S = 0.05
@@ -298,7 +298,7 @@ FAULTS: Mapping[str, Fault] = {
 """Every fault by name. `NAME-xN` (`429-x2`) applies to the first N attempts of a request; later ones are answered."""
 
 FAULTS_WITH_PLACEHOLDER: frozenset[str] = frozenset({"not-utf8", "huge", "gzip-bomb"})
-"""The faults that replace `PLACEHOLDER_TEXT` in a reply."""
+"""The faults that replace `PLACEHOLDER_TEXT` in the body of a reply."""
 
 
 class ChosenFault(Struct, frozen=True):

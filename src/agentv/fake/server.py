@@ -13,7 +13,7 @@ from agentv.fake.answers import AZURE_EMBEDDINGS, CALLS_TOOL, GEMINI_EMBED, GEMI
 from agentv.fake.answers import answer as default_answer
 from agentv.fake.anthropic import ANTHROPIC, ANTHROPIC_COUNT
 from agentv.fake.api import CREATED, Api, Problem, Question, Reply
-from agentv.fake.batches import FileStore, MessageBatches, OpenAIBatches
+from agentv.fake.batches import BatchStore, MessageBatches, OpenAIBatches
 from agentv.fake.endpoints import Behavior, Endpoints, json_response, start_call
 from agentv.fake.faults import FAULTS
 from agentv.fake.gemini import GEMINI, GEMINI_COUNT, GEMINI_EVENTS
@@ -64,14 +64,14 @@ def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
             app.router.add_post(
                 "/{version:v1|v1beta|v1beta1|v1alpha}/" + folder + "models/{model}:" + method, handler(api)
             )
-    _add_batches(app, endpoints, FileStore(polls))
+    _add_batches(app, endpoints, BatchStore(polls))
     _add_log(app, endpoints)
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/api/hello", _describe)  # Claude Code checks that its server is reachable
     app.router.add_get("/", _describe)
 
 
-def _add_batches(app: web.Application, endpoints: Endpoints, store: FileStore) -> None:
+def _add_batches(app: web.Application, endpoints: Endpoints, store: BatchStore) -> None:
     batches, messages = OpenAIBatches(endpoints, store), MessageBatches(endpoints, store)
     for base in ("/v1", "/openai", "/openai/v1"):
         app.router.add_post(f"{base}/files", batches.upload)
