@@ -177,7 +177,7 @@ def test_a_task_that_takes_too_long_is_cancelled(start: Start, streaming: str) -
 
     failure, partial = raised.value.failure, raised.value.partial
     assert failure.kind == "target_timeout"
-    assert failure.message == "no answer of the agent within 3 s; its task was cancelled"
+    assert failure.message == "no answer from the agent within 3 s; its task was cancelled"
     assert partial is not None
     task = ((partial.output_messages or ())[-1].metadata or {})["task"]
     assert str(task) in ask(settings, make_request("cancelled?")).text

@@ -189,7 +189,7 @@ def test_a_server_that_never_answers_is_ended_at_the_deadline() -> None:
     failure = failure_of(target("silent"), make_request('{"tool": "say"}', timeout_s=0.5))
 
     assert failure.kind == "target_timeout"
-    assert "no answer of the server within 0.5 s" in failure.message
+    assert "no answer from the server within 0.5 s" in failure.message
     servers = [each for each in set(psutil.Process().children(recursive=True)) - before if "odd_mcp" in _line_of(each)]
     assert servers == []
 
@@ -250,8 +250,9 @@ def test_a_time_out_reports_when_the_server_is_ended() -> None:
         return [error.failure.message for error in errors if isinstance(error, ProviderError)]
 
     first, second = with_provider(target(), use)
-    assert first.startswith("no answer of the server within 0.5 s; the server is stopped after its other calls; ")
-    assert second.startswith("no answer of the server within 1 s; the server is stopped; ")
+    after_the_others = "the server will be stopped after its other calls have ended; "
+    assert first.startswith(f"no answer from the server within 0.5 s; {after_the_others}")
+    assert second.startswith("no answer from the server within 1 s; the server will be stopped; ")
 
 
 def test_a_cancelled_call_leaves_no_server() -> None:

@@ -1,4 +1,4 @@
-"""The rows of a pytest session: one run, in which a case is called and judged when a test requests it."""
+"""The run of a pytest session. Its rows are results: a case is called and scored when a test requests its rows."""
 
 import asyncio
 import os
@@ -109,7 +109,7 @@ class RowSource(Protocol):
     """The source of rows for tests: the run itself, or the controller of pytest-xdist."""
 
     def of_case(self, wanted: WantedCases, all_wanted: Sequence[WantedCases]) -> tuple[CaseResult, ...]:
-        """Return the rows of the case in `wanted`; `all_wanted` are all cases that the session requests."""
+        """Return the rows of the case in `wanted`, which has one id; `all_wanted` are all cases that tests request."""
 
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
         """Return the row of a given answer."""
@@ -158,7 +158,7 @@ class SessionRun:
                 _add_dependencies(needed, case_id, tasks)
                 needed_tasks = [task for name in needed for task in tasks[name]]
                 return self._requested.get(tasks[case_id], needed=needed_tasks)
-        raise ConfigError(f"{wanted.file}: no test of this session has this file with these targets and trials")
+        raise ConfigError(f"{wanted.file}: no marker of this session names this file with these targets and trials")
 
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
         """Return the row of a given answer. Raises ConfigError for evaluators that cannot be used."""

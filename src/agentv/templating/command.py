@@ -38,10 +38,11 @@ def variable_of(name: str) -> str:
 
 
 class Reader:
-    """Reads a template character by character as sh would, and builds both `words` and `script` of CommandTemplate.
+    """Reads a template character by character as sh would, and builds the parts of a CommandTemplate.
 
-    `_open` is the stack of open constructs: `'`, `"`, a back quote, `(` (a subshell or `$(`), `((` (arithmetic),
-    `${`. Even if the stack were wrong about a quote, the script would refer to each value by a variable.
+    `called` is the name of the template in messages. `_open` is the stack of open constructs: `'`, `"`, a back quote,
+    `(` (a subshell or `$(`), `((` (arithmetic), `${`. Even if the stack were wrong about a quote, the script would
+    refer to each value by a variable.
     """
 
     def __init__(self, text: str, called: str) -> None:

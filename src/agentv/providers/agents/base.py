@@ -182,7 +182,7 @@ ReadEvent: TypeAlias = Callable[[JsonObject, str], Iterable[Step]]
 
 MAX_STREAM_BYTES = 256 * 2**20
 MAX_STORED_BYTES = 32 * 2**20
-"""The limit of stored output, without fragments: other events repeat them in full."""
+"""The limit of the output that is stored. Fragments (see AgentStream) are not stored and do not count."""
 
 _MAX_TAIL_CHARACTERS = 2_000
 _TYPE_AT_START = re.compile(r'\{"type":\s?"([^"\\]*)"')
@@ -238,7 +238,7 @@ class AgentStream:
         self._parse_line(self._incomplete_line)
         self._incomplete_line = bytearray()
         text = "\n".join(self._plain_lines)
-        document = parse_object(text) or parse_object(f'{{"events": {text}}}')
+        document = parse_object(text) or parse_object(f'{{"events": {text}}}')  # an object, or a list of events
         for event in _events_in(document or {}):
             self._add_event(event)
 

@@ -119,10 +119,11 @@ class Returned(Struct, frozen=True):
 
 
 class Used(Struct, frozen=True):
-    """Tokens and dollars of one more model call or, with `is_total`, of all calls so far.
+    """The usage and cost of one model call or, with `is_total`, of all calls so far.
 
-    A total never lowers the number of requests. `call` is the id of the model call: of further steps with the same id,
-    only the output is added. `is_estimate` is True if a part of the tokens is estimated.
+    `call` is the id of the model call. A further step with the same id adds its output tokens and cost, but neither
+    input tokens nor a request. A total replaces what was added before, except a higher number of requests.
+    `is_estimate` is True if a part of the tokens is estimated.
     """
 
     usage: Usage
@@ -141,7 +142,7 @@ class SessionInfo(Struct, frozen=True):
 
 
 class Concluded(Struct, frozen=True):
-    """The agent marked its answer. With `is_last_resort`, the text is used only if there is no message."""
+    """The agent declared a text to be its answer. With `is_last_resort`, it is used only if there is no message."""
 
     text: str
     is_last_resort: bool = False
@@ -212,7 +213,7 @@ class Transcript:
         self._session = SessionInfo()
         self._used: Used | None = None
         self._model_calls: set[str] = set()
-        self._marked_answer: str | None = None
+        self._declared_answer: str | None = None
         self._last_resort: str | None = None
         self._notes: dict[str, None] = {}
         for step in steps:
@@ -241,7 +242,7 @@ class Transcript:
             case Concluded(text=text, is_last_resort=True):
                 self._last_resort = text
             case Concluded(text=text):
-                self._marked_answer = text
+                self._declared_answer = text
             case Failed():
                 before = self.failed or step
                 self.failed = replace(step, status=step.status or before.status, kind=step.kind or before.kind)
@@ -252,10 +253,10 @@ class Transcript:
 
     @property
     def answer(self) -> str | None:
-        """The answer that the agent marked, else its last message; None if there is neither."""
+        """The text that the agent declared to be its answer, else its last message; None if there is neither."""
         contents = [message.content for message in self._messages if message.metadata is None]
         last = next((text for text in reversed(contents) if isinstance(text, str)), None)
-        return self._marked_answer or last or self._last_resort
+        return self._declared_answer or last or self._last_resort
 
     @property
     def has_calls(self) -> bool:

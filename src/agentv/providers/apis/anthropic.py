@@ -169,7 +169,7 @@ def _is_block(value: JsonValue) -> bool:
 
 
 def _max_tokens(configured: int | None, thinking: int) -> int:
-    """Return the limit of output tokens, which include the tokens of thinking and must exceed them."""
+    """Return `max_tokens`. It must exceed the `thinking` budget, so a limit that does not is raised by the budget."""
     if configured and configured > thinking:
         return configured
     return (configured or DEFAULT_MAX_TOKENS) + thinking
@@ -295,11 +295,11 @@ _EVENT_TYPES = frozenset(
     }
 )
 _DELTA_KEYS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-_INPUT = "partial_json"
+_INPUT_KEY = "partial_json"
 
 
 class MessagesCollector:
-    """Collects events: the start of the message, its content blocks, and the fields that its end adds."""
+    """Collects the events of one message: its start, its content blocks, and its stop reason and usage."""
 
     def __init__(self) -> None:
         self._message: dict[str, JsonValue] = {}
@@ -312,7 +312,7 @@ class MessagesCollector:
         return self.is_over
 
     def add(self, event: JsonObject) -> int | None:
-        """Add an event and return how many characters the model wrote in it; None for an event of another type."""
+        """Add an event and return how many characters the model wrote in it; None for an unknown event."""
         kind = event.get("type")
         if not isinstance(kind, str) or kind not in _EVENT_TYPES:
             return None
@@ -351,7 +351,7 @@ class _Block:
         if kind == "citations_delta":
             self._citations.append(delta.get("citation"))
             return 0
-        name = _INPUT if kind == "input_json_delta" else _DELTA_KEYS.get(str(kind))
+        name = _INPUT_KEY if kind == "input_json_delta" else _DELTA_KEYS.get(str(kind))
         if name is None:
             return 0
         text = text_in(delta, name)
@@ -360,7 +360,7 @@ class _Block:
 
     def value(self) -> JsonObject:
         joined: dict[str, JsonValue] = {name: "".join(pieces) for name, pieces in self._pieces.items()}
-        written_input = joined.pop(_INPUT, "")
+        written_input = joined.pop(_INPUT_KEY, "")
         block: dict[str, JsonValue] = {**self._start, **joined}
         if written_input:
             block["input"] = _parse_input(str(written_input))

@@ -32,7 +32,7 @@ Send: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]
 """Sends a request with credentials and returns a response with a status of 2xx."""
 
 Outcome: TypeAlias = HttpResponse | Failure
-"""The outcome of one request of a batch: the response of a single call, or a failure."""
+"""The outcome of one request of a batch: a response like that to a single call, or a failure."""
 
 MAX_RESULTS_BYTES = 512 * 2**20
 LOST = Failure("server_error", "the batch ended without a response to this request", retryable=True)
@@ -80,7 +80,7 @@ def parse_lines(body: bytes) -> Iterator[JsonObject]:
 
 
 class BatchedModelProvider(ModelProvider):
-    """Makes single calls or submits a batch. A batch has one turn: tools that the model calls are not answered."""
+    """Makes single calls or submits batches. In a batch, tool calls are not executed: there is one turn."""
 
     def __init__(
         self,

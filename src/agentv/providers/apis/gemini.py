@@ -169,7 +169,7 @@ class ContentDialogue(Struct, frozen=True):
         )
 
     def collector(self) -> "ContentCollector":
-        """Return a new collector for the responses of one turn."""
+        """Return a new collector for the stream of one turn."""
         return ContentCollector()
 
     def tool_items(self, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
@@ -194,7 +194,7 @@ def _is_part(value: JsonValue) -> bool:
 
 
 def _image(image: Image) -> JsonObject:
-    # Keys and alphabet as in Google's own client; the API accepts every spelling.
+    # Camel and snake case, and base64 for URLs, as Google's own client sends them; the API accepts other forms too.
     data = base64.urlsafe_b64encode(image.content).decode()
     return {"inlineData": {"data": data, "mime_type": image.media_type}}
 
@@ -327,7 +327,7 @@ _TEXT_KEYS = frozenset({"text", "thought"})
 
 
 class ContentCollector:
-    """Collects responses, each of which holds the next parts of the first candidate."""
+    """Collects a stream. Each event is a response that contains the next parts of the first candidate."""
 
     is_over = False
 

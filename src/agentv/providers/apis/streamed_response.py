@@ -33,7 +33,7 @@ class EventReader:
     """Reads events from chunks of bytes, which may end anywhere, even within a character or a line end.
 
     Comments, `id` and `retry` are skipped, and so are events without data. A line or an event may have at most
-    `max_bytes`. `strays` are the lines that belong to no event, such as those of an error page, up to 10,000 bytes.
+    `max_bytes`. `strays` are the lines that belong to no event, such as an error page; at most 20 kB are stored.
     """
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -50,7 +50,7 @@ class EventReader:
         """Yield the events that end in this chunk. Raises ProviderError for an event that is too large or not UTF-8."""
         if not chunk:
             return
-        if self._ended_with_return and chunk.startswith(b"\n"):  # the second half of a line end that is already counted
+        if self._ended_with_return and chunk.startswith(b"\n"):  # of a \r\n whose \r ended the last line
             chunk = chunk[1:]
         self._ended_with_return = chunk.endswith(b"\r")
         *lines, rest = _LINE_END.split(chunk)
@@ -64,8 +64,8 @@ class EventReader:
     def end(self) -> ServerEvent | None:
         """Return the event that the end of the response closes, if any: some servers leave out the last line end."""
         line = self._complete_line(b"")
-        is_cut_in_name = any(start.startswith(line) for start in _FIELD_STARTS)
-        if not is_cut_in_name:
+        is_incomplete_field = any(start.startswith(line) for start in _FIELD_STARTS)
+        if not is_incomplete_field:
             self._read(line)
         return self._dispatch()
 

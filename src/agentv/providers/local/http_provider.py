@@ -103,7 +103,7 @@ class ServiceEvents:
         return sum(map(len, texts))
 
     def value(self) -> JsonObject:
-        """Return the chat completion; for events of another form the first event, which messages quote."""
+        """Return the chat completion or, for other events, the first event, so that error messages can quote it."""
         return self._first_event if self.chat is None else self.chat.value()
 
     def source(self, path: AnswerPath) -> JsonValue:
@@ -111,11 +111,11 @@ class ServiceEvents:
         return self._last_events.get(path.setting, self._first_event) if self.chat is None else self.chat.value()
 
     def check(self) -> None:
-        """Raise ProviderError if the events have no place for an answer."""
+        """Raise ProviderError if no event has a text at `event_text`, or if no setting is a path to the answer."""
         if self.chat is not None or self._texts is not None:
             return
         if self._event_text is not None:
-            self._event_text.find(self._first_event)
+            self._event_text.find(self._first_event)  # raises
         elif not self._answer_paths:
             needed = "event_text, the JSONPath to the text in an event, such as $.delta"
             raise wrong_shape(f"events of an unknown form; set {needed}", self._first_event)

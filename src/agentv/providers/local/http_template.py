@@ -118,7 +118,7 @@ def _parse_json(text: str) -> _Tree:
     """Parse JSON in which `{{ name }}` may replace a value or, inside a string, a part of the text."""
     placeholders: dict[str, Placeholder] = {}
 
-    def marked(match: re.Match[str]) -> str:
+    def marker_for(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0]
         # The marker with its quotes is as long as the variable, so that positions in messages are right.
@@ -127,7 +127,7 @@ def _parse_json(text: str) -> _Tree:
         return f'"{marker}"'
 
     try:
-        value = json.loads(_STRING_OR_VARIABLE.sub(marked, text))
+        value = json.loads(_STRING_OR_VARIABLE.sub(marker_for, text))
     except json.JSONDecodeError as error:
         raise ValueError(f"body is not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:

@@ -26,7 +26,7 @@ _OWN_KEYS = frozenset(
 )
 """Keys of the answers and results that agentv writes; a line without any of them is a line of a log."""
 _MAP_OPTION = re.compile(r"--map ([\w.]+)=([^\s,;?']+)")
-"""The advice for `agentv score` in messages, which has to become advice for the setting `map`."""
+"""An option of `agentv score` that a message recommends; replay recommends its setting `map` instead."""
 _BLOB = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -75,7 +75,7 @@ SEGMENTS = "segments.jsonl"
 """The file that a run has if its answers were moved elsewhere (docs/reference/run-folder.md)."""
 
 
-class RowRecording(Struct, frozen=True):
+class TableRecording(Struct, frozen=True):
     """The recorded answers of a table. `positions` are indices into `rows`; the trial None stands for every trial."""
 
     path: Path
@@ -127,7 +127,7 @@ def index_rows(
     target: str,
     suite: str | None = None,
     field_paths: LogMap | None = None,
-) -> RowRecording:
+) -> TableRecording:
     """Index the rows of a table, given with their line numbers, as `index_recording` does for a file."""
     indexed: list[JsonObject] = []
     index = _Index(suite, field_paths)
@@ -139,11 +139,11 @@ def index_rows(
             raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
         index.add(head, line, f"{path}:{number}", len(indexed))
         indexed.append(row)
-    return RowRecording(path, index.of_target(path, target), indexed)
+    return TableRecording(path, index.of_target(path, target), indexed)
 
 
 class _Index:
-    """The generation and the position of each answer, by target, in a recording that is being read."""
+    """The generation and position of each answer, by target. One that replaces another has a higher generation."""
 
     def __init__(self, suite: str | None, field_paths: LogMap | None) -> None:
         self._suite, self._field_paths = suite, field_paths

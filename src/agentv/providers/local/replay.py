@@ -16,7 +16,7 @@ from agentv.providers.apis.responses import last_answer
 from agentv.providers.local.recordings import (
     SEGMENTS,
     Recording,
-    RowRecording,
+    TableRecording,
     index_recording,
     index_rows,
     parse_recorded,
@@ -62,9 +62,13 @@ def find_traced(
         of_trial = [answer for answer in of_target if answer.trial == recorded_trial]
         if of_trial:
             return of_trial[-1].response
-    recorded = ", ".join(sorted({f"{answer.target} in trial {answer.trial or 0}" for answer in of_case})) or "nothing"
+    recorded = ", ".join(sorted({f"{answer.target} in {_trial_name(answer.trial)}" for answer in of_case})) or "nothing"
     message = f"{path} has no answer for case {case_id!r} of target {target!r} in trial {trial}; recorded: {recorded}"
     raise ProviderError(Failure("target_missing", message))
+
+
+def _trial_name(trial: int | None) -> str:
+    return "every trial" if trial is None else f"trial {trial}"
 
 
 def _documents(text: str, path: Path) -> Iterator[tuple[str, JsonObject]]:
@@ -206,13 +210,13 @@ class ReplaySettings(Struct, frozen=True):
     file: Annotated[
         str | None,
         Meta(
-            description="JSONL file of answers, results, `{id, text | output_messages, trial?}`, or of any log; "
-            "JSON, CSV, TSV or Parquet of a log."
+            description="File of answers: JSONL of results or of `{id, text | output_messages, trial?}`, or a log as "
+            "JSONL, JSON, CSV, TSV or Parquet."
         ),
     ] = None
     map: Annotated[
         Mapping[str, str] | None,
-        Meta(description="Paths of the fields of a log with other keys, as in `{id: no, response: data.answer}`."),
+        Meta(description="Path to each field in a log with other keys, such as `{id: no, response: data.answer}`."),
     ] = None
     copilot_log: Annotated[
         str | None,
@@ -280,7 +284,7 @@ class ReplayProvider:
         self._suite = settings.recorded_suite
         self._field_paths = settings.map
         self._loading = asyncio.Lock()
-        self._recording: Recording | RowRecording | None = None
+        self._recording: Recording | TableRecording | None = None
         self._tools = tools
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
@@ -306,7 +310,7 @@ class ReplayProvider:
         row = self._recording.find(request.eval_case_id, request.trial, request.prompt)
         return parse_recorded(row if request.turn is None else recorded_turn(row, request.turn), self._field_paths)
 
-    def _index(self) -> Recording | RowRecording:
+    def _index(self) -> Recording | TableRecording:
         """Index the recording. Raises ProviderError for one that cannot be read."""
         try:
             rows = self._tools.recorded_rows(str(self._path))

@@ -77,7 +77,7 @@ class A2aProvider:
                 await self._converse(agent, request, exchange)
         except TimeoutError:
             cancelled = await agent.cancel(exchange.responses[-1]) if exchange.responses else ""
-            failure = Failure("target_timeout", f"no answer of the agent within {timeout_s:g} s{cancelled}")
+            failure = Failure("target_timeout", f"no answer from the agent within {timeout_s:g} s{cancelled}")
         except asyncio.CancelledError as error:
             if exchange.responses:
                 await finish(_cancel_silently(agent, exchange.responses[-1]))

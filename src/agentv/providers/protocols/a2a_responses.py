@@ -81,7 +81,7 @@ class A2aResponse:
         text = parts_as_text(message)
         if message:
             self._metadata.append(_object(message, "metadata"))
-        if message or state != self.state:  # a message of an earlier state is not the answer
+        if message or state != self.state:  # the message about the last state no longer applies
             if self._status_message is not None:
                 self._earlier_messages.append(self._status_message)
             self._status_message = message or None

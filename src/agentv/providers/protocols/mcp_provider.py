@@ -87,10 +87,10 @@ def _json_type(value: object) -> str:
 
 
 def read_result(request: ToolRequest, result: JsonObject, *, wants_structured: bool) -> ProviderResponse:
-    """Return the answer of a tool's result: its text, else its structured content; or only the latter.
+    """Return the answer in a tool's result: its text, else its structured content.
 
-    The call is recorded with the result; media are recorded by type, size and digest. Raises ProviderError when
-    structured content is required and missing.
+    The call is recorded with the result; media are recorded by type, size and digest. With `wants_structured`, the
+    answer is the structured content. Raises ProviderError if that is missing and the result is not an error.
     """
     content = [_recorded(item) for item in _objects(result.get("content"))]
     recorded: dict[str, JsonValue] = {key: result[key] for key in _RECORDED if key in result}

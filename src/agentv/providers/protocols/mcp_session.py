@@ -186,7 +186,7 @@ class ServerProcess:
             stream.close()
 
 
-for _name in ("mcp", "client"):  # failures repeat these logs; without a handler they would go to standard error
+for _name in ("mcp", "client"):  # the SDK logs errors that become failures; without a handler, logging prints them
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 _CONNECT_S = 30.0
@@ -318,9 +318,9 @@ class McpSessions:
 
 def timed_out(session: McpSession, timeout_s: float, *, stderr_start: int) -> Failure:
     """Return the failure of a call that took too long."""
-    when = "" if session.users <= 1 else " after its other calls"
-    consequence = f"; the server is stopped{when}" if session.process is not None else ""
-    message = f"no answer of the server within {timeout_s:g} s{consequence}"
+    when = "" if session.users <= 1 else " after its other calls have ended"
+    consequence = f"; the server will be stopped{when}" if session.process is not None else ""
+    message = f"no answer from the server within {timeout_s:g} s{consequence}"
     return _with_server_output(Failure("target_timeout", message), session, stderr_start)
 
 
