@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from agentv.storage.index.index import RunIndex
 from agentv.storage.index.row_query import RowQuery
-from agentv.storage.records.encode import result_line, run_line
+from agentv.storage.records.encode import encodable_result, encodable_run
 from agentv.storage.records.json_line import encode, pretty
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.stored import StoredRun
@@ -54,10 +54,10 @@ def write_run(home: Path, count: int) -> StoredRun:
     )
     folder = runs_folder(home) / run.run_id
     folder.mkdir(parents=True)
-    (folder / "run.json").write_bytes(pretty(run_line(run)))
+    (folder / "run.json").write_bytes(pretty(encodable_run(run)))
     with (folder / "results.jsonl").open("wb") as file:
         for number in range(count):
-            file.write(encode(result_line(_row(run, number))) + b"\n")
+            file.write(encode(encodable_result(_row(run, number))) + b"\n")
     return StoredRun(folder)
 
 

@@ -11,7 +11,7 @@ from agentv import AggregatedEvaluationResult
 from agentv.cli.main import main
 from agentv.storage.records.decode import EVENTS
 from agentv.storage.records.decode import RUNS as RUN_JSON
-from agentv.storage.records.encode import event_line, to_record
+from agentv.storage.records.encode import encodable_event, to_record
 from agentv.storage.records.json_line import encode, pretty
 
 RUNS = Path(__file__).parent / "fixtures" / "runs"
@@ -56,7 +56,7 @@ def test_run_json_is_written_as_it_was_read(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_events_are_written_as_they_were_read(name: str) -> None:
     stored = (RUNS / name / "events.jsonl").read_bytes().splitlines()
-    assert [encode(event_line(EVENTS.of_line(line))) for line in stored] == stored
+    assert [encode(encodable_event(EVENTS.of_line(line))) for line in stored] == stored
 
 
 def test_judgements_are_written_as_they_were_read() -> None:

@@ -11,7 +11,7 @@ from tests.support.logs import ANSWER, SHAPES, conversations, logged, numbered
 from tests.support.stored import RUN
 
 from agentv.providers.local.replay import ReplaySettings
-from agentv.storage.records.encode import run_line
+from agentv.storage.records.encode import encodable_run
 from agentv.storage.records.json_line import encode
 from agentv.types.errors import ConfigError, TargetError
 from agentv.types.failures import Failure
@@ -186,7 +186,7 @@ def home(tmp_path: Path) -> Path:
         folder = tmp_path / "runs" / name
         write(folder / "answers.jsonl", answer_row("case-1", name[-3:]))
         run = replace(RUN, run_id=name, name=called)
-        (folder / "run.json").write_bytes(encode(run_line(run)))
+        (folder / "run.json").write_bytes(encode(encodable_run(run)))
     return tmp_path
 
 

@@ -14,7 +14,7 @@ from agentv.scoring.results.aggregation import to_result
 from agentv.scoring.results.completion import to_score
 from agentv.scoring.results.criteria import normalize
 from agentv.storage.records.decode import RESULTS
-from agentv.storage.records.encode import result_line
+from agentv.storage.records.encode import encodable_result
 from agentv.storage.records.json_line import encode
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
@@ -183,7 +183,7 @@ def stored(result: EvaluatorResult) -> EvaluatorResult:
         verdict="pass",
         evaluator_results=(result,),
     )
-    (read,) = RESULTS.of_line(encode(result_line(row))).evaluator_results
+    (read,) = RESULTS.of_line(encode(encodable_result(row))).evaluator_results
     return read
 
 

@@ -11,7 +11,7 @@ from tests.support.stored import NOON, make_answer
 from tests.support.strategies import answers, case_records, case_results
 
 import agentv.storage
-from agentv.storage.records.encode import answer_line, case_line, result_line, to_record
+from agentv.storage.records.encode import encodable_answer, encodable_case, encodable_result, to_record
 from agentv.storage.records.json_line import decode, encode, to_encodable
 from agentv.storage.records.narrow import Subset
 from agentv.types.provider import CallRecord
@@ -29,16 +29,21 @@ class OddTime(datetime):
 def test_a_line_that_is_made_to_fit_is_the_line_that_is_written(
     answer: Answer, row: CaseResult, case: CaseRecord
 ) -> None:
-    for line in (answer_line(answer), result_line(row), result_line(row, with_trace=False), case_line(case)):
+    for line in (
+        encodable_answer(answer),
+        encodable_result(row),
+        encodable_result(row, with_trace=False),
+        encodable_case(case),
+    ):
         assert encode(to_encodable(line)) == encode(line)
-    for value, line in ((answer, answer_line(answer)), (row, result_line(row)), (case, case_line(case))):
+    for value, line in ((answer, encodable_answer(answer)), (row, encodable_result(row)), (case, encodable_case(case))):
         assert encode(to_record(value)) == encode(line)
 
 
 def test_an_odd_value_costs_its_own_place_only() -> None:
     calls = (CallRecord(kind="ok", started_at=NOON, wait_ms=0.5, duration_ms=1.0),)
     answer = make_answer(request={"half": "\ud800", "thing": object()}, calls=calls)
-    line = decode(encode(answer_line(answer)))
+    line = decode(encode(encodable_answer(answer)))
     assert line["request"] == {"half": "\ufffd", "thing": "[object: no JSON value]"}
     assert line == {**to_record(make_answer(calls=calls)), "request": line["request"]}
 
@@ -53,7 +58,7 @@ def test_an_odd_value_costs_its_own_place_only() -> None:
     ],
 )
 def test_a_moment_is_written_in_utc(moment: datetime) -> None:
-    line = answer_line(make_answer(started_at=moment))
+    line = encodable_answer(make_answer(started_at=moment))
     for written in (line, to_encodable(line)):
         assert decode(encode(written))["started_at"] == "2026-01-31T12:00:00.500000Z"
 

@@ -10,7 +10,7 @@ from tests.support.stored import CONTAINS, JUDGE, make_result
 from tests.support.strategies import case_results
 
 from agentv.storage.records.decode import RESULTS
-from agentv.storage.records.encode import export_record, result_line
+from agentv.storage.records.encode import encodable_result, export_record
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
@@ -111,7 +111,7 @@ def test_values_that_are_not_json_are_exported_as_in_the_run_folder() -> None:
     odd = {"thing": object(), "at": datetime(2026, 1, 31, 12, tzinfo=UTC), "nan": float("nan"), "kept": [1, "a", None]}
     result = make_result(agent_provider_request=odd, lm_provider_request=None)
     exported = export_record(result)["agent_provider_request"]
-    assert exported == decode(encode(result_line(result)))["agent_provider_request"]
+    assert exported == decode(encode(encodable_result(result)))["agent_provider_request"]
     assert exported == {
         "thing": "[object: no JSON value]",
         "at": "2026-01-31T12:00:00Z",

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentv.scoring.keys.identity import digest_64
-from agentv.storage.run.kept_rows import IndexedLine, LineIndex
+from agentv.storage.run.stored_rows import IndexedLine, LineIndex
 
 # Two keys whose digests agree in the stored 34 bits: only the line distinguishes them.
 TWINS = ("k159438", "k167592")

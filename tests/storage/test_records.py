@@ -11,7 +11,7 @@ from tests.support.stored import make_answer, make_result
 from tests.support.strategies import answers, case_records, case_results, events, run_records
 
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, RESULTS, RUNS
-from agentv.storage.records.encode import event_line, to_record
+from agentv.storage.records.encode import encodable_event, to_record
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -53,7 +53,7 @@ def test_a_run_survives_a_round_trip(run: RunRecord) -> None:
 
 @given(events)
 def test_an_event_survives_a_round_trip(event: EventRecord) -> None:
-    assert EVENTS.of_record(through_json(event_line(event))) == event
+    assert EVENTS.of_record(through_json(encodable_event(event))) == event
 
 
 def test_an_events_own_fields_cannot_replace_its_head() -> None:
@@ -61,7 +61,7 @@ def test_an_events_own_fields_cannot_replace_its_head() -> None:
         {"schema": "agentv-event-1", "seq": 3, "time": "2026-01-01T00:00:00Z", "type": "merged", "run_id": "other"}
     )
     forged = EventRecord(event.type, event.time, {"seq": 99, "type": "ended", "shard": "1/2"}, event.seq)
-    assert event_line(forged) == {
+    assert encodable_event(forged) == {
         "schema": "agentv-event-1",
         "seq": 3,
         "time": "2026-01-01T00:00:00Z",

@@ -22,13 +22,13 @@ from agentv.storage.files.object_store import check_url
 from agentv.storage.files.run_file import open_file, size_of, whole_lines
 from agentv.storage.files.segment_writer import SegmentRules
 from agentv.storage.files.segments import node_segment_name
-from agentv.storage.records.encode import answer_line, result_line
+from agentv.storage.records.encode import encodable_answer, encodable_result
 from agentv.storage.records.json_line import encode
 from agentv.storage.run.checksums import changed_files, load_checksums
 from agentv.storage.run.folder import LINE_FILES, RunFolder
 from agentv.storage.run.housekeeping import remove_run
-from agentv.storage.run.kept_rows import StoredRows
 from agentv.storage.run.stored import StoredRun, open_run
+from agentv.storage.run.stored_rows import StoredRows
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.segment import UploadedSegment
@@ -187,12 +187,12 @@ def upload(store: RunFolder, texts: list[str], number: int) -> None:
 
     slots = [ResultKey(SLOT.suite, f"{text}-{epoch}-{at}", SLOT.target) for at, text in enumerate(texts)]
     answers = [make_answer(slot=slot, text=text) for slot, text in zip(slots, texts, strict=True)]
-    first = asyncio.run(listed("answers.jsonl", [encode(answer_line(answer)) for answer in answers]))
+    first = asyncio.run(listed("answers.jsonl", [encode(encodable_answer(answer)) for answer in answers]))
     results = [
         make_result(slot=slot, candidate_answer=text, answer_ref=AnswerRef(first + at))
         for at, (slot, text) in enumerate(zip(slots, texts, strict=True))
     ]
-    asyncio.run(listed("results.jsonl", [encode(result_line(result)) for result in results]))
+    asyncio.run(listed("results.jsonl", [encode(encodable_result(result)) for result in results]))
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["here", "node", "reopen"]), TEXTS), min_size=1, max_size=6)

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tests.support.stored import at_noon, make_answer, make_result, make_run
 
 from agentv.storage.run.folder import RunFolder
-from agentv.storage.run.kept_rows import StoredRows
 from agentv.storage.run.stored import open_run
+from agentv.storage.run.stored_rows import StoredRows
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 

@@ -161,7 +161,7 @@ class AccountLimiter:
         self._counted_from = now()  # the start of `_accepted_count`
         self._refusals_in_a_row = 0
         self._accepted_count = 0
-        self._recent: deque[bool] = deque(maxlen=RECENT_CALLS)
+        self._recent: deque[bool] = deque(maxlen=RECENT_CALLS)  # True for each refused call
         # The task that holds the lock waits until its call may start; other tasks wait in order of arrival.
         self._turn = asyncio.Lock()
         self._waiting = 0

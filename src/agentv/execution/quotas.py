@@ -214,7 +214,10 @@ def _spacing_s(requests_per_window: int) -> float:
 
 
 def _filled_from(account: _Account, requests_per_window: int, now: float) -> float:
-    """Return the time since which requests became free: at most two seconds, or one longer interval, before `now`."""
+    """Return `filled_from`, but no time so long ago that many requests have become free.
+
+    The earliest time is two seconds before `now`, or one interval between requests if that is longer.
+    """
     return max(account.filled_from, now - max(_spacing_s(requests_per_window), WINDOW_S / BLOCKS_PER_WINDOW))
 
 
@@ -328,8 +331,9 @@ class LeasedPermits:
         self._hold_s = 0.0
         # One exchange at a time: reports of one lease must arrive in order.
         self._turn = asyncio.Lock()
+        # Ends the current lease when it expires; without a lease, starts the report of a call that ended later.
         self._timer: asyncio.TimerHandle | None = None
-        self._flush: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
         self._is_closed = False
 
     def take_now(self, tokens: float) -> HeldLease | None:
@@ -390,20 +394,20 @@ class LeasedPermits:
             debt = LeaseUse(uuid.uuid4().hex, Amounts(max(0, requests), max(0.0, tokens)))
             self._unreported[debt.lease] = debt
         if not lease.is_single_use and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LEASE_S / 2, self._flush_soon)
+            self._timer = asyncio.get_running_loop().call_later(LEASE_S / 2, self._start_report)
 
     def hold(self, seconds: float) -> None:
         """Give back all permits and block the account for all processes for `seconds`: the server refused a call."""
         self._hold_s = max(self._hold_s, seconds)
         self._close()
-        self._flush_soon()
+        self._start_report()
 
     async def aclose(self) -> None:
         """Report what was used, so that other processes can use the rest."""
         self._is_closed = True
         self._close()
-        if self._flush is not None:
-            await self._flush
+        if self._reporting is not None:
+            await self._reporting
         if self._unreported:
             await self._report()
 
@@ -421,17 +425,17 @@ class LeasedPermits:
     def _on_expiry(self, lease: HeldLease) -> None:
         if lease is self._current:
             self._close()
-            self._flush_soon()
+            self._start_report()
 
-    def _flush_soon(self) -> None:
+    def _start_report(self) -> None:
         self._timer = None
-        if not self._is_closed and (self._flush is None or self._flush.done()):
-            self._flush = asyncio.get_running_loop().create_task(self._report())
+        if not self._is_closed and (self._reporting is None or self._reporting.done()):
+            self._reporting = asyncio.get_running_loop().create_task(self._report())
 
     async def _report(self) -> None:
         with suppress(QuotaError):  # without a report, the whole lease counts as used
             await self._exchange(uuid.uuid4().hex, Amounts(), Amounts())
-            while self._hold_s:  # refused during the exchange
+            while self._hold_s:  # a call was refused during the exchange
                 await self._exchange(uuid.uuid4().hex, Amounts(), Amounts())
 
     async def _exchange(self, lease_id: str, least: Amounts, wanted: Amounts) -> QuotaGrant:

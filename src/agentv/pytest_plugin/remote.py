@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentv.pytest_plugin.rows import EndedRun, GivenAnswer, RowSource, WantedCases
 from agentv.storage.records.decode import RESULTS
-from agentv.storage.records.encode import result_line
+from agentv.storage.records.encode import encodable_result
 from agentv.storage.records.json_line import encode
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.records.result import CaseResult
@@ -45,7 +45,7 @@ def handle_request(line: bytes, get_row_source: Callable[[], RowSource]) -> byte
             results = source.of_case(request.wanted, request.all_wanted)
         elif request.given is not None:
             results = (source.of_answer(request.given, request.all_wanted),)
-        response = Response(tuple(encode(result_line(row)).decode() for row in results))
+        response = Response(tuple(encode(encodable_result(row)).decode() for row in results))
     except AgentvError as error:
         response = Response(error=str(error), is_config=isinstance(error, ConfigError))
     return msgspec.json.encode(response) + b"\n"

@@ -48,7 +48,7 @@ from agentv.execution.quotas import QuotaClient
 from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import files_of
 from agentv.scoring.results.aggregation import row_state
-from agentv.storage.records.encode import answer_line, case_line, result_line
+from agentv.storage.records.encode import encodable_answer, encodable_case, encodable_result
 from agentv.storage.records.json_line import encode
 from agentv.storage.run.blobs import may_have_blobs
 from agentv.types.errors import StorageError
@@ -399,11 +399,11 @@ class NodeWork:
         if self._segments is None or is_refused or key in self._sent_answers:
             if is_refused:
                 result = replace(result, answer_ref=None)
-            line = encode(result_line(result, with_trace=result.answer_ref is None))
+            line = encode(encodable_result(result, with_trace=result.answer_ref is None))
             self._outbox.put(StoredLine("result", key, line))
             return
         result = replace(result, run_id=self._spec.run_id)
-        line = encode(result_line(result, with_trace=result.answer_ref is None))
+        line = encode(encodable_result(result, with_trace=result.answer_ref is None))
         self._segments.result(
             key, result, line, is_stored_by_driver=may_have_blobs(line), is_urgent=self._may_stop_the_run(result)
         )
@@ -417,7 +417,7 @@ class NodeWork:
         """Send a case before its first call; the driver itself saves those with binary attachments."""
         if not any(part.text is None for part in files_of((*record.input_messages, *record.expected_messages))):
             key = ResultKey(record.suite, record.eval_id, "")
-            self._outbox.put(StoredLine("case", key, encode(case_line(record))))
+            self._outbox.put(StoredLine("case", key, encode(encodable_case(record))))
 
     def answer(self, answer: Answer) -> Answer:
         """Store or send an answer before it is judged, and return it with a provisional `seq`.
@@ -427,12 +427,12 @@ class NodeWork:
         if answer.error is not None and answer.error.kind == "budget":
             return answer
         if self._segments is not None and answer.slot not in self._sent_answers:
-            line = encode(answer_line(replace(answer, run_id=self._spec.run_id)))
+            line = encode(encodable_answer(replace(answer, run_id=self._spec.run_id)))
             if not may_have_blobs(line):
                 if self._spec.shows_answers:
                     self._outbox.put(AnsweredLine(slim_answer(answer)))
                 return replace(answer, seq=self._segments.answer(line))
-        self._outbox.put(StoredLine("answer", answer.slot, encode(answer_line(answer))))
+        self._outbox.put(StoredLine("answer", answer.slot, encode(encodable_answer(answer))))
         number = self._sent_answers[answer.slot] = self._sent_answers.get(answer.slot, 0) - 1
         return replace(answer, seq=number)
 

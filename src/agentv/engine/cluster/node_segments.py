@@ -28,7 +28,7 @@ from agentv.execution.user_code import described
 from agentv.storage.files.object_store import joined, open_stored, put, remove
 from agentv.storage.files.segment_writer import RUN_FILE, SEGMENT_BYTES, SEGMENT_S
 from agentv.storage.files.segments import node_segment_name
-from agentv.storage.records.encode import answer_line, result_line
+from agentv.storage.records.encode import encodable_answer, encodable_result
 from agentv.storage.records.json_line import encode
 from agentv.types.errors import AgentvError, ConfigError, StorageError
 from agentv.types.evaluation import EvaluatorResult
@@ -131,13 +131,13 @@ def slim_answer(answer: Answer) -> bytes:
         calls=(),
         turns=(),
     )
-    return encode(answer_line(replace(small, workspace=None, given=None)))
+    return encode(encodable_answer(replace(small, workspace=None, given=None)))
 
 
 def slim_line(result: CaseResult, *, whole: bool) -> bytes:
     """Return the line of a result; unless `whole`, without parts that the driver does not count or show."""
     if whole:
-        return encode(result_line(result))
+        return encode(encodable_result(result))
     small = replace(
         result,
         candidate_answer="",
@@ -152,7 +152,7 @@ def slim_line(result: CaseResult, *, whole: bool) -> bytes:
         lm_provider_request=None,
         evaluator_results=tuple(map(_slim_evaluator, result.evaluator_results)),
     )
-    return encode(result_line(small))
+    return encode(encodable_result(small))
 
 
 def _slim_evaluator(result: EvaluatorResult) -> EvaluatorResult:

@@ -11,8 +11,8 @@ from agentv.engine.criteria.scored_run import case_of_input, input_of, score_key
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.stored.rejudge import JudgeSetups
 from agentv.scoring.keys.identity import keys_of
-from agentv.storage.run.kept_rows import StoredCases, StoredRows
 from agentv.storage.run.stored import StoredRun
+from agentv.storage.run.stored_rows import StoredCases, StoredRows
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult

@@ -19,8 +19,8 @@ from agentv.scoring.counting.tallies import saved_by_judges
 from agentv.scoring.keys.identity import DigestSet, answer_key, keys_of, question_key, score_keys
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.results.applicable import applicable_evaluators
-from agentv.storage.run.kept_rows import StoredRows
 from agentv.storage.run.stored import StoredRun
+from agentv.storage.run.stored_rows import StoredRows
 from agentv.types.cases import BrokenCase, EvalCase
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue

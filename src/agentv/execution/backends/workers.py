@@ -50,7 +50,7 @@ class WorkerPool:
         try:
             async with asyncio.timeout(timeout_s):
                 message = await worker.call(compact_json(payload).encode("utf-8", "surrogatepass") + b"\n")
-            healthy = message.get("kind") != "plugin_error"
+            healthy = message.get("kind") != "plugin_error"  # the process could not load the function, and ends
         except TimeoutError:
             raise self._error(f"did not return within {timeout_s:g} s; its process was ended", "deadline") from None
         except _BrokenError as error:

@@ -116,15 +116,15 @@ class CommandPipes:
             self.error = error
             self.stop_waiting()
 
-    def start_timer(self, timeout_s: float | None, is_start_over: Callable[[], bool]) -> None:
+    def start_timer(self, timeout_s: float | None, is_start_done: Callable[[], bool]) -> None:
         """Start the timer that sets `timed_out` after `timeout_s`."""
         ends_at = None if timeout_s is None else self._loop.time() + timeout_s
-        self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_start_over)
+        self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_start_done)
 
-    def _watch(self, ends_at: float | None, is_start_over: Callable[[], bool]) -> None:
+    def _watch(self, ends_at: float | None, is_start_done: Callable[[], bool]) -> None:
         """Read the command's output while it runs, until its timeout."""
-        if not is_start_over():
-            self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_start_over)
+        if not is_start_done():
+            self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_start_done)
             return
         self._is_watching = True
         self._watch_pipe(self._loop.add_reader, self._from_stdout, self._read_output)
@@ -330,7 +330,7 @@ class ExitWatcher:
         if self._epoll is not None:
             for pidfd, _ in self._epoll.poll(0):
                 watched = self._watched.get(pidfd)
-                if watched is None:
+                if watched is None:  # forgotten after the poll
                     with contextlib.suppress(OSError):
                         self._epoll.unregister(pidfd)
                 else:
@@ -363,13 +363,13 @@ class Start:
         self._exit_watcher = exit_watcher
         self._watched: Watched | None = None
         self._turn = threading.Lock()
-        self._is_start_over = False
+        self._is_start_done = False
         self._loop = asyncio.get_running_loop()
         self._start_ended: asyncio.Future[None] | None = None
 
-    def is_start_over(self) -> bool:
-        """Return True unless the command is still waiting to be started."""
-        return self._is_start_over
+    def is_start_done(self) -> bool:
+        """Return True once the start has succeeded, failed or been cancelled."""
+        return self._is_start_done
 
     def begin(self) -> None:
         """Queue the command for the starter thread."""
@@ -378,7 +378,7 @@ class Start:
         _start_queue.put(self)
 
     def start(self) -> None:
-        """Start the command; called in the starter thread. The event loop is notified only when the command ends."""
+        """Start the command; called in the starter thread. A success wakes the event loop only if `end` awaits it."""
         pipes = self._pipes
         if not self._take_turn():
             self._call_in_loop(pipes.stop_waiting)
@@ -399,7 +399,7 @@ class Start:
             self._watched = self._exit_watcher.watch(self.tree.process, pipes.on_exit)
         except Exception as error:  # noqa: BLE001 - the caller of the command handles every exception
             self.error = error
-        self._is_start_over = True
+        self._is_start_done = True
         STARTING.discard(self)
         if self.error is not None:
             self._call_in_loop(pipes.stop_waiting)
@@ -413,9 +413,9 @@ class Start:
     def _cancel_start(self) -> bool:
         """Cancel the start unless it has begun; return True if no process was started and none will be."""
         if self._take_turn():
-            self._is_start_over = True
+            self._is_start_done = True
             STARTING.discard(self)
-        return self._is_start_over and self.tree is None
+        return self._is_start_done and self.tree is None
 
     def _call_in_loop(self, callback: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
@@ -434,13 +434,13 @@ class Start:
         """Release the command if it has exited without descendants; return False if processes must be ended."""
         if self.tree is None:
             return self._cancel_start()
-        return self._is_start_over and self._pipes.has_exited and self.tree.release()
+        return self._is_start_done and self._pipes.has_exited and self.tree.release()
 
     async def end(self) -> None:
         """End all processes, as `ProcessTree.end` does; a start in progress is always awaited."""
         self._start_ended = self._loop.create_future()
         try:
-            if not self._is_start_over:  # afterwards the thread no longer resolves the future
+            if not self._is_start_done:  # afterwards the thread no longer resolves the future
                 await finish(self._start_ended)
         except asyncio.CancelledError:
             self.kill()
@@ -547,7 +547,7 @@ async def run_process(
         pipes = CommandPipes(command.stdin, exit_watcher.null_device, max_output_bytes, listener)
         start = Start(command, pipes=pipes, exit_watcher=exit_watcher)
         try:
-            pipes.start_timer(timeout_s, start.is_start_over)
+            pipes.start_timer(timeout_s, start.is_start_done)
             start.begin()
             await pipes.done
         finally:

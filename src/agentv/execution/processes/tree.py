@@ -150,8 +150,8 @@ def possible_orphans() -> list[int]:
     return [int(pid) for pid in text.split()]
 
 
-def mark_of(pid: int) -> str:
-    """Return the marks of a process; empty if its environment cannot be read."""
+def marks_of(pid: int) -> str:
+    """Return all marks in a process's environment, joined with slashes; empty if it cannot be read."""
     try:
         return psutil.Process(pid).environ().get(MARK, "")
     except (psutil.Error, OSError):
@@ -259,7 +259,7 @@ class ProcessTree:
 
     def _owns(self, pid: int) -> bool:
         try:
-            return os.getsid(pid) == self.process.pid or self.mark in mark_of(pid)
+            return os.getsid(pid) == self.process.pid or self.mark in marks_of(pid)
         except OSError:
             return False
 

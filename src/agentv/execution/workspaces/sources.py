@@ -174,7 +174,10 @@ R = TypeVar("R")
 
 
 class Source(Struct, frozen=True):
-    """The initial files of all workspaces of one config. `folder` is never modified: it is the base of diffs."""
+    """The initial files of all workspaces of one config. `folder` is never modified: it is the base of diffs.
+
+    `scratch` is the place of an empty repository, with which git matches paths.
+    """
 
     folder: Path
     scratch: Path

@@ -311,12 +311,12 @@ class _Diff:
         new = self._after.read(change.path, max_bytes) if change.new else b""
         binary = any(b"\0" in (content or b"")[:_BINARY_CHECK_BYTES] for content in (old, new))
         if self._room:
-            self._show(change, old, new, binary=binary)
+            self._append(change, old, new, binary=binary)
         else:
             self.left_out += 1
         return _listed(change, binary=binary)
 
-    def _show(self, change: Change, old: bytes | None, new: bytes | None, *, binary: bool) -> None:
+    def _append(self, change: Change, old: bytes | None, new: bytes | None, *, binary: bool) -> None:
         head = _head(change)
         body = self._body(change, old, new, binary=binary)
         if len(head) + len(body) > self._room:
@@ -415,9 +415,10 @@ def _saved_name(name: str, place: Path) -> str:
 
 
 class Workspace:
-    """The workspace of one result. The agent works in `path`; `saved_path` is where it would be saved, or None.
+    """The workspace of one result. The agent works in `path`.
 
-    `place` is the temporary folder that holds `path` and copies of the files that `setup` made.
+    `saved_path` is where the workspace may be saved, None with `keep: never`. `place` is the temporary folder that
+    holds `path` and copies of the files that `setup` made.
     """
 
     def __init__(self, config: WorkspaceConfig, source: Source, place: Path, saved_path: Path, machine: str) -> None:

@@ -32,7 +32,7 @@ class CaseSum(NamedTuple):
 
 
 class Spill(Protocol):
-    """Storage outside of memory, such as a file, for the sums of an endless stream."""
+    """Storage outside of memory, such as a file, for sums over the cases of a long stream."""
 
     def write(self, data: bytes) -> int | None:
         """Append data and return its offset; None if it cannot be written."""

@@ -52,7 +52,11 @@ def size_of(path: Path) -> int:
 
 
 def stamp_of(path: Path) -> str:
-    """Return a text that changes when a file of a run changes: inode, size and modification time of its last part."""
+    """Return a text that changes when a file of a run changes.
+
+    It has the inode, size and modification time of the last part in the run's folder or, if all parts are segments,
+    their number.
+    """
     segments = load_segments(path.parent)
     listed = 0 if segments is None else len(segments.of(path.name))
     last = _last_local_part(path, listed)
@@ -193,12 +197,12 @@ class _JoinedFile(io.RawIOBase):
             self._crc = 0 if offset == 0 else None
         data = file.read(min(len(buffer), part.size - offset))
         if not data:
-            raise self._difference(part, f"ends after {offset} bytes")
+            raise self._damage_error(part, f"ends after {offset} bytes")
         self._part_offset = offset + len(data)
         if part.segment is not None and self._crc is not None:
             self._crc = crc32(data, self._crc)
             if self._part_offset == part.size and f"{self._crc:08x}" != part.segment.record.crc32:
-                raise self._difference(part, f"has the CRC-32 {self._crc:08x}")
+                raise self._damage_error(part, f"has the CRC-32 {self._crc:08x}")
         self._position += len(data)
         buffer[: len(data)] = data
         return len(data)
@@ -231,7 +235,7 @@ class _JoinedFile(io.RawIOBase):
             raise StorageError(f"{self._place_of(part)}: {error}; restore it from a copy") from error
         if size != part.size:
             file.close()
-            raise self._difference(part, f"has {size} bytes")
+            raise self._damage_error(part, f"has {size} bytes")
         return file
 
     def _close_segment(self) -> None:
@@ -239,7 +243,7 @@ class _JoinedFile(io.RawIOBase):
             self._file.close()
         self._part = self._file = None
 
-    def _difference(self, part: _Part, how: str) -> StorageError:
+    def _damage_error(self, part: _Part, how: str) -> StorageError:
         if part.segment is None:
             return StorageError(f"{self._folder}: a file of the run was truncated while it was being read")
         record = part.segment.record

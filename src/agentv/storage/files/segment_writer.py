@@ -1,7 +1,8 @@
-"""Moves the full parts of a run's files to the folder or URL of its segments, in a thread, and lists them.
+"""Moves the full parts of a run's files to the folder or URL of its segments, in a thread.
 
-A part is uploaded, then listed with fsync, then its local file is deleted. Killing the process between two of these
-steps neither loses nor repeats a line: until a part is listed, its local file is read, and from then on its segment.
+A part is uploaded, then listed in segments.jsonl with fsync, then its local file is deleted. Killing the process
+between two of these steps neither loses nor repeats a line: until a part is listed, its local file is read, and from
+then on its segment.
 """
 
 import os
@@ -29,9 +30,9 @@ from agentv.types.errors import AgentvError, StorageError
 from agentv.types.records.segment import LinesTotal, SegmentRecord, UploadedSegment
 
 SEGMENT_BYTES = 64 << 20
-"""The size from which a part is moved."""
+"""The size in bytes from which a part is moved."""
 SEGMENT_S = 300.0
-"""The age from which a part is moved, when a line is written."""
+"""The age in seconds from which a part is moved; it is checked after each line."""
 RUN_FILE = "run.json"
 
 
@@ -124,7 +125,7 @@ class SegmentWriter:
                     total=LinesTotal(lines=end.lines, bytes=end.size, crc32=f"{end.crc:08x}"),
                 )
             )
-            self._rules.before_step("delete", uploaded.file)
+            self._rules.before_step("delete", uploaded.file)  # `replace_empty_part` deletes the empty part afterwards
             return end
 
         file.replace_empty_part(list_segment)

@@ -108,23 +108,26 @@ def _shared_conditions(query: RowQuery) -> list[Statement]:
 
 
 def _facet_conditions(query: RowQuery) -> list[Statement]:
-    """Return the conditions on suite, target, prompt, state and tag; a facet ignores the condition of its own kind."""
+    """Return the conditions on suite, target, prompt, state and tag, which `facets_of` applies to the counts itself."""
     found = []
-    for column, wanted in (
-        *(("suite", query.suites), ("target", query.targets)),
-        *(("prompt", query.prompts), ("state", query.states)),
-    ):
-        if wanted:
-            found.append(_one_of(column, wanted, column))
+    allowed: dict[str, Sequence[str]] = {
+        "suite": query.suites,
+        "target": query.targets,
+        "prompt": query.prompts,
+        "state": query.states,
+    }
+    for column, values in allowed.items():
+        if values:
+            found.append(_one_of(column, values))
     if query.tags:
-        inner = _one_of("tag", query.tags, "tag")
+        inner = _one_of("tag", query.tags)
         condition = f"tag_set IN (SELECT tag_set FROM tags WHERE run = :run AND {inner.sql})"  # noqa: S608 - as above
         found.append(Statement(condition, inner.values))
     return found
 
 
-def _one_of(column: str, wanted: Sequence[str], name: str) -> Statement:
-    values: dict[str, str | int] = {f"{name}_{number}": each for number, each in enumerate(wanted)}
+def _one_of(column: str, allowed: Sequence[str]) -> Statement:
+    values: dict[str, str | int] = {f"{column}_{number}": each for number, each in enumerate(allowed)}
     return Statement(f"{column} IN ({', '.join(f':{key}' for key in values)})", values)
 
 

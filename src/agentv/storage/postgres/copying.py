@@ -138,10 +138,10 @@ class RunPusher:
         while lines := reader.read():
             stored = self._stored_digests(table, reader.seq, len(lines))
             self._check_equal(table, reader.seq, lines, stored)
-            # An older version did not store repeated results, so a number may be missing.
-            known = next((index for index in range(len(lines)) if reader.seq + index not in stored), len(lines))
-            reader.advance(lines[:known])
-            if known < len(lines):
+            # An older version stored no line that repeats a result: continue at the first that is missing.
+            first_missing = next((index for index in range(len(lines)) if reader.seq + index not in stored), len(lines))
+            reader.advance(lines[:first_missing])
+            if first_missing < len(lines):
                 return
         if self._stored_digests(table, reader.seq, 1):
             raise StorageError(
@@ -154,7 +154,7 @@ class RunPusher:
         for number, line in enumerate(lines, seq):
             if number in stored and hashlib.sha256(line).digest() != stored[number]:
                 raise StorageError(
-                    f"the store {self._url} has another line {number + 1} in {table.file} of run {self.run_id}: "
+                    f"the store {self._url} has a different line {number + 1} in {table.file} of run {self.run_id}: "
                     "another run with this id was pushed. The lines of this folder were not pushed"
                 )
 
@@ -269,7 +269,7 @@ class RunPuller:
     def _extend(self, folder: Path) -> Pulled:
         stored = StoredRun(folder)
         if not is_same_run(self._record(), stored.run):
-            raise self._different_run(folder, RUN_FILE)
+            raise self._different_run_error(folder, RUN_FILE)
         lock = RunLock(folder)
         try:
             for table in TABLES:
@@ -291,7 +291,7 @@ class RunPuller:
         """Raise StorageError unless the lines that both the folder and the database have are equal."""
         for ours, theirs in zip(whole_lines(folder / table.file), self._lines(table, 0), strict=False):
             if ours != theirs:
-                raise self._different_run(folder, table.file)
+                raise self._different_run_error(folder, table.file)
 
     def _append(self, table: LineTable, folder: Path) -> int:
         """Write the lines that a file lacks; return their number."""
@@ -319,13 +319,15 @@ class RunPuller:
             rows = self._connection.execute(query, [self._run_id, start], binary=True).fetchall()
             for seq, line in rows:
                 if seq != start:
-                    raise StorageError(f"the store {self._url} lacks line {start + 1} of {table.file}; push it again")
+                    raise StorageError(
+                        f"the store {self._url} lacks line {start + 1} of {table.file}; push the run again"
+                    )
                 yield bytes(line)
                 start += 1
             if len(rows) < LINES_PER_QUERY:
                 return
 
-    def _different_run(self, folder: Path, file: str) -> StorageError:
+    def _different_run_error(self, folder: Path, file: str) -> StorageError:
         return StorageError(
             f"{folder} holds a different run with this id: its {file} differs from that of the store {self._url}. "
             "Nothing was changed; move the folder away to pull"

@@ -84,6 +84,10 @@ class Mirror:
             )
 
     def _run(self) -> None:
+        """Push new lines until `finish`, pausing to collect them or after a failure; then push the last ones.
+
+        Only pushes after `finish` count as attempts. `finish` also ends a pause.
+        """
         attempts = LAST_ATTEMPTS
         while attempts:
             self._woken.wait()

@@ -174,7 +174,7 @@ def _sentence(message: str) -> str:
     return f"{where}: {what}" if where else what
 
 
-def _read_answer_messages(value: Answer | CaseResult) -> None:
+def _convert_output_messages(value: Answer | CaseResult) -> None:
     for holder in (value, value.partial):
         written: Any = None if holder is None else holder.output_messages
         if holder is not None and written is not None:
@@ -209,15 +209,15 @@ def _file_from_part(part: Part) -> Part:
     )
 
 
-def _read_case_messages(value: CaseRecord) -> None:
+def _convert_case_messages(value: CaseRecord) -> None:
     for name in ("input_messages", "expected_messages"):
         written: Any = getattr(value, name)
         force_setattr(value, name, case_messages_from_record(written))
 
 
-RESULTS: Final = LineDecoder(CaseResult, RESULT_SCHEMA, upgrade=upgrade_result, finish=_read_answer_messages)
-ANSWERS: Final = LineDecoder(Answer, ANSWER_SCHEMA, upgrade=upgrade_answer, finish=_read_answer_messages)
-CASES: Final = LineDecoder(CaseRecord, CASE_SCHEMA, finish=_read_case_messages)
+RESULTS: Final = LineDecoder(CaseResult, RESULT_SCHEMA, upgrade=upgrade_result, finish=_convert_output_messages)
+ANSWERS: Final = LineDecoder(Answer, ANSWER_SCHEMA, upgrade=upgrade_answer, finish=_convert_output_messages)
+CASES: Final = LineDecoder(CaseRecord, CASE_SCHEMA, finish=_convert_case_messages)
 LABELS: Final = LineDecoder(Label, LABEL_SCHEMA)
 RUNS: Final = LineDecoder(RunRecord, RUN_SCHEMA)
 

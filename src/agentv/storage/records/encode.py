@@ -41,7 +41,7 @@ def numbered(value: N, *, seq: int, run_id: str) -> N:
     return value
 
 
-def answer_line(answer: Answer) -> Answer:
+def encodable_answer(answer: Answer) -> Answer:
     """Return an answer ready to be encoded."""
     changes: dict[str, Any] = {}
     if not _are_utc((answer.started_at, answer.ended_at, *map(_started_at, answer.calls))):
@@ -55,11 +55,11 @@ def answer_line(answer: Answer) -> Answer:
     if answer.error is not None:
         changes["error"] = failure_to_record(answer.error)
     if answer.partial is not None:
-        changes["partial"] = _partial_entry(answer.partial, with_trace=True)
+        changes["partial"] = _encodable_partial(answer.partial, with_trace=True)
     return replace(answer, **changes) if changes else answer
 
 
-def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
+def encodable_result(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
     """Return a result ready to be encoded.
 
     Without `with_trace`, `trace` and `output_messages` are omitted, also from `partial`: the result's answer
@@ -78,32 +78,32 @@ def result_line(result: CaseResult, *, with_trace: bool = True) -> CaseResult:
     if result.error is not None:
         changes["error"] = failure_to_record(result.error)
     if result.partial is not None:
-        changes["partial"] = _partial_entry(result.partial, with_trace=with_trace)
+        changes["partial"] = _encodable_partial(result.partial, with_trace=with_trace)
     for each in result.evaluator_results:
         if each.error is not None or each.evaluator_results:
-            changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
+            changes["evaluator_results"] = tuple(map(encodable_evaluator_result, result.evaluator_results))
             break
     return replace(result, **changes) if changes else result
 
 
-def _partial_entry(partial: Partial, *, with_trace: bool) -> Partial:
+def _encodable_partial(partial: Partial, *, with_trace: bool) -> Partial:
     if not with_trace:
         return replace(partial, output_messages=None, trace=None)
     messages: Any = partial.output_messages
     return partial if messages is None else replace(partial, output_messages=messages_to_json(messages))
 
 
-def evaluator_entry(result: EvaluatorResult) -> EvaluatorResult:
+def encodable_evaluator_result(result: EvaluatorResult) -> EvaluatorResult:
     """Return an evaluator's result ready to be encoded."""
     changes: dict[str, Any] = {}
     if result.error is not None:
         changes["error"] = failure_to_record(result.error, at="evaluator")
     if result.evaluator_results:
-        changes["evaluator_results"] = tuple(map(evaluator_entry, result.evaluator_results))
+        changes["evaluator_results"] = tuple(map(encodable_evaluator_result, result.evaluator_results))
     return replace(result, **changes) if changes else result
 
 
-def case_line(case: CaseRecord) -> CaseRecord:
+def encodable_case(case: CaseRecord) -> CaseRecord:
     """Return a planned case ready to be encoded."""
     if _are_texts(case.input_messages) and _are_texts(case.expected_messages):
         return case
@@ -153,17 +153,17 @@ def case_line_key(suite: str, eval_id: str, case_key: str) -> str:
     return f"{suite}\0{eval_id}\0{case_key}"
 
 
-def run_line(run: RunRecord) -> RunRecord:
+def encodable_run(run: RunRecord) -> RunRecord:
     """Return the record of run.json ready to be encoded."""
     return replace(run, created_at=run.created_at.astimezone(UTC))
 
 
-def label_line(label: Label) -> Label:
+def encodable_label(label: Label) -> Label:
     """Return a label ready to be encoded."""
     return replace(label, time=label.time.astimezone(UTC))
 
 
-def event_line(event: EventRecord) -> dict[str, JsonValue]:
+def encodable_event(event: EventRecord) -> dict[str, JsonValue]:
     """Return the record of an event; its own fields follow the four common ones and cannot replace them."""
     head: dict[str, JsonValue] = {
         "schema": EVENT_SCHEMA,
@@ -178,17 +178,17 @@ def to_record(value: Struct) -> dict[str, Any]:
     """Return a value as the dict of its line; values from plug-ins are not converted."""
     match value:
         case Answer():
-            line: Struct = answer_line(value)
+            line: Struct = encodable_answer(value)
         case CaseResult():
-            line = result_line(value)
+            line = encodable_result(value)
         case EvaluatorResult():
-            line = evaluator_entry(value)
+            line = encodable_evaluator_result(value)
         case CaseRecord():
-            line = case_line(value)
+            line = encodable_case(value)
         case RunRecord():
-            line = run_line(value)
+            line = encodable_run(value)
         case Label():
-            line = label_line(value)
+            line = encodable_label(value)
         case _:
             line = value
     return _record(line)

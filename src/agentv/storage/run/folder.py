@@ -21,13 +21,13 @@ from agentv.storage.files.run_file import append_to, whole_lines
 from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, has_segments, set_segments_folder
 from agentv.storage.records.decode import CASES
 from agentv.storage.records.encode import (
-    answer_line,
-    case_line,
     case_line_key,
-    event_line,
+    encodable_answer,
+    encodable_case,
+    encodable_event,
+    encodable_result,
+    encodable_run,
     numbered,
-    result_line,
-    run_line,
 )
 from agentv.storage.records.json_line import decode, encode, pretty, reason, to_encodable
 from agentv.storage.records.narrow import Subset
@@ -161,7 +161,7 @@ class RunFolder:
         self._known_cases = DigestSet()
         self._remember_cases()
         if self._segments is not None:
-            for file in self._files[1:]:
+            for file in self._files[1:]:  # events.jsonl has no segments
                 self._segments.resume_moving(file)
         for file in self._files:
             if file.torn_bytes:
@@ -182,14 +182,14 @@ class RunFolder:
         path = self._folder / RUN_FILE
         host, checksums = socket.gethostname(), self._checksums()
         if not path.exists():
-            data = pretty(run_line(run))
+            data = pretty(encodable_run(run))
             with self._write_errors(f"write {RUN_FILE}"):
                 write_by_rename(path, data)
             if self._segments is not None:
                 try:
                     self._segments.copy_run_file()
                 except BaseException:
-                    path.unlink()  # without it the folder is not a run: its segments could not be stored
+                    path.unlink()  # a folder with run.json counts as a run, and this one cannot store segments
                     raise
             checksums = {**checksums, RUN_FILE: {"crc32": record_crc32(decode(data))}}
         versions: JsonObject = {"agentv": run.agentv_version, "python": platform.python_version()}
@@ -198,7 +198,7 @@ class RunFolder:
     def note(self, type_: str, fields: Mapping[str, JsonValue]) -> None:
         """Write one event of the run."""
         event = EventRecord(type_, self._clock(), fields, self._events.next_seq)
-        self._write(self._events, event_line(event))
+        self._write(self._events, encodable_event(event))
 
     def append_case(self, case: CaseRecord) -> None:
         """Write a planned case and its binary attachments; ignore a case that is already written."""
@@ -207,7 +207,7 @@ class RunFolder:
                 for part in files_of((*case.input_messages, *case.expected_messages)):
                     if part.text is None:
                         self._save_attachment(part)
-            self._write(self._cases, case_line(case))
+            self._write(self._cases, encodable_case(case))
 
     def append_encoded_case(self, line: bytes) -> None:
         """Write the line of a case whose attachments are already stored; ignore a case that is already written."""
@@ -221,7 +221,7 @@ class RunFolder:
     def append_answer(self, answer: Answer, *, run_id: str | None = None) -> Answer:
         """Write an answer and return it with its `seq`. `run_id` is given for an answer taken from another run."""
         answer = numbered(answer, seq=self._answers.next_seq, run_id=run_id or self._run_id)
-        self._write(self._answers, answer_line(answer))
+        self._write(self._answers, encodable_answer(answer))
         return answer
 
     def append(self, result: CaseResult) -> CaseResult:
@@ -230,7 +230,7 @@ class RunFolder:
         Trace and messages are omitted when the result's answer has them (`answer_ref`).
         """
         result = numbered(result, seq=self._results.next_seq, run_id=result.run_id)
-        self._write(self._results, result_line(result, with_trace=result.answer_ref is None))
+        self._write(self._results, encodable_result(result, with_trace=result.answer_ref is None))
         if self._results.next_seq % RESULTS_PER_CHECKSUM == 0:
             self.note("checksums", {"checksums": self._checksums()})
         return result
@@ -402,7 +402,7 @@ def append_event(folder: Path, type_: str, fields: Mapping[str, JsonValue], *, c
         try:
             file = LineFile(folder / "events.jsonl")
             try:
-                file.append(encode(event_line(EventRecord(type_, clock(), fields, file.next_seq))))
+                file.append(encode(encodable_event(EventRecord(type_, clock(), fields, file.next_seq))))
                 os.fsync(file.descriptor)
             finally:
                 file.close()

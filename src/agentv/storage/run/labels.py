@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentv.storage.files.line_file import LineFile
-from agentv.storage.records.encode import label_line
+from agentv.storage.records.encode import encodable_label
 from agentv.storage.records.json_line import encode, to_encodable
 from agentv.storage.run.blobs import BLOB_LIMIT, BlobFolder
 from agentv.storage.run.lock import RunLock
@@ -73,6 +73,6 @@ def current_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
 
 
 def _line(label: Label, run_id: str, blobs: BlobFolder) -> bytes:
-    written = label_line(replace(label, run_id=run_id))
+    written = encodable_label(replace(label, run_id=run_id))
     line = encode(written)
     return line if len(line) <= BLOB_LIMIT and b'"$blob":' not in line else encode(blobs.extract(to_encodable(written)))

@@ -1,4 +1,4 @@
-"""A temporary file for the sums of an endless stream, which do not fit into memory."""
+"""A temporary file for sums over the cases of a long stream, which would not fit into memory."""
 
 import os
 import tempfile

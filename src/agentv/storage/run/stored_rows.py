@@ -50,7 +50,7 @@ class LineIndex:
         try:
             self._file: BinaryIO = open_file(path, buffering=_BUFFER_BYTES)
         except FileNotFoundError:
-            path.touch(mode=0o600)
+            path.touch(mode=0o600)  # an empty file needs no special case in the other methods
             self._file = open_lines(path, buffering=_BUFFER_BYTES)
         self._key_of = key_of
         self._buckets = [array("Q") for _ in range(_BUCKETS)]
@@ -120,7 +120,7 @@ class LineIndex:
 Stored = TypeVar("Stored", Answer, CaseResult)
 
 _UNSET = -1
-"""Stands for no generation, and for no answer."""
+"""The generation of a missing result or answer, and the `seq` of a missing reference to an answer."""
 
 
 class _Head(Subset, frozen=True):
@@ -154,6 +154,7 @@ class StoredRows:
         # By digest of the result key: the highest generation of an answer without a result.
         self._unjudged: dict[int, int] = {}
         try:
+            # The size in bytes is an upper bound: every answer takes at least one byte.
             self._index_answers(answers, self._index_rows(rows, most_answers=size_of(answers)))
         except BaseException:
             self.close()
