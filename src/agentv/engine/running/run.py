@@ -70,12 +70,10 @@ async def run_plan(
     try:
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.emit(_run_started(plan, store, None if resume_plan is None else resume_plan.spent))
-        for suite in plan.suites:
-            if suite.suite.dialect:
-                recorder.note(f"{suite.suite.path}: {suite.suite.dialect}", is_problem=False)
         stop_counting = count_in_background(plan, recorder.emit)
-        for warning in (*plan.warnings, *uncached_target_notes(plan)):
-            recorder.note(warning)
+        translations = [f"{each.suite.path}: {each.suite.dialect}" for each in plan.suites if each.suite.dialect]
+        for note in (*translations, *plan.warnings, *uncached_target_notes(plan)):
+            recorder.note(note)
         await _run_rows(
             plan,
             recorder=recorder,
