@@ -45,8 +45,8 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     AgentV for TypeScript is another program. agentv runs most of its eval files (versions 1.5 to 4.42) as they are;
     --to agentv rewrites such a file in agentv's own format.
 
-    What cannot be converted is listed with its place in IN. A .jsonl file contains only cases or results; the other
-    keys of an eval file are written to a .yaml file next to it. Existing files are never overwritten.
+    What cannot be converted is listed with its place in IN. If OUT is a .jsonl file, it contains only cases or results;
+    the other keys of an eval file are written to a .yaml file next to it. Existing files are never overwritten.
     """
     from agentv.loading.edit.conversion import read_records
 

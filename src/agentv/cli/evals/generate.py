@@ -471,7 +471,11 @@ def _readable_cases(suite: EvalSuite) -> list[EvalCase]:
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _SHARED_OPTIONS = (
-    click.option("--target", metavar="NAME", help="Target that writes the cases or rubrics; use a strong model."),
+    click.option(
+        "--target",
+        metavar="NAME",
+        help="Target that writes the cases or rubrics (default: as in `agentv run`); use a strong model.",
+    ),
     click.option(
         "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
     ),

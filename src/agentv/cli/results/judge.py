@@ -62,6 +62,8 @@ def check_command(run: str, **options: Any) -> int:
     Targets are not called, and the run is not changed. Prints how often a judge repeats its verdict, how much its
     scores vary, how many pairwise comparisons change when the answers are swapped, and whether longer answers get
     higher scores.
+
+    RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
     from agentv.cli.results.judging import CheckOptions, check
 

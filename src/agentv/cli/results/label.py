@@ -38,9 +38,11 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
     """Import human scores of a run's answers into the run's labels.jsonl.
 
     FILE has one score per line, with the fields eval_id (the case id), criterion and score. The fields annotator,
-    reasoning and time are optional; suite (the eval file), target and trial are needed if the case has several results.
-    If a line is invalid, nothing is imported. If an annotator scores an answer by the same criterion again, only the
-    new score counts; labels.jsonl contains both.
+    reasoning and time are optional. If the case has several results, the fields suite (the eval file), target, prompt
+    and trial select one of them. If a line is invalid, nothing is imported. If an annotator scores an answer by the
+    same criterion again, only the new score counts; labels.jsonl contains both.
+
+    RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
     from pathlib import Path
 
@@ -100,8 +102,8 @@ def agreement_command(run: str, **options: Any) -> int:
 
     Prints for each criterion Krippendorff's alpha with its 95 % interval, Fleiss' kappa of the answers that all
     annotators judged, and Cohen's kappa of each pair of annotators. If a criterion has a scale, its labels must be
-    values of the scale. Without a scale they may be written as 0.8, 4/5, 85 %, yes or no. With --metric nominal any
-    text is a category.
+    values of the scale. Without a scale they may be written as 0.8, 4/5, 85 %, yes or no; with --metric nominal
+    also as any other text, and each text is a category.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

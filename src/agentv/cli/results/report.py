@@ -175,7 +175,12 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
     help="Print the run as html, md, junit.xml, sarif, csv, jsonl, yaml, json or github.",
 )
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages.")
-@click.option("--by", multiple=True, metavar="KEY", help="Also show pass rates and means grouped by KEY.")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="KEY",
+    help="Also show pass rates and means grouped by KEY, with the keys of `agentv show --by`; repeatable.",
+)
 @click.option("--exit-code", is_flag=True, help="Exit with the exit code of the run instead of 0.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(

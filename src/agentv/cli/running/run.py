@@ -151,7 +151,13 @@ def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Cal
 
 @click.command("run", context_settings={"token_normalize_func": our_option})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@_repeatable("--target", "targets", help="Target, or provider:model; repeat to compare several.", metavar="NAME")
+@_repeatable(
+    "--target",
+    "targets",
+    help="Target, or provider:model; repeat to compare several (default: the eval file's, else the target named "
+    "'default', else the only one).",
+    metavar="NAME",
+)
 @click.option(
     "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
 )

@@ -391,7 +391,13 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     metavar="FIELD",
     help="Field with the target's name, e.g. model (default: target, else the file name).",
 )
-@click.option("--by", multiple=True, metavar="KEY", help="Also show pass rates and means grouped by KEY.")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="KEY",
+    help="Also show pass rates and means grouped by KEY: tag, target, week, model, agent_id or a metadata key; "
+    "repeatable.",
+)
 @click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
 @click.option(
     "--sample-by", metavar="KEY", help="With --sample: lines with the same value of KEY are all scored or all skipped."

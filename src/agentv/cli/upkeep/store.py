@@ -31,7 +31,10 @@ def command() -> None:
 @click.argument("url", required=False, metavar="[URL]")
 @_json_option
 def upgrade_command(url: str | None, *, as_json: bool) -> int:
-    """Create or upgrade the tables of the database. Does nothing if they are up to date."""
+    """Create or upgrade the tables of the database. Does nothing if they are up to date.
+
+    URL is the address of the database (default: AGENTV_STORE, else .agentv.yaml).
+    """
     store_url, store = _find_store(url)
     upgraded = store.upgrade()
     outcome = f"upgraded with {', '.join(upgraded.applied)}" if upgraded.applied else "is up to date"
@@ -51,6 +54,8 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
     """Copy runs and their labels into the database.
 
     Data that is already there is not written again. Exits with 3 when a run could not be pushed.
+
+    RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'.
     """
     from pathlib import Path
 
@@ -86,8 +91,8 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
 def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
     """Copy a run from the database into this project.
 
-    RUN is a run id or its prefix, a name, or latest. If this project has a different run with the same id, nothing is
-    copied and the command fails with exit code 3.
+    RUN is a run id or its prefix, a name, 'latest' or 'latest~1'. If this project has a different run with the same id,
+    nothing is copied and the command fails with exit code 3.
     """
     from pathlib import Path
 
@@ -136,7 +141,7 @@ def list_command(url: str | None, *, as_json: bool) -> int:
 def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bool) -> int:
     """Delete runs from the database, but not their local folders.
 
-    RUN is a run id or its prefix, a name, latest or latest~1. If a run is still in progress, it reappears in the
+    RUN is a run id or its prefix, a name, 'latest' or 'latest~1'. If a run is still in progress, it reappears in the
     database with its next result.
     """
     from agentv.reports.text.amounts import count_text
