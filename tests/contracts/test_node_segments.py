@@ -212,9 +212,7 @@ def test_a_node_on_another_disk_is_an_error_that_names_it(folder: Path) -> None:
                 path.unlink()
             return await super().find()
 
-    with pytest.raises(
-        ConfigError, match=r"node node-0: it cannot store segments: cannot read .*run\.json.* all nodes"
-    ):
+    with pytest.raises(ConfigError, match=r"node node-0: cannot store segments: cannot read .*run\.json.* all nodes"):
         on_nodes(folder, OtherDisk(1))
     assert not (folder / "calls.txt").exists()
 

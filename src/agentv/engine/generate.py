@@ -225,7 +225,7 @@ class GenerationSetup(Struct, frozen=True):
     timeout_s: float | None = None
     redact: tuple[str, ...] = ()
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
-    nonce: Callable[[], str] = lambda: secrets.token_hex(8)
+    make_nonce: Callable[[], str] = lambda: secrets.token_hex(8)
     on_done: Callable[[int], None] = lambda _count: None
 
 
@@ -274,7 +274,7 @@ async def _generate(
     responses: list[ProviderResponse] = []
     reason: str | None = None
     for _ in range(ATTEMPTS):
-        nonce = setup.nonce()
+        nonce = setup.make_nonce()
         try:
             response = await provider.invoke_within(make_request(task, setup, nonce, reason), total_s=setup.timeout_s)
         except ProviderError as error:
@@ -421,7 +421,7 @@ PLACEHOLDER_CASE: JsonObject = {
     "expected_outcome": "x",
     "input_messages": [{"role": "user", "content": "x"}],
 }
-"""A case that is added for a check before any call: whether a file accepts further cases."""
+"""A case that is added to a file in memory before any call, to check that the file accepts further cases."""
 
 
 class NewCases(Struct, frozen=True):

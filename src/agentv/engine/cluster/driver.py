@@ -102,7 +102,7 @@ class Node(Protocol):
         """The labels of the machine."""
 
     async def begin(self) -> str | None:
-        """Read the run's files and check targets; return what prevents rows. Raises AgentvError if files differ."""
+        """Read the run's files and check targets; return why rows cannot run. Raises AgentvError if files differ."""
 
     async def give(self, tasks: bytes) -> None:
         """Begin rows (`encode_tasks`)."""
@@ -117,7 +117,7 @@ class Node(Protocol):
         """Store the finished rows now, or send them, because the driver waits for them."""
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Pass on the number of a segment's first line in its file, None if the segment could not be listed."""
+        """Pass on the line at which a segment begins in the run's file, None if the segment could not be listed."""
 
     async def stop(self) -> bytes:
         """Cancel the rows in flight, close everything, and return the remaining lines."""
@@ -149,7 +149,7 @@ class LeasedRow(Struct):
 
 
 class NodeSession:
-    """The driver's state of one node: the `rows` that it runs, and those that it has finished but not stored.
+    """The driver's state of one node: the `rows` that it runs, and the finished ones whose segment is `unlisted`.
 
     `in_flight` counts the running rows by target. `unsent` are leased rows that the next call sends.
     """
@@ -214,7 +214,7 @@ class NodeSession:
         row = self.rows.pop(key)
         target = row.task.target
         self.in_flight[id(target)] -= 1
-        if not target.resources:
+        if not target.resources:  # rows that need resources are not sent ahead
             self._ended_counts[id(target)] += 1
         for name, amount in target.resources.items():
             self.used_resources[name.lower()] -= amount  # type: ignore[assignment]  # as above

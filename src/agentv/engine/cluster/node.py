@@ -170,7 +170,7 @@ class DriverQuota:
             waiting.set_result(grant)
 
     def close(self) -> None:
-        """Answer all requests with an empty grant, because the driver takes the last lines and does not call back."""
+        """Answer all requests with an empty grant, because the driver takes the last lines and sends no more grants."""
         self._is_closed = True
         for number in list(self._grants):
             self.grant(number, QuotaGrant(Amounts()))
@@ -215,7 +215,7 @@ class NodeWork:
         self._watch: asyncio.Task[None] | None = None
 
     async def begin(self, env: Mapping[str, str]) -> str | None:
-        """Read the run's files and check targets and judges; return the problem that prevents rows, None if none does.
+        """Read the run's files and check targets and judges; return why rows cannot run, or None.
 
         Raises ConfigError if the files cannot be read or differ.
         """
@@ -289,7 +289,7 @@ class NodeWork:
         )
 
     def give(self, tasks: Sequence[TaskData]) -> None:
-        """Begin rows. Those above the workers of their target wait for their turn."""
+        """Begin rows. If a target has more rows than workers, the others wait."""
         self._renew()
         for data in tasks:
             task = self._reader.task(data)
@@ -322,7 +322,7 @@ class NodeWork:
             self._segments.flush()
 
     def listed(self, name: str, first: int | None) -> None:
-        """Accept the number of a segment's first line in its file, None if the segment could not be listed."""
+        """Accept the line at which a segment begins in the run's file, None if the segment could not be listed."""
         if self._segments is not None:
             self._segments.listed(name, first)
 

@@ -183,7 +183,7 @@ def check_segment_storage(url: str) -> None:
             remove(joined(url, name), base=_ROOT)
     except (AgentvError, OSError) as error:
         raise ConfigError(
-            f"it cannot store segments: {error}. Nodes write segments themselves: --segments must be the URL of a "
+            f"cannot store segments: {error}. Nodes write segments themselves: --segments must be the URL of a "
             "store that all nodes reach with their own credentials, or a folder that all machines share under one path"
         ) from error
     finally:
@@ -218,10 +218,12 @@ class NodeSegments:
         self._started_at = now()
         self._upload_count = self._answer_count = self._spool_count = 0
         self._spool = self._open_spool()
-        self._first_answers: list[int] = []  # by listed segment of answers: the first answer's number on this node
-        self._first_lines: list[int] = []  # by the same segment: its first line's number in the answers of the run
-        self._handed_seqs: dict[int, int] = {}  # of answers that the driver stores, by their number on this node
-        self._handed_counts: Counter[ResultKey] = Counter()
+        # For each listed segment of answers: its first answer's number on this node, and its first line's in the run.
+        self._first_answers: list[int] = []
+        self._first_lines: list[int] = []
+        # Answers that were sent to the driver, which stores them: the `seq` by number on this node, the count by row.
+        self._sent_seqs: dict[int, int] = {}
+        self._sent_counts: Counter[ResultKey] = Counter()
         self._listings: dict[str, asyncio.Future[int | None]] = {}
         self._is_due = asyncio.Event()
         self._driver_waits = asyncio.Event()
@@ -299,7 +301,7 @@ class NodeSegments:
         self._is_due.set()
 
     def listed(self, name: str, first: int | None) -> None:
-        """Accept the driver's answer: the number of a segment's first line, None if it was not listed."""
+        """Accept the line at which a segment begins in the run's file, None if the driver could not list it."""
         reply = self._listings.get(name)
         if reply is not None and not reply.done():
             reply.set_result(first)
@@ -354,7 +356,7 @@ class NodeSegments:
                 self._first_lines.append(first)
             await self._store_results(spool)
         except _NotListedError:
-            self._hand_over(spool)
+            self._send_to_driver(spool)
 
     async def _store_results(self, spool: Spool) -> None:
         path = self._folder / f"{spool.number}-numbered-{_RESULTS}"
@@ -384,14 +386,14 @@ class NodeSegments:
 
     def _is_stored_by_driver(self, entry: SpooledResult) -> bool:
         """Return True for a result that the driver stores, also because the driver stores its answer."""
-        return entry.is_stored_by_driver or entry.answer in self._handed_seqs
+        return entry.is_stored_by_driver or entry.answer in self._sent_seqs
 
     def _with_final_number(self, line: bytes, number: int | None) -> bytes:
         """Return a result's line with its answer's final number in place of `number`, that on this node."""
         if number is None:
             return line
-        if number in self._handed_seqs:
-            return _with_answer(line, number, self._handed_seqs[number])
+        if number in self._sent_seqs:
+            return _with_answer(line, number, self._sent_seqs[number])
         index = bisect_right(self._first_answers, number) - 1  # of the segment with this answer
         return _with_answer(line, number, self._first_lines[index] + number - self._first_answers[index])
 
@@ -428,7 +430,7 @@ class NodeSegments:
             raise _NotListedError
         return first
 
-    def _hand_over(self, spool: Spool) -> None:
+    def _send_to_driver(self, spool: Spool) -> None:
         """Send the driver the lines of a spool that are not listed; it stores them in the run folder.
 
         Each answer gets a provisional `seq`, counted per row: -1 for the first one sent, -2 for the next, and so on.
@@ -437,8 +439,8 @@ class NodeSegments:
             spool.answers.seek(0)
             for number, line in enumerate(spool.answers, start=spool.first_answer):
                 row = line_key(line)
-                self._handed_counts[row] += 1
-                self._handed_seqs[number] = -self._handed_counts[row]
+                self._sent_counts[row] += 1
+                self._sent_seqs[number] = -self._sent_counts[row]
                 self._send(StoredLine("answer", row, line[:-1]))
         spool.results.seek(0)
         for entry in spool.entries:

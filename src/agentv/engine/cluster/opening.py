@@ -72,7 +72,7 @@ def _import_ray() -> None:
 
 @asynccontextmanager
 async def ray_connection(plan: RunPlan) -> AsyncIterator[None]:
-    """Connect to the Ray cluster of a run for the time of the block; enter it before the run is stored.
+    """Stay connected to the Ray cluster of a run during a `with` block. Enter it before the store is opened.
 
     Raises MissingExtraError, ConfigError for a plan that cannot be sent, and ClusterError.
     """
@@ -112,11 +112,11 @@ def make_cluster(
     open_machines: OpenMachines,
     runtime: Runtime,
     quota: QuotaClient,
-    may_store: bool = True,
+    nodes_may_store: bool = True,
 ) -> Cluster:
     """Return the cluster of a run, not started yet. Raises MissingExtraError, or ConfigError for a plan without files.
 
-    With `may_store` the nodes store the rows themselves, if the run has a place for segments.
+    With `nodes_may_store` the nodes store the rows themselves, if the run has a place for segments.
     """
     budget, shared_budget = runtime.budget, None
     if budget is not None:
@@ -128,7 +128,7 @@ def make_cluster(
             budget.stop(_whole_run_stop(stop, plan, budget))
 
     run_id, store = recorder.store.run_id, recorder.store
-    place = store.segments_place if may_store and isinstance(store, SegmentStore) else None
+    place = store.segments_place if nodes_may_store and isinstance(store, SegmentStore) else None
     packed = pack(plan, run_id=run_id) if plan.options.backend == "ray" and is_packed(plan) else None
     if packed is not None and (ignored := unsent_files(plan)):
         names = ", ".join(ignored[:MAX_NAMED]) + (", …" if len(ignored) > MAX_NAMED else "")

@@ -73,7 +73,7 @@ def pack(plan: RunPlan, *, run_id: str | None = None) -> Packed:
     """Pack the files of a project for the nodes.
 
     `.env` files, results, caches, and files that git ignores are left out unless the run names them. `run_id` is the
-    run that is starting: `latest` never means this run.
+    starting run: `latest` in the settings of a target or evaluator never means this run.
     """
     root = project_root(plan)
     home = os.path.relpath(Path(plan.home).resolve(), root)
@@ -109,13 +109,13 @@ def unsent_files(plan: RunPlan) -> list[str]:
     ]
 
 
-def placed_workspaces(packed: Packed, place: Path) -> PlacedWorkspaces:
-    """Return the workspaces of the copy of a project in the folder `place`."""
+def placed_workspaces(packed: Packed, folder: Path) -> PlacedWorkspaces:
+    """Return the workspaces of a project whose copy is in `folder`."""
     moved = {
-        replace(repository, base_dir=moved_path(repository.base_dir, packed.root, str(place))): copy
+        replace(repository, base_dir=moved_path(repository.base_dir, packed.root, str(folder))): copy
         for repository, copy in packed.repositories.items()
     }
-    return PlacedWorkspaces(moved, place / packed.home / REPOSITORIES)
+    return PlacedWorkspaces(moved, folder / packed.home / REPOSITORIES)
 
 
 def _link_caches(home: Path) -> None:
@@ -127,14 +127,15 @@ def _link_caches(home: Path) -> None:
         (home / name).symlink_to(caches / name)
 
 
-def discard(place: Path, packed: Packed) -> None:
-    """Remove a copy of a project, except for workspaces that were saved in it and the repositories that they share."""
-    workspaces, repositories = place / packed.home / "workspaces", place / packed.home / REPOSITORIES
+def discard(folder: Path, packed: Packed) -> None:
+    """Remove the copy of a project in `folder`, except for saved workspaces and the repositories that they share."""
+    home = folder / packed.home
+    workspaces, repositories = home / "workspaces", home / REPOSITORIES
     if not workspaces.exists():
-        remove_tree(place)
+        remove_tree(folder)
         return
-    for folder in workspaces.relative_to(place).parents:
-        for entry in (place / folder).iterdir():
+    for parent in workspaces.relative_to(folder).parents:
+        for entry in (folder / parent).iterdir():
             if entry.is_symlink() or entry.is_file():
                 entry.unlink()
             elif not (workspaces.is_relative_to(entry) or repositories.is_relative_to(entry)):

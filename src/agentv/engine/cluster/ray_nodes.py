@@ -47,7 +47,7 @@ class NodeActor:
         )
 
     async def begin(self) -> str | AgentvError | None:
-        """Read the run's files and check targets; return the problem that prevents rows, None if there is none."""
+        """Read the run's files and check targets; return why rows cannot run, or None."""
         try:
             return await self._work.begin(os.environ)
         except AgentvError as error:

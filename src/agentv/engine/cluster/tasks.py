@@ -43,7 +43,7 @@ from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
 MAX_CASES_CHECKED = 1_000
-"""How many cases of an eval file have their evaluators' files compared; files of the suite's evaluators always are."""
+"""The first cases of an eval file whose evaluators' files are compared; those of the suite's evaluators all are."""
 
 _RUN_FILES = ("run.json", ANSWERS, "blobs/**/*")
 
@@ -75,10 +75,10 @@ class Packed(Struct, frozen=True):
 class RunSpec(Struct, frozen=True):
     """A run as its nodes read it: from the same files, with the variables of their own environment.
 
-    `paths` are eval files relative to `folder`, which is in the copy of the project if there is a `packed` one.
+    `paths` are eval files relative to `folder`, which is in the copy of the project if it is sent as `packed`.
     `contents` has a digest for each suite, target, judge and file by name: a node on which one differs takes no rows.
-    Nodes store their rows at `segments`, a URL or an absolute path, if it is given; `needs_whole_rows` and
-    `shows_answers` are True if the driver's observers then need complete results, and answers.
+    With `segments`, a URL or an absolute path, nodes store their rows there. They still send complete results if
+    `needs_whole_rows`, and answers if `shows_answers`, because observers of the driver need them.
     """
 
     run_id: str
@@ -161,7 +161,7 @@ def check_sendable(plan: RunPlan) -> None:
 def content_digests(plan: RunPlan, *, run_id: str, placed: PlacedWorkspaces | None = None) -> dict[str, str]:
     """Return a digest of each suite, target and file that the plan of a run read, by name.
 
-    `placed` has the repositories of a copy of the project.
+    `placed` finds the repositories in the copy of the project, if the node got one.
     """
     folders = [suite.suite.base_dir for suite in plan.suites]
     contents = {f"eval file {suite.suite.path}": suite.suite.sha256 for suite in plan.suites}
@@ -207,7 +207,7 @@ def file_digest(path: Path) -> str:
 def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces | None = None) -> RunPlan:
     """Read the plan of a run on a node. Raises ConfigError if something differs from what the driver read.
 
-    `placed` are the workspaces of a copy of the project.
+    `placed` are the workspaces of the copy of the project, if the node got one.
     """
     if spec.version != __version__:
         raise ConfigError(f"the node has agentv {__version__}, the driver {spec.version}; install the same on both")
@@ -325,7 +325,8 @@ def decode_tasks(data: bytes) -> list[TaskData]:
 def plan_files(plan: RunPlan, *, run_id: str | None = None) -> list[Path]:
     """Return the files of a plan: of the project, its targets and evaluators, and stored runs that they name.
 
-    `run_id` is the starting run: `latest` never means this run. Raises ConfigError for a run that does not exist.
+    `run_id` is the starting run: `latest` in the settings of a target or evaluator never means this run. Raises
+    ConfigError for a run that does not exist.
     """
     found = chain(
         chain.from_iterable(map(_project_files, plan.suites)),

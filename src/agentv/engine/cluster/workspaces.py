@@ -27,11 +27,11 @@ from agentv.types.workspaces import WorkspaceConfig, local_repository, written_p
 def workspaces_of(suite: SuitePlan) -> dict[WantedWorkspace, None]:
     """Return the workspaces of a suite's cases, each once; of a stream those of the first 1,000 cases."""
     found: dict[WantedWorkspace, None] = {}
-    is_inherited_found = False  # of cases without a workspace of their own
+    has_inherited = False  # all cases without a workspace of their own inherit the same ones
     for case in islice(suite.selection, None if suite.selection.count is not None else STREAM_CHECKED_AHEAD):
-        if not isinstance(case, EvalCase) or (case.workspace is None and is_inherited_found):
+        if not isinstance(case, EvalCase) or (case.workspace is None and has_inherited):
             continue
-        is_inherited_found = is_inherited_found or case.workspace is None
+        has_inherited = has_inherited or case.workspace is None
         wanted = (wanted_workspace(case, suite.suite, target) for target in suite.targets)
         found.update(dict.fromkeys(workspace for workspace in wanted if workspace is not None))
     return found

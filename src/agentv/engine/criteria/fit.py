@@ -97,7 +97,7 @@ def _fit_evaluator(planned: PlannedEvaluator, names: Sequence[str], problems: Pr
     """
     config = planned.config
     named = criteria_named_by(planned.settings)
-    if named is None and config.criterion is None and not _is_named(planned, names):
+    if named is None and config.criterion is None and not _has_implied_criterion(planned, names):
         return FittedEvaluator(config, planned.given, None)
     for name in (*(named or ()), config.criterion) if names else ():
         if name is not None and name not in names:
@@ -121,7 +121,7 @@ def _fit_evaluator(planned: PlannedEvaluator, names: Sequence[str], problems: Pr
     return FittedEvaluator(config, planned.given, None)
 
 
-def _is_named(planned: PlannedEvaluator, names: Sequence[str]) -> bool:
+def _has_implied_criterion(planned: PlannedEvaluator, names: Sequence[str]) -> bool:
     """Return True if an evaluator object scores the criterion with its own name, or the only criterion."""
     if planned.settings is not None or getattr(planned.given, "names_its_criteria", False):
         return False

@@ -56,7 +56,7 @@ class JudgedLine(Struct, frozen=True):
         return source_of(self.file, self.number, self.part)
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the line as JSON: its judgement and `source`, or without a judgement, `error`."""
+        """Return the line as JSON: its judgement, or its `error` and `timestamp`, and its `source`."""
         source: dict[str, JsonValue] = {"file": self.file, "line": self.number}
         if self.part > 1:
             source["part"] = self.part

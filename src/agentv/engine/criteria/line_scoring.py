@@ -106,7 +106,7 @@ class LineScoring(Struct):
 
     `target_field` is the field that names the target of a line; else the line's `target` does, or the file's name.
     `by` are the kinds of groups to count. `finished_sources` and `stored_lines` are the lines that a resume skips:
-    those of files by place, those of standard input by result key.
+    those of files by source (file, line and part), those of standard input by result key.
 
     Counts: `answers` of lines that are answers, `steps` of other parts of traces by kind, `without_target` of lines
     without the `target_field`, `unchanged` of stored rows that were not judged again, `lost_judgements` of judgements
@@ -187,9 +187,9 @@ class LineScoring(Struct):
                 yielded_at = loop.time()
 
     async def _judge_line(self, line: ReadLine) -> JudgedLine | None:
-        """Return a line's judgement; a failure if the line cannot be read or does not fit the configuration.
+        """Judge a line. It has a failure instead if it cannot be read or does not fit the configuration.
 
-        None for a part of a longer trace, which is counted, for a stored line, and when the budget is spent.
+        Return None if the line is stored already, if it is only a step of a trace, and if the budget is spent.
         """
         source = source_of(line.file, line.number, line.part)
         if self.finished_sources is not None and not self.finished_sources.add(source):
@@ -229,7 +229,7 @@ class LineScoring(Struct):
         )
 
     async def _judge_again(self, stored: StoredAnswer) -> JudgedLine | None:
-        """Return the judgement of a stored answer; None, with its row counted, if unchanged or out of budget."""
+        """Judge a stored answer again; if it is unchanged or the budget is spent, count its row and return None."""
         row, given = stored.row, stored.given
         line = JudgedLine(
             row.file,

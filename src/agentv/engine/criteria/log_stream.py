@@ -87,9 +87,9 @@ class SampledLines:
         self.read += len(lines)
         if self._sample.is_all or self._sample.count is not None:
             return lines
-        return [line for line in lines if self._sample.includes(self._place(line))]
+        return [line for line in lines if self._sample.includes(self._hash_of(line))]
 
-    def _place(self, line: ReadLine) -> int:
+    def _hash_of(self, line: ReadLine) -> int:
         return self._sample.hash_of(self._key(line)) if isinstance(line, Line) else 0
 
     def _key(self, line: Line) -> bytes:
@@ -111,13 +111,13 @@ class SampledLines:
         return ".".join(self._sample.by) if is_sampled_by_key and self.read and not self.keyed else None
 
     async def _draw_count(self, count: int) -> None:
-        """Read the whole stream and sample the `count` lines with the smallest places, in stream order."""
-        smallest: list[tuple[int, int, ReadLine]] = []  # a heap of (-place, -position in the stream, line)
+        """Read the whole stream and sample the `count` lines with the smallest hashes, in stream order."""
+        smallest: list[tuple[int, int, ReadLine]] = []  # a heap of (-hash, -position in the stream, line)
         position = 0
         while not self._is_over:
             for line in await self._batch():
                 position += 1
-                entry = (-self._place(line), -position, line)
+                entry = (-self._hash_of(line), -position, line)
                 if len(smallest) < count:
                     heapq.heappush(smallest, entry)
                 else:

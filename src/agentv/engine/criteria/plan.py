@@ -367,7 +367,7 @@ def _copied(value: Any) -> Any:
 def config_snapshot(
     config: EvaluationRunConfig, plan: CriteriaPlan, criteria: Sequence[EvaluationCriteria]
 ) -> JsonObject:
-    """Return the PRD's four keys, the version, and under `config` a dict for `EvaluationRunConfig.from_dict`."""
+    """Return what a judgement stores of its configuration; `config` is for `EvaluationRunConfig.from_dict`."""
     return {
         "evaluatorTypes": list(dict.fromkeys(evaluator.config.type for evaluator in plan.selected)),
         "criteriaNames": [criterion.name for criterion in criteria],

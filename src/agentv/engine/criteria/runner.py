@@ -66,7 +66,7 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
 
 
 _LONG_SETTINGS = 2_000
-"""The length of an evaluator's JSON from which it is stored with the run only, not with every case."""
+"""An evaluator with a longer JSON is stored whole with the run only; its cases have its name, type and hash."""
 
 
 class JudgingSetup(Struct, frozen=True):

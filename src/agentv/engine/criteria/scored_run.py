@@ -110,7 +110,7 @@ class ScoredRun(Struct):
     opened_store: ResultStore | None = None
     cases: DigestSet = field(default_factory=DigestSet)
     unjudged: dict[str, Answer] = field(default_factory=dict)
-    """Stored answers without a row, because the run was killed: by source, or of standard input by result key."""
+    """Stored answers without a row, because the run was killed: by source, those of standard input by result key."""
     observe: Callable[[RunEvent], None] = lambda _event: None
     """Called with every answer and row after it is saved."""
 
@@ -166,7 +166,7 @@ class ScoredRun(Struct):
 
     def _add(self, line: JudgedLine, *, repaired: bool) -> CaseResult:
         if line.judged is None or line.slot is None:
-            place = self._unread_place(line) if line.slot is None else self._unjudged_place(line.slot, line)
+            place = self._unread_place(line) if line.slot is None else self._rejudged_place(line.slot, line)
             return self.store.append(line.to_row(self.store.run_id, place))
         given, slot = line.judged.input_snapshot, line.slot
         case, setup = case_of_input(given, slot.eval_id), self.runner.setup(given.criteria)
@@ -185,8 +185,8 @@ class ScoredRun(Struct):
         place = RowPlace(slot, self.plan.dataset, key, score_keys=scores, answer_ref=ref, generation=line.generation)
         return self.store.append(line.to_row(self.store.run_id, place))
 
-    def _unjudged_place(self, slot: ResultKey, line: JudgedLine) -> RowPlace:
-        """Return the place of a stored answer that could not be judged again."""
+    def _rejudged_place(self, slot: ResultKey, line: JudgedLine) -> RowPlace:
+        """Return the place of the row for a stored answer that could not be judged again."""
         answer = line.answer
         ref = None if answer is None or answer.seq is None else AnswerRef(answer.seq)
         key = "" if answer is None else answer.answer_key
@@ -242,7 +242,7 @@ def _case_record(
 def _answer(given: EvaluationInput, line: JudgedLine, slot: ResultKey, key: str, case: CaseRecord | None) -> Answer:
     """Return the answer of an input. `case` is None if the stored case was made from another input.
 
-    Its `given` holds the keys of the input that neither case nor answer stores.
+    The field `given` of the answer holds the keys of the input that nothing else stores.
     """
     ended_at = given.timestamp or line.timestamp
     answer = Answer(

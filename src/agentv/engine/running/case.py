@@ -144,12 +144,12 @@ def captured_to_json(captured: WorkspaceChanges, workspace: "Workspace", *, keep
 class Scoring(Struct, frozen=True):
     """All that scoring needs besides the answer; the same for all cases with the same evaluators and criteria.
 
-    `written` are the evaluators as a run stores them, `setup_digests` their digests by name (Fingerprints).
+    `stored_form` are the evaluators as a run stores them, `setup_digests` their digests by name (Fingerprints).
     """
 
     evaluators: tuple[EvaluatorLike, ...]
     criteria: tuple[EvaluationCriteria, ...]
-    written: StoredEvaluators
+    stored_form: StoredEvaluators
     prepared_evaluators: tuple[PreparedEvaluator, ...]
     setup_digests: Mapping[str, str]
 
@@ -199,7 +199,7 @@ class TargetSession:
         scoring = Scoring(
             evaluators,
             criteria,
-            written=self._fingerprints.stored_form(evaluators, single_form=prepared.single_form),
+            stored_form=self._fingerprints.stored_form(evaluators, single_form=prepared.single_form),
             prepared_evaluators=self.tools.prepare(
                 map(conversation_evaluator, evaluators) if is_conversation else evaluators, criteria
             ),
@@ -653,11 +653,11 @@ class CaseRunner(Struct, frozen=True):
     def _with_errors_caught(
         self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]
     ) -> Coroutine[None, None, CaseResult]:
-        caught = self._unless_crashed(task, case, work)
-        return _unless_refused(caught) if self.runtime.may_refuse_calls else caught
+        caught = self._row_or_error(task, case, work)
+        return _row_or_refusal(caught) if self.runtime.may_refuse_calls else caught
 
-    async def _unless_crashed(self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]) -> CaseResult:
-        """Return the row that `work` returns, or for an exception the row with its error."""
+    async def _row_or_error(self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]) -> CaseResult:
+        """Return the row that `work` returns; if it raises, a row with its error."""
         try:
             return await work
         except StorageError:
@@ -687,7 +687,7 @@ class CaseRunner(Struct, frozen=True):
             task, case, target_key=target_session.target_key, quotes_paths_only=target_session.quotes_paths_only
         )
         if task.trial == 0:
-            self.sink.case(case_record(prepared, target_session.scoring(prepared).written))
+            self.sink.case(case_record(prepared, target_session.scoring(prepared).stored_form))
         return prepared
 
     def save(self, prepared: PreparedCase, outcome: CallOutcome) -> Answer:
@@ -811,8 +811,8 @@ class CaseRunner(Struct, frozen=True):
         return tuple(known.get(evaluator.config.name) or next(new_results) for evaluator in evaluators)
 
 
-async def _unless_refused(work: Awaitable[CaseResult]) -> CaseResult:
-    """Return the row that `work` returns; without a result if the budget refused a call, whatever its scores."""
+async def _row_or_refusal(work: Awaitable[CaseResult]) -> CaseResult:
+    """Return the row that `work` returns; if the budget refused a call, as an error without a score."""
     with refused_calls() as refused:
         row = await work
     return replace(row, status="error", score=None, verdict=None, error=refused[0]) if refused else row

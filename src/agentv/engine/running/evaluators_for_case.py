@@ -57,7 +57,7 @@ class ContextRule(Struct, frozen=True):
                 "settings), or call run_evaluators_for_case"
             )
         settings = read_settings(self.spec, config.settings, where=f"evaluator {config.name!r}")
-        made = self.spec.load_factory()(config, settings, None)  # a deterministic evaluator needs no tools
+        made = self.spec.load_factory()(config, settings, None)  # None: a deterministic evaluator calls no model
         name = config.criterion or config.name
         return to_score(made.evaluate(context), name=name, kind=kind, criteria=context.criteria, negate=config.negate)
 
@@ -72,7 +72,7 @@ def build_evaluator_registry(
 ) -> EvaluatorRegistry:
     """Return a registry with `llm_judge` and `rubric`, extended or replaced by `overrides`.
 
-    It also has the deterministic kinds, with settings from `context.evaluator`; any other kind is the judge.
+    It also has the deterministic kinds, with settings from `context.evaluator`; any other kind returns `llm_judge`.
     `resolve_judge_provider` finds the judge's model for a context; without it the context's own judge is called.
 
     >>> registry = build_evaluator_registry()

@@ -14,7 +14,7 @@ from agentv.types.targets import ResolvedTarget
 
 
 def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, JsonValue]:
-    """Return the SHA-256 of each existing file that the settings of a target name, by path as written there.
+    """Return the SHA-256 of each existing file named in a target's settings, by path as written there.
 
     Paths are relative to the targets file, or else to one of `folders`, those of the eval files.
     """

@@ -197,7 +197,10 @@ class RunRecorder(Struct):
             yield task
 
     def begin(self, tasks: Iterator[CaseTask | None]) -> Iterator[CaseTask | None]:
-        """Yield tasks to the workers and report each as begun, until the run is stopped. None is yielded unchanged."""
+        """Yield tasks to the workers and report each as begun, until the run is stopped.
+
+        A None, at which a worker lets the event loop do other work, is yielded unchanged.
+        """
         for task in tasks:
             if self.stop.reason is not None:
                 return

@@ -136,7 +136,7 @@ async def _run_rows(
     """Open the quota, budget, runtime and cluster that all rows share, and process the rows."""
     runs_elsewhere = open_machines is not None or plan.options.backend != "local"
     if runs_elsewhere and quota is None:
-        quota = _nodes_quota(recorder, has_actors=open_machines is None)
+        quota = _nodes_quota(recorder, on_ray=open_machines is None)
     client = None if quota is None else _quota_client(quota, recorder)
     spent = None if resume_plan is None else resume_plan.spent
     budget = _budget(plan, recorder, spent, client, own_name=recorder.store.run_id if runs_elsewhere else None)
@@ -167,7 +167,7 @@ async def _run_rows(
             open_machines=open_machines or ray_machines,
             runtime=runtime,
             quota=client,
-            may_store=requested is None,  # a requested row is returned as soon as it is finished
+            nodes_may_store=requested is None,  # a requested row is returned as soon as it is finished
         )
 
     async def run_targets() -> None:
@@ -207,18 +207,18 @@ def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[Resolved
     return plan.non_judge_targets
 
 
-def _nodes_quota(recorder: RunRecorder, *, has_actors: bool) -> QuotaService:
-    """Return the quota that only the nodes of this run share."""
-    if has_actors:
+def _nodes_quota(recorder: RunRecorder, *, on_ray: bool) -> QuotaService:
+    """Return the quota that only the nodes of this run share: on Ray in an actor, else in this process."""
+    if on_ray:
         from agentv.engine.cluster.opening import ray_quota  # noqa: PLC0415 - few runs use it
 
         return ray_quota(recorder)
-    # A node that is alive may be late: its leases last as long as those of its rows.
+    # A live node may renew its leases late: they last as long as the leases of its rows.
     return InProcessQuota(time.monotonic, lease_s=NODE_LEASE_S)
 
 
 def _quota_client(quota: QuotaService, recorder: RunRecorder) -> QuotaClient:
-    """Return the client of a shared quota. If the quota does not answer for long, the run stops and can be resumed."""
+    """Return the client of a shared quota. If the quota is unreachable for too long, the run stops for a resume."""
 
     def stop(reason: str) -> None:
         recorder.stop.drain(f"quota_error: {reason}", state="failed")
