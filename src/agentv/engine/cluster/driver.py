@@ -566,7 +566,7 @@ class Cluster:
                 self._report(line)
 
     def _handle_quota(self, session: NodeSession, line: QuotaLine | QuotaLoss | BudgetLine) -> None:
-        """Answer a request for permits or money, or end the run without them."""
+        """Answer a request for permits or money; end the run if the quota is lost or the money is used up."""
         match line:
             case QuotaLine():
                 self._start_call(self._grant(session, line))
@@ -613,7 +613,7 @@ class Cluster:
             self._fail(error)
 
     async def _list_segment(self, segment: UploadedSegment) -> int | None:
-        """List a segment, again and again until the run ends, and return the number of its first line, else None."""
+        """List a segment, retrying until the run ends; return the number of its first line, or None."""
         while self._segments is not None:
             first = await self._segments.list_segment(segment)
             if first is not None or self._closing.is_set():

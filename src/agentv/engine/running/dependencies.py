@@ -84,7 +84,7 @@ class Dependencies(Struct):
 
 
 def needed_keys(task: CaseTask) -> Iterator[ResultKey]:
-    """Yield the keys of the rows that a task waits for, those of the first trial included."""
+    """Yield the keys of the rows that a task may wait for: the same trial, or the first if a case has fewer trials."""
     if isinstance(task.case, EvalCase) and task.case.depends_on:
         key = result_key_of(task)
         for name in task.case.depends_on:
