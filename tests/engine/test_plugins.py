@@ -87,7 +87,7 @@ def test_a_plugin_that_cannot_be_imported_is_named_with_what_it_raised(tmp_path:
 
 
 def test_an_evaluator_function_must_take_the_context_alone() -> None:
-    with pytest.raises(PluginError, match=r"settings after `\*`; it is wrong\(context: .*, limit: int\)"):
+    with pytest.raises(PluginError, match=r"settings after `\*`; its signature is wrong\(context: .*, limit: int\)"):
 
         @evaluator("wrong")
         def wrong(context: EvaluationContext, limit: int) -> bool:
@@ -189,13 +189,15 @@ def test_an_evaluator_function_returns_whatever_is_simplest(returned: Any, score
 
 
 def test_a_report_function_takes_the_report_and_the_rows() -> None:
-    with pytest.raises(PluginError, match=r"must take the arguments, report, rows, and settings .* it is one\(report"):
+    with pytest.raises(
+        PluginError, match=r"must take the arguments, report, rows, and settings .* its signature is one\(report"
+    ):
 
         @report("wrong")
         def one(report: RunReport) -> str:
             return report.run_id
 
-    wrong = r"'wrong' must not take settings: `-o FILE` has no way to pass them; it is wide\("
+    wrong = r"'wrong' must not take settings: `-o FILE` has no way to pass them; its signature is wide\("
     with pytest.raises(PluginError, match=wrong):
 
         @report("wrong")
@@ -212,7 +214,9 @@ def test_a_store_class_saves_results() -> None:
         class Wrong:
             pass
 
-    with pytest.raises(PluginError, match=r"must take no argument but settings after `\*`; it is wrong\(folder"):
+    with pytest.raises(
+        PluginError, match=r"must take no argument but settings after `\*`; its signature is wrong\(folder"
+    ):
 
         @store("wrong")
         def wrong(folder: str) -> object:

@@ -524,7 +524,7 @@ class LeasedMoney:
             await self._client.sleep(LEASE_S / 3)
             async with self._turn:
                 in_use = self._in_use()
-                # A process whose calls follow each other closely keeps_block its block.
+                # A process whose calls follow each other closely keeps its block.
                 keeps_block = in_use.calls != calls_before
                 use = self._current_use(in_use, keeps_block=keeps_block)
                 if use != self._reported or not use.is_over:

@@ -29,10 +29,10 @@ from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.rejudge import (
     RejudgePlan,
+    evaluators_with_judges,
     find_setups,
-    judges_called,
+    limit_evaluators,
     make_rejudge_plan,
-    only_judges,
     results_by_judge,
 )
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
@@ -382,18 +382,18 @@ def check(reference: str, options: CheckOptions) -> int:
 
 def _choose_judges(stored: StoredRun, options: CheckOptions) -> _RepeatPlan:
     """Return the plan of the repetitions. Raises ConfigError with the known evaluators if no judge is selected."""
-    rows = [row for row in stored.results() if row.answer_seq is not None and any(judges_called(row))]
-    known = sorted({name for row in rows for name, _, _ in judges_called(row)})
+    rows = [row for row in stored.results() if row.answer_seq is not None and any(evaluators_with_judges(row))]
+    known = sorted({name for row in rows for name, _, _ in evaluators_with_judges(row)})
     wrong = [name for name in options.evaluators if name not in known]
     if wrong or not known:
         problem = f"evaluator {one_line(wrong[0])!r} called no judge" if wrong else "no evaluator called a judge"
         known_text = ", ".join(map(one_line, known)) or "none"
         raise ConfigError(f"run {stored.run_id}: {problem}; evaluators with a judge: {known_text}")
     names = options.evaluators or tuple(known)
-    rows = [row for row in rows if any(name in names for name, _, _ in judges_called(row))]
+    rows = [row for row in rows if any(name in names for name, _, _ in evaluators_with_judges(row))]
     if options.sample is not None and options.sample < len(rows):
         rows = random.Random(options.seed).sample(rows, options.sample)  # noqa: S311 - a sample, not security
-    costs = [(calls, cost) for row in rows for name, calls, cost in judges_called(row) if name in names]
+    costs = [(calls, cost) for row in rows for name, calls, cost in evaluators_with_judges(row) if name in names]
     known_costs = [cost for _, cost in costs if cost is not None]
     return _RepeatPlan(
         stored=stored,
@@ -421,7 +421,7 @@ def _rejudge(
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
         if repeat_plan.stored.has_given_answers:
             return asyncio.run(_judge_given(repeat_plan, options, stop))
-        change = only_judges(repeat_plan.names)
+        change = limit_evaluators(repeat_plan.names)
         plan = load_stored_plan(
             repeat_plan.stored.run,
             home,
@@ -489,7 +489,7 @@ def _make_checks(repeat_plan: _RepeatPlan, rows: Sequence[CaseResult], options: 
     judged = results_by_judge(rows, repeat_plan.names, repeat_plan.lengths, repeats=options.repeats)
     calls = dict.fromkeys(repeat_plan.names, 0)
     for row in rows:
-        for name, count, _ in judges_called(row):
+        for name, count, _ in evaluators_with_judges(row):
             calls[name] = calls.get(name, 0) + count
     return [
         JudgeCheck(

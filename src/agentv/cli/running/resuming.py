@@ -116,12 +116,14 @@ def _run_generation(
 
         is_chosen = None
         if generation.purpose == "retry":
-            is_chosen = row_selector(generation.only, generation.globs, before_line=generation.rows or None)
+            is_chosen = row_selector(generation.only, generation.globs, first_retried_line=generation.rows or None)
         return score_again(stored, output, continue_options, generation, is_chosen=is_chosen, configuration=evaluators)
     if generation.purpose == "retry":
         # If a failing judge stopped this retry, the results that it wrote with a judge error are repeated as well.
         rejudges = start_event is None and was_stopped_by_judge(open_run(folder))
-        should_rerun = row_selector(generation.only, generation.globs, before_line=generation.rows, rejudges=rejudges)
+        should_rerun = row_selector(
+            generation.only, generation.globs, first_retried_line=generation.rows, rejudges=rejudges
+        )
         return continue_run(
             folder,
             output,

@@ -90,8 +90,8 @@ async def run_batch(
 ) -> None:
     """Call a target with a batch, score its answers, and call it case by case for the answers that are missing.
 
-    A case must not depend on another case of the batch. If the run was stopped meanwhile, answered cases are still
-    scored; the others are not started.
+    A case must not depend on another case of the batch. If the run was stopped during the call of the batch, answered
+    cases are still scored, because they are paid for; the others are not started.
     """
     runnable = [task for task in batch if await runner.dependencies.failure(task) is None]
     answered = await _call_batch(batching, runnable, runner)
@@ -105,7 +105,7 @@ async def run_batch(
             return await runner.run(replace(task, stored=AnswerToScore(answer)))
         return await runner.finish(prepared, answer)
 
-    # A stop during the call of the batch: its answers are paid for, and are scored.
+    # After a stop during the call, all answers are scored; after a stop during the scoring, the rest is not.
     was_stopped = recorder.stop.state == "stopped"
 
     def remaining() -> Iterator[CaseTask]:

@@ -27,7 +27,7 @@ from agentv.types.usage import Usage
 
 
 class _CacheKeys(Struct, frozen=True):
-    """The cache keys of one request: `request` is that of all equal requests, `repeated` that of one of them."""
+    """The cache keys of a request: `request` is shared by all equal requests of a run, `repeated` is its own."""
 
     request: str
     repeated: str
@@ -222,13 +222,13 @@ class BatchApi(Struct, frozen=True):
         ticket = self.runtime.find_open_batch(self.resilient.target.name, frozenset(remaining), keys)
         if ticket is None:
             return None
-        self._note(f"resuming batch {ticket.id}, submitted by an earlier run")
+        self._report(f"resuming batch {ticket.id}, submitted by an earlier run")
         requests = {key: remaining[key] for key in ticket.keys if key in remaining}
         try:
             with BatchAccount(self.resilient).paying(requests) as reservation:
                 return await self._fetch_answers(ticket, requests, reservation)
         except ProviderError as error:
-            self._note(f"batch {ticket.id} is lost ({error.failure.message}); submitting a new one")
+            self._report(f"batch {ticket.id} is lost ({error.failure.message}); submitting a new one")
             return None
 
     async def _submit_batch(self, remaining: Mapping[str, ProviderRequest]) -> BatchAnswers:
@@ -274,7 +274,7 @@ class BatchApi(Struct, frozen=True):
             if state.is_over:
                 return
             if state.status != reported:
-                self._note(f"batch {ticket.id}: {state.status}")
+                self._report(f"batch {ticket.id}: {state.status}")
                 reported = state.status
             await self.sleep(pause_s)
             pause_s = min(pause_s * 2, MAX_PAUSE_S)
@@ -295,7 +295,8 @@ class BatchApi(Struct, frozen=True):
     def _is_retryable(self, failure: Failure) -> bool:
         return is_retryable(failure, self.resilient.target.retry)
 
-    def _note(self, message: str) -> None:
+    def _report(self, message: str) -> None:
+        """Show the user a message about the target."""
         self.runtime.note(f"target {self.resilient.target.name!r}: {message}")
 
 

@@ -77,7 +77,7 @@ class Spent(Struct):
 class Budget(Struct):
     """The budget of one run, in dollars. `on_stop` is called once, when a call no longer fits.
 
-    The run leases money, in portions, from the holder of a quota. A budget with a `name` is shared, through `client`,
+    The run leases money, in portions, from a quota, with which `client` communicates. A budget with a `name` is shared
     with all runs that lease from the same quota. `max_call_cost_by_target`, in dollars, is known from earlier
     processes of the run.
 
@@ -121,8 +121,8 @@ class Budget(Struct):
     async def lease(self, amount_usd: float, wanted_usd: float = 0.0) -> float | None:
         """Lease `amount_usd` in addition to the money in use, and more up to `wanted_usd` if available.
 
-        Return 0 on success; else the seconds to wait before another try, or None if no other process has leased any
-        money. Raises ProviderError of kind `budget` when the shared quota does not answer.
+        Return 0 on success; else the seconds to wait before another try. Return None if waiting cannot help, because no
+        other process has leased any money. Raises ProviderError of kind `budget` when the shared quota does not answer.
         """
         try:
             with off_the_clock():
@@ -131,7 +131,7 @@ class Budget(Struct):
             raise refusal(str(error)) from None
 
     async def aclose(self) -> None:
-        """Report what was spent to the holder of a shared budget."""
+        """Report the money spent to the quota, and return the rest of the lease to it."""
         await self.money.aclose()
 
     def _in_use(self) -> MoneyInUse:
@@ -209,8 +209,8 @@ class BudgetAccount(Struct):
             self._failed_calls += 1
             raise
         except asyncio.CancelledError as error:
-            kept = attached_call(error)
-            cost = None if kept is None else cost_of_calls(kept.calls)
+            attached = attached_call(error)
+            cost = None if attached is None else cost_of_calls(attached.calls)
             raise
         finally:
             self._in_flight -= 1

@@ -1,4 +1,4 @@
-"""The context for evaluators of an answer that exists already, or that a test makes; the same as for a live answer."""
+"""What evaluators see of an answer that no target was called for: one given by the user, or made in a test."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime

@@ -78,7 +78,9 @@ class PacedAttempts:
         return response if permit is None else self._reporting_usage(permit, response)
 
     async def acquire(self, tokens: float, *, until: float = math.inf) -> Permit | None:
-        """Wait for a permit of the account until the loop time `until`; deadlines are extended by the wait.
+        """Wait for a permit of the account, at most until the loop time `until`.
+
+        The deadlines of enclosing calls are extended by the wait.
 
         `tokens` is the estimate for the attempt. Raises ProviderError of kind `deadline`, or `budget` when the shared
         quota does not answer.
@@ -125,7 +127,7 @@ class PacedAttempts:
         )
 
     def _requests(self, usage: Usage | None) -> int:
-        """Return the number of requests that one call made to the account; an agent's own requests do not count."""
+        """Return the number of requests that one attempt made to the account; 1 for programs and functions."""
         return 1 if usage is None or self._counts_attempts else max(1, usage.requests)
 
 
@@ -137,7 +139,7 @@ MAX_TRANSPORT_FAILURES = 20
 """Transport failures in a row after which a target is stopped."""
 
 BATCH_PRICE_FACTOR = 0.5
-"""The price of a request in a vendor's batch, as a part of the price of a single call."""
+"""The price of a request in a vendor's batch, as a fraction of the price of a single call."""
 
 EXPECTED_REPLY_TOKENS = 300.0
 """The first estimate of the tokens in a reply; corrected after each reply."""
@@ -159,11 +161,11 @@ def _with_failed_attempts(response: R, failed: Sequence[CallRecord]) -> R:
 class ResilientProvider:
     """A provider whose calls are retried, limited, cached and paid from the budget.
 
-    `counts_attempts` is True for providers that start a process: every attempt repeats the whole call, and has its
-    number in `request.attempt`. For model APIs the attempts are in `calls` only. An `auth` failure, or 20 transport
-    failures in a row, stops the target: later calls fail at once with the same kind. `limiter` has the rate limits of
-    the account, `answer_cache` the cached answers, `budget` the money of the run. `is_code` is copied from the
-    provider's Spec.
+    `counts_attempts` is True for programs and functions, False for model APIs and web services. If it is True, each
+    attempt has its number in `request.attempt`; if it is False, the attempts are in `calls` only. An `auth` failure, or
+    20 transport failures in a row, stops the target: later calls fail at once with the same kind. `limiter` has the
+    rate limits of the account, `answer_cache` the cached answers, `budget` the money of the run. `is_code` is copied
+    from the provider's Spec.
     """
 
     def __init__(
@@ -204,7 +206,7 @@ class ResilientProvider:
         return self.provider.kind
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Send a judge's request, retried as the policy allows. Raises ProviderError with its `calls`."""
+        """Send a judge's request, retried as the policy allows. Raises ProviderError with all attempts in `calls`."""
         if self.answer_cache is None:
             return await self._call(request)
         return await self.answer_cache.recall(request, partial(self._call, request), is_judge=True)

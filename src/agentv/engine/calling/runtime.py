@@ -163,7 +163,10 @@ class Runtime:
         return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
 
     def find_open_batch(self, target: str, remaining: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
-        """Return the ticket of an open batch with answers to `remaining`, the keys without an answer, or None."""
+        """Return the ticket of an open batch that answers `remaining`, or None.
+
+        `remaining` are those of the answer keys `keys` that have no answer yet.
+        """
         from agentv.storage.run.open_batches import find_open_batch  # noqa: PLC0415 - few runs submit batches
 
         return find_open_batch(Path(self.home), target, remaining, keys=keys, own_run_id=self.run_id)
@@ -293,7 +296,7 @@ class Runtime:
         return evaluator
 
     def _is_overridden(self, type_: str) -> bool:
-        """Return True if `overrides` has the type, or may have a rule for the type because it is not registered."""
+        """Return True if `overrides` has the type, or may make it by its rule for unregistered types."""
         return bool(self._overrides) and (type_ in self._overrides or type_ not in self.specs.evaluators)
 
     def settings(self, config: EvaluatorConfig) -> object:

@@ -254,7 +254,7 @@ def _suite_of(given: Sequence[EvalCase | Mapping[str, Any]]) -> EvalSuite:
 
 
 def _task_target(task: object, specs: Specs) -> TargetConfig:
-    """Return a target that calls a function; other processes do not know the target."""
+    """Return a target that calls a function; it exists in this process only."""
 
     def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
         return PythonProvider(replace(target, settings=PythonSettings(cast(Callable[..., object], task))), tools)

@@ -103,8 +103,8 @@ def load_inputs(
     """Read eval files that `find_eval_files` found, with their targets, plug-ins and gates.
 
     With `evaluators_given` the caller replaces the suites' evaluators. Without `plugins_imported` no code of the
-    project is imported. Raises EvalFileError with the problems of all files at once; without any, TargetError if there
-    is no targets file.
+    project is imported. Raises EvalFileError with the problems of all files at once. If there are none, raises the
+    first TargetError, such as that of a missing targets file.
     """
     plugins, gates = _project_parts(file.parent for file in files)
     specs = load_specs(plugins) if plugins_imported else load_specs_without(plugins)

@@ -37,9 +37,9 @@ class AnswerToScore(Struct, frozen=True):
 class CaseTask(Struct, frozen=True):
     """One row of the plan: data only, so that it can be sent to another process.
 
-    `known` are the targets that evaluators may call. `generation` counts how often a resume, retry or rescore has made
-    the row again. With `stored` the target is not called: the stored answer is scored. `trial` is counted from 0,
-    `trials` is the number of trials of the case.
+    `known` has the targets that may be called besides `target`: judges and fallbacks. `generation` counts how often a
+    resume, retry or rescore has made the row again. With `stored` the target is not called: the stored answer is
+    scored. `trial` is counted from 0, `trials` is the number of trials of the case.
     """
 
     case: EvalCase | BrokenCase
@@ -55,7 +55,10 @@ class CaseTask(Struct, frozen=True):
 
 
 class SuitePlan(Struct, frozen=True, dict=True):
-    """One suite with its targets. `default_targets` are the names of those that answer cases without `targets`."""
+    """One suite with its targets.
+
+    `default_targets` names those that answer the cases without `targets`; if it is empty, all of them do.
+    """
 
     selection: Selection
     targets: tuple[ResolvedTarget, ...]
@@ -97,7 +100,8 @@ class SuitePlan(Struct, frozen=True, dict=True):
         """The number of rows of the suite; None while the length of a stream is unknown."""
         if self.selection.count is None:
             return None
-        if self.suite.cases.count is None:  # a filtered stream is not read once more for the trials of its cases
+        # The selected cases of a stream are known by their positions only; it is not read again for their trials.
+        if self.suite.cases.count is None:
             return self.selection.count * (self.options.trials or self.suite.trials) * self.rows_per_trial
         return sum(
             self.trials_with(case, target) * (1 if isinstance(case, BrokenCase) else max(1, len(case.prompts)))
@@ -164,8 +168,8 @@ class RunPlan(Struct, frozen=True):
 
     `paths` are the eval files as given by the user, relative to `folder`, which is None if the files are not known.
     `store` is the URL of the team's database that the run is shared in, `quota` that of the shared quota; neither has a
-    password. `baseline` holds the scores of the run to compare with. `git` returns the state of the repository, if it
-    is being read in the background.
+    password. `overrides` are evaluators given as objects, by type name. `baseline` holds the scores of the run to
+    compare with. `git` returns the state of the repository, if it is being read in the background.
     """
 
     suites: tuple[SuitePlan, ...]

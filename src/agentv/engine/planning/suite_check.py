@@ -127,7 +127,7 @@ class SuiteCheck(Struct):
             if wanted is None:
                 continue
             works_in_folder = self.specs.providers.get(target.provider).works_in_folder
-            if not works_in_folder and not self.plan.suite.dialect:  # graders of AgentV's files use the folder
+            if not works_in_folder and not self.plan.suite.dialect:  # in imported files, graders use the folder
                 self._add(
                     f"workspace: target {target.name!r} ({target.provider}) does not work in a folder; "
                     "remove `workspace`"

@@ -55,7 +55,7 @@ def described_target(name: str, specs: Specs, env: Mapping[str, str]) -> TargetC
 
 
 def _parse_json_target(text: str) -> Mapping[str, Any]:
-    """Return a target written as JSON. Raises TargetError."""
+    """Return the object that describes a target, written as JSON. Raises TargetError."""
     try:
         decoded: Mapping[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -174,7 +174,7 @@ class KnownTargets(Struct, frozen=True):
             if self.parsed.owner_of(problem) in used:
                 yield problem.render()
         with_errors = {
-            self.parsed.owner_of(problem) or "without a name": problem.path
+            self.parsed.owner_of(problem) or "(a target without a name)": problem.path
             for problem in self.parsed.problems
             if problem.severity == "error" and self.parsed.owner_of(problem) not in used
         }

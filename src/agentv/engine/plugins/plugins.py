@@ -97,7 +97,9 @@ def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ..
     settings = _settings_of(name, plugin, "report", "rows")
     if names_of_fields(settings):
         shown = _signature_text(name, plugin)
-        raise PluginError(f"report {name!r} must not take settings: `-o FILE` has no way to pass them; it is {shown}")
+        raise PluginError(
+            f"report {name!r} must not take settings: `-o FILE` has no way to pass them; its signature is {shown}"
+        )
 
     def factory(tools: Any) -> object:
         from agentv.reports.run.formats import Format  # noqa: PLC0415 - few projects have one
@@ -175,7 +177,7 @@ def _settings_of(name: str, function: Callable[..., Any], *positional_names: str
     others = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     if len(positional) != len(positional_names) or len(positional) + len(others) != len(parameters):
         expected, found = _expected_arguments(positional_names), _signature_text(name, function)
-        raise PluginError(f"{name!r} must take {expected} settings after `*`; it is {found}")
+        raise PluginError(f"{name!r} must take {expected} settings after `*`; its signature is {found}")
     hints = inspect.get_annotations(function, eval_str=True)
     fields = [(p.name, hints.get(p.name, Any), *_default_of(p)) for p in others]
     return defstruct(f"{name}_settings", fields, frozen=True, kw_only=True)

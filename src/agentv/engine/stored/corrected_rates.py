@@ -142,7 +142,7 @@ class _CalibratedJudge(Struct):
         if unmatched:
             return replace(
                 uncorrected,
-                reason=f"{unmatched:,} of {moments.rows:,} results have other settings than the calibration",
+                reason=f"{unmatched:,} of {moments.rows:,} results were not judged with the calibrated settings",
             )
         if calibration.sensitivity is None or calibration.specificity is None:
             return replace(uncorrected, reason="too few labels")

@@ -102,10 +102,10 @@ class _CasesWithNamedEvaluators(Struct, frozen=True):
         return replace(turn, evaluators=named, rubrics=())
 
 
-def only_judges(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]:
+def limit_evaluators(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...], Specs], tuple[SuiteInput, ...]]:
     """Return a function that limits the evaluators of suites to those with these names."""
 
-    def limit_evaluators(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInput, ...]:
+    def limited(suites: tuple[SuiteInput, ...], _specs: Specs) -> tuple[SuiteInput, ...]:
         wanted = frozenset(names)
         return tuple(
             replace(
@@ -114,11 +114,11 @@ def only_judges(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...], Spe
             for item in suites
         )
 
-    return limit_evaluators
+    return limited
 
 
-def judges_called(row: CaseResult) -> Iterator[tuple[str, int, float | None]]:
-    """Yield the evaluators of a row that called judges: the evaluator's name, number of calls, and cost if known."""
+def evaluators_with_judges(row: CaseResult) -> Iterator[tuple[str, int, float | None]]:
+    """Yield each evaluator of a row that called a judge: its name, the number of calls, and the cost if known."""
     for result in row.evaluator_results:
         calls = _calls(result)
         if calls:
@@ -149,9 +149,9 @@ def results_by_judge(
 
 
 class JudgeSetups(Struct, frozen=True):
-    """The digests of those current setups of an evaluator that judged rows of a stored run.
+    """The setups of an evaluator, as digests, that judged rows of a stored run and that the files still describe.
 
-    `unmatched_rows` counts the rows judged with another setup: a file was edited since, or the case was removed.
+    `unmatched_rows` counts the other rows: a file was edited since, or the case was removed.
     """
 
     setups: tuple[str, ...]

@@ -96,7 +96,9 @@ class VerdictBasis(Struct, frozen=True):
         ending = self._ending(0 if self.has_given_answers else counts.invalid_rows)
         if self.state == "finished" and self.planned and not summary.all.rows:
             ending = replace(ending, state="failed", reason="none of its planned results is stored")
-        return run_verdict(self._counted(summary), ending, gates=self.gates, max_errors=self.max_errors)
+        return run_verdict(
+            self._with_recorded_regressions(summary), ending, gates=self.gates, max_errors=self.max_errors
+        )
 
     def _ending(self, invalid_rows: int) -> Ending:
         ending = Ending(
@@ -109,6 +111,7 @@ class VerdictBasis(Struct, frozen=True):
         recorded = self.recorded
         if recorded is None or recorded.ended is None:
             return ending
+        # Older versions recorded neither the gates nor the reason; a finished run has no reason.
         has_reason = recorded.has_gates or self.state == "finished"
         signal_number = _signal_of(recorded.verdict, ending)
         return replace(
@@ -144,8 +147,8 @@ class VerdictBasis(Struct, frozen=True):
             return None
         return VerdictDifference(found, recorded, numbers, _only_lacks_rows(counts.by_state, recorded_counts))
 
-    def _counted(self, summary: Summary) -> VerdictCounts:
-        """Return a summary, with the regressions as recorded: the baseline is not part of the run."""
+    def _with_recorded_regressions(self, summary: Summary) -> VerdictCounts:
+        """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run."""
         recorded = () if self.recorded is None else self.recorded.verdict.gates
         pairs = zip(self.gates or (), recorded, strict=False)
         regressions = {scoped.suite: result.value for scoped, result in pairs if scoped.gate.name == "regressions"}
@@ -155,7 +158,7 @@ class VerdictBasis(Struct, frozen=True):
 class VerdictDifference(Struct, frozen=True):
     """The verdict that the rows give, the different verdict that was recorded, and the numbers that differ.
 
-    `only_lacks_rows` is True if rows are missing and the others may be as recorded.
+    `only_lacks_rows` is True if rows are missing, and no state has more rows than recorded.
     """
 
     found: RunVerdict

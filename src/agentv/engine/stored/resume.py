@@ -57,15 +57,15 @@ def _paid_results(run: StoredRun) -> Iterator[EvaluatorResult]:
     known = DigestSet()
     for row in run.all_results():
         for result in row.evaluator_results:
-            if result.cost_usd and not _is_reused(row, result, known):
+            if result.cost_usd and _add_score(row, result, known):
                 yield result
 
 
-def _is_reused(row: CaseResult, result: EvaluatorResult, known: DigestSet) -> bool:
-    """Return True for a score that is in `known` already; another score is added to it."""
+def _add_score(row: CaseResult, result: EvaluatorResult, known: DigestSet) -> bool:
+    """Add a score to `known` and return True if it is new. A result that is never reused is always new."""
     if result.status not in ("scored", "unverified") or result.name not in row.score_keys:
-        return False
-    return not known.add(f"{row.run_id}\0{row.answer_seq}\0{result.name}\0{row.score_keys[result.name]}")
+        return True
+    return known.add(f"{row.run_id}\0{row.answer_seq}\0{result.name}\0{row.score_keys[result.name]}")
 
 
 def _judge_calls(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, float]]:
@@ -86,8 +86,8 @@ class ResumePlan(Struct):
     `should_rerun` chooses the rows that a retry repeats. The stored answers of `targets_called_again` are not used.
     `retired` are the result keys of cases that an earlier resume removed, `gone_suites` the suites that the run has and
     the plan lacks. `spent` is the cost so far. If a failing judge had stopped the work, `rejudges` is True: the answers
-    that the judge failed to judge are judged again. `has_every_row` is set at the end: False if the run has rows that
-    the plan lacks.
+    that the judge failed to judge are judged again. `has_every_row` is set at the end: True if every row of the run
+    was counted, False if the run has rows that the plan lacks.
     """
 
     rows: StoredRows
@@ -178,6 +178,7 @@ class ResumePlan(Struct):
     def _retry(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if row is None or not self.should_rerun(row):
             return None
+        # `target_missing` is the kind of a turn without a stored answer: the conversation is held again.
         is_answered = row.error is not None and row.error.stage == "evaluator" and row.error.kind != "target_missing"
         if is_answered and isinstance(task.case, EvalCase):
             return self._with_stored_answer(task, task.case, row, runner) or self._new_call(task, row)
@@ -303,16 +304,16 @@ def unfinished_generation(run: StoredRun) -> RequestedGeneration | None:
 
 
 def row_selector(
-    only: str, globs: Sequence[str], *, before_line: int | None = None, rejudges: bool = False
+    only: str, globs: Sequence[str], *, first_retried_line: int | None = None, rejudges: bool = False
 ) -> Callable[[CaseResult], bool]:
     """Return a filter of the rows that a retry repeats: `errors`, `failed`, or `cases` whose id matches a glob.
 
-    Rows from `before_line` on are left out, because the retry itself has written them; with `rejudges`, those of them
+    Rows from `first_retried_line` on were written by the retry itself and are left out; with `rejudges`, those of them
     that a judge failed to judge are included.
     """
 
     def is_chosen(row: CaseResult) -> bool:
-        if before_line is not None and row.seq is not None and row.seq >= before_line:
+        if first_retried_line is not None and row.seq is not None and row.seq >= first_retried_line:
             return rejudges and has_judge_error(row)
         if only == "cases":
             return any(matches_glob(row.eval_id, glob) for glob in globs)

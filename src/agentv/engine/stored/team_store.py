@@ -28,8 +28,9 @@ def named_store(option: str | None, *, cwd: Path, env: Mapping[str, str]) -> Sto
 def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[str, str]) -> StoreUrl | None:
     """Return the store of a run that is continued: that of the option, else the store that it started with.
 
-    A run that recorded no store uses that of the environment or the project. If they name the store that the run
-    recorded, their URL is used, because it has the password. Raises ConfigError as `named_store` does.
+    A run that recorded no store uses the one that the environment or the project names. If the environment or the
+    project names the recorded store, its URL is taken from there, because the recorded one has no password. Raises
+    ConfigError as `named_store` does.
     """
     recorded = run.plan.get(STORE_KEY)
     if option is not None or not isinstance(recorded, str):
