@@ -514,8 +514,8 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     """Add rubrics to the cases of eval file FILE that have no rubrics.
 
     Everything else in FILE stays unchanged, including comments and quotes. If the model fails on a case,
-    FILE does not change, unless --keep-going is given. Without --target, the target that `agentv run FILE` evaluates
-    also writes the rubrics, and so sets the requirements for its own answers.
+    FILE does not change, unless --keep-going is given. Without --target, the rubrics are written by the target that
+    `agentv run FILE` evaluates. This target then sets the requirements for its own answers.
 
     Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no case matches.
     """

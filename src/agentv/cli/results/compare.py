@@ -394,7 +394,7 @@ def _grouping_of(words: tuple[str, ...]) -> str | None:
     default=0,
     show_default=True,
     metavar="N",
-    help="With --gate: errors allowed before the exit code is 3.",
+    help="With --gate: allowed number of cases with errors; with more, the exit code is 3.",
 )
 @click.option(
     "--list",
@@ -423,9 +423,9 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
 
     Runs with fewer than 10 % of their case ids in common are compared as with --unpaired.
 
-    Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, or no
-    group of --by is in both. With --gate: also 1 if a gate fails, and 3 if a run is unfinished or has more errors than
-    --max-errors. With --format agentv-ts: 0 if the mean did not fall, else 1.
+    Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, or with
+    --by the runs have no group in common. With --gate: also 1 if a gate fails, and 3 if a run is unfinished or has
+    more errors than --max-errors. With --format agentv-ts: 0 if the mean did not fall, else 1.
     """
     if as_json:
         given["format"] = "json"

@@ -431,7 +431,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     default=0,
     show_default=True,
     metavar="N",
-    help="Lines with errors allowed before the exit code is 3.",
+    help="Allowed number of lines with errors; with more, the exit code is 3.",
 )
 @click.option(
     "--judge-failures",
