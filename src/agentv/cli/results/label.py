@@ -102,8 +102,8 @@ def agreement_command(run: str, **options: Any) -> int:
 
     Prints for each criterion Krippendorff's alpha with its 95 % interval, Fleiss' kappa of the answers that all
     annotators judged, and Cohen's kappa of each pair of annotators. If a criterion has a scale, its labels must be
-    values of the scale. Without a scale they may be written as 0.8, 4/5, 85 %, yes or no; with --metric nominal
-    also as any other text, and each text is a category.
+    values of the scale. Without a scale, they may be written as 0.8, 4/5, 85 %, yes or no. With --metric nominal,
+    a label may also be any other text, which is then a category of its own.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
