@@ -230,10 +230,10 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
     """Add a stream's problems to `row_problems`; yield one warning if cases have `{{ names }}` left as text."""
     first: tuple[EvalCase, str] | None = None
     others = 0
-    has_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
+    fills_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
     try:
         for case in suite.cases:
-            is_filled = has_own_cases and case.location is not None and case.location.path == suite.path
+            is_filled = fills_own_cases and case.location is not None and case.location.path == suite.path
             if isinstance(case, BrokenCase):
                 row_problems += case.problems if suite.cases.count is None else ()
             elif not is_filled and (name := _first_variable(case)):
@@ -244,10 +244,12 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
     if first is not None:
         case, name = first
         more = f", and in {others:,} more case{'s' if others > 1 else ''}" if others else ""
-        where = (
-            "not in the values of datasets" if suite.fills_placeholders else "in judge prompts only, without `vars:`"
+        reason = (
+            "variables in the values of datasets are not filled"
+            if suite.fills_placeholders
+            else "variables are filled in judge prompts only, unless the file declares `vars:`"
         )
-        message = f"{{{{ {name} }}}} is text here{more}: variables are filled {where}"
+        message = f"{{{{ {name} }}}} is text here{more}: {reason}"
         place = case.location or Location("")
         yield Problem(place.path, message, place.line, min(1, place.line), severity="warning")
 
@@ -292,7 +294,7 @@ class KnownNames(Struct, frozen=True):
     specs: Specs
 
     def check(self, reader: Reader, name: str, at: JsonPath) -> None:
-        """Report a name, which is at a path, if no target has it."""
+        """Report the name at the path `at` if it is neither that of a target nor `PROVIDER:MODEL`."""
         if name not in self.names and not names_model(name, self.specs.providers):
             allowed = f"known: {', '.join(self.names) or 'none'}"
             message = f"there is no target {name!r} in {self.file}"
@@ -324,7 +326,7 @@ def _judges_of(evaluator: object, specs: Specs) -> Iterator[str]:
 
 
 def _place_of_judge(value: JsonValue, name: str) -> JsonPath | None:
-    """Return the path of the first `judge`, `judges` or `target` in a value that names a target; None if none does."""
+    """Return the path of the first `name` under a key of _JUDGE_KEYS in a value; None if there is none."""
     items: Iterable[tuple[Key, JsonValue]] = ()
     if isinstance(value, Mapping):
         items = value.items()
@@ -401,7 +403,7 @@ def _setting_texts(suite: EvalSuite) -> Iterator[str]:
 def _check_used_targets(
     parsed: ParsedSuite, targets: ParsedTargets, targets_file: Path, env: Mapping[str, str], specs: Specs
 ) -> Iterator[Problem]:
-    """Yield the problems of the suite's target and its judge; unset variables are warnings here."""
+    """Yield the problems of the suite's targets and of all that these need; unset variables are warnings here."""
     try:
         named = targets_of(parsed.suite) if parsed.suite else (None,)
         chosen = [choose_target(targets.targets, name).name for name in named]

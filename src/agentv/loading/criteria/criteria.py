@@ -1,4 +1,4 @@
-"""Named criteria: lists of criteria in eval files, with names from `.agentv/criteria.yaml`."""
+"""Lists of criteria in files: each entry is an object, or a name that `.agentv/criteria.yaml` defines."""
 
 from collections.abc import Mapping
 from typing import TypeAlias

@@ -314,7 +314,7 @@ def _add_roles(filled: dict[str, JsonValue], roles: _RoleValues) -> None:
 
 
 def _split_records(row: Row, shown: str, columns: Mapping[str, str]) -> Iterator[Row]:
-    """Yield the spans of an OTLP export and the records of a page as rows of their own; any other row unchanged.
+    """Yield spans of an OTLP export, and records of a page that an API returned, as rows; any other row unchanged.
 
     A row that has one of `columns` is also unchanged. An invalid export becomes one row with problems.
     """

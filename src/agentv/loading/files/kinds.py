@@ -34,7 +34,7 @@ FileKind: TypeAlias = Literal["eval", "targets", "config", "evaluation", "other"
 def kind_of_file(path: Path) -> FileKind:
     """Return the kind of a YAML file: an eval file has cases or its `$schema`, a targets file has targets.
 
-    A configuration of the criteria API has evaluators, but neither cases nor targets. A broken file is an eval file if
+    A configuration of `run_evaluation` has evaluators, but neither cases nor targets. A broken file is an eval file if
     one of its lines starts with the key of the cases.
     """
     if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):

@@ -82,7 +82,7 @@ _UNREADABLE = {
     ".js": "JavaScript suites are not read",
     ".eval": _INSPECT_LOG,
 }
-"""Suffixes of suites that are programs, with the error message for each."""
+"""Suffixes of suites that are programs, and of logs, with the error message for each."""
 _PROMPTFOO_MESSAGE = "a promptfoo configuration, which is not an eval file"
 
 
@@ -93,7 +93,7 @@ def convert_advice(path: Path, kind: str = "") -> str:
 
 
 def check_readable(path: Path) -> None:
-    """Raise EvalFileError for a suite that is a program."""
+    """Raise EvalFileError for a suite that is a program, and for a log of inspect."""
     if path.suffix in _UNREADABLE:
         kind = _UNREADABLE[path.suffix]
         advice = convert_advice(path, kind) if kind == _INSPECT_LOG else None
@@ -192,7 +192,7 @@ def problems_of(reader: Reader) -> list[Problem]:
 
 
 def _without_key_problems(source: Reader) -> Reader:
-    """Return a reader without the problems of keys that are numbers, which the scores of AgentV's rubrics have."""
+    """Return a reader without the problems about number keys in `score_ranges`, where AgentV allows them."""
     others = [each for each in source.problems if not _is_about_score_key(each)]
     return source if len(others) == len(source.problems) else Reader(source.document, others)
 
@@ -233,7 +233,7 @@ def newer_version_problem(value: JsonValue, path: Path, reader: Reader) -> Probl
         return Problem(
             shown(path), _PROMPTFOO_MESSAGE, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice
         )
-    advice = f"`{key}` is a key of AgentV 5; if this is a file of agentv, write `dialect: agentv` at the top"
+    advice = f"`{key}` was added in AgentV 5; if this is a file of agentv, write `dialect: agentv` at the top"
     return Problem(
         shown(path), FIFTH_MESSAGE, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice
     )

@@ -157,7 +157,7 @@ def _check_of_commands(names: Sequence[str]) -> str:
 
 
 def _hook_command(translation: Translation, at: JsonPath, base: Path) -> str | None:
-    """Return a hook as a command of sh, run as AgentV does: from its `cwd`, with the workspace on standard input."""
+    """Return a hook as a command of sh, run in its `cwd` with the workspace's path as JSON on stdin, as AgentV does."""
     hook = translation.entries(at)
     key = "command" if hook.get("command") is not None else "script"
     written = hook.get(key)

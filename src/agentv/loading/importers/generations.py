@@ -105,7 +105,7 @@ def _is_translated(kind: str) -> bool:
 
 
 def fifth_key(value: JsonValue) -> str | None:
-    """Return the first key of AgentV 5 in the content of an eval file; None for a file of an earlier version."""
+    """Return the first key or evaluator type of AgentV 5 in an eval file's content; None for an earlier version."""
     if not isinstance(value, Mapping) or value.get(DIALECT_KEY) in DIALECTS:
         return None
     keys = (*FIFTH_KEYS, "prompts") if "tests" in value else FIFTH_KEYS
@@ -116,7 +116,8 @@ def fifth_key(value: JsonValue) -> str | None:
     return next((kind for kind in types if kind in _FIFTH_TYPES), None)
 
 
-_SUITE_ONLY_KEYS = frozenset({"evalcases", "cases", "eval_cases", "execution", DIALECT_KEY})
+_AGENTV_SUITE_KEYS = frozenset({"evalcases", "cases", "eval_cases", "execution", DIALECT_KEY})
+"""Top-level keys that only eval files have, ours or AgentV's."""
 _KEYS_UNKNOWN_TO_PROMPTFOO = frozenset({"name", "target", "environment", "evaluate_options"})
 _PROMPTFOO_KEYS = ("providers", "defaultTest", "evaluateOptions")
 
@@ -124,7 +125,7 @@ _PROMPTFOO_KEYS = ("providers", "defaultTest", "evaluateOptions")
 def is_agentv_suite(value: JsonObject) -> bool:
     """Return True for an eval file of ours or of AgentV; it may have `prompts` and `tests`, as promptfoo's do."""
     schema = value.get("$schema")
-    if not _SUITE_ONLY_KEYS.isdisjoint(value) or (isinstance(schema, str) and schema.startswith("agentv-")):
+    if not _AGENTV_SUITE_KEYS.isdisjoint(value) or (isinstance(schema, str) and schema.startswith("agentv-")):
         return True
     if not _KEYS_UNKNOWN_TO_PROMPTFOO.isdisjoint(value):
         return True
@@ -134,7 +135,8 @@ def is_agentv_suite(value: JsonObject) -> bool:
     return not any(key in value for key in _PROMPTFOO_KEYS) and any("id" in case for case in cases)
 
 
-_CASE_ONLY_KEYS = frozenset({"evaluators", "execution", "rubrics", "outcome", "turns"})
+_KEYS_ABSENT_FROM_ROWS = frozenset({"evaluators", "execution", "rubrics", "outcome", "turns"})
+"""Keys of cases that plain rows of `input` and `expected_output` do not have."""
 
 
 def generation_of_lines(lines: Iterable[JsonValue]) -> Generation:
@@ -146,7 +148,7 @@ def generation_of_lines(lines: Iterable[JsonValue]) -> Generation:
         if any(key in line for key in _FOURTH_CASE_KEYS):
             return Generation.FOURTH
         has_messages = any(isinstance(line.get(key), list) for key in _SECOND_CASE_KEYS)
-        is_case = any(key in line for key in _SECOND_CASE_KEYS) and not _CASE_ONLY_KEYS.isdisjoint(line)
+        is_case = any(key in line for key in _SECOND_CASE_KEYS) and not _KEYS_ABSENT_FROM_ROWS.isdisjoint(line)
         if has_messages or is_case:
             found = max(found, generation_of_cases([line]))
     return found

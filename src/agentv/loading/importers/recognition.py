@@ -30,7 +30,11 @@ def is_inspect_log(path: Path) -> bool:
 
 
 def find_converter(path: Path) -> Converter | None:
-    """Return the converter of a file; None if it is ours or unknown. Raises ConfigError for one that is code."""
+    """Return the converter of a file; None if it is ours or unknown.
+
+    Raises ConfigError for code, for a file of AgentV 5 and for JSON of an unknown format, and EvalFileError for JSON
+    that cannot be read.
+    """
     suffix = path.suffix.lower()
     if suffix in _CODE_SUFFIXES:
         raise ConfigError(f"cannot convert {path}: it is code; write the configuration as YAML or JSON first")

@@ -56,7 +56,7 @@ _SCALAR_SCHEMAS: Mapping[object, Callable[[], CoreSchema]] = {
 
 
 def object_schema(kind: type) -> CoreSchema:
-    """Return the schema of a mapping that makes an instance of a Struct or dataclass.
+    """Return the schema that reads a mapping as an instance of `kind`, a Struct or dataclass.
 
     Raises TypeError for a choice of classes that cannot be distinguished.
     """

@@ -1,4 +1,4 @@
-"""JSON Schemas of everything people write, generated from the models and the plug-ins' settings."""
+"""JSON Schemas of the files that people write and of exported rows, generated from models and settings."""
 
 import inspect
 import re
@@ -156,7 +156,7 @@ def models_in(hint: Any) -> Iterator[type[FileModel]]:
 
 
 def _result_schema() -> Schema:
-    """Return the schema of an exported row: the stored shape, with the keys and the flat form of exports."""
+    """Return the schema of an exported row: the keys of exports, including the older one-evaluator form."""
     _, parts = msgspec.json.schema_components((CaseResult,))
     parts = {name: rewritten(part, _as_exported) for name, part in parts.items()}
     row, evaluator = parts.pop("CaseResult"), parts["EvaluatorResult"]
@@ -173,7 +173,7 @@ def _result_schema() -> Schema:
 
 
 def _as_exported(part: Schema) -> Schema:
-    """Return a part as readers need it: bounds of scores without the tolerance, no titles and no empty defaults."""
+    """Return a part as readers need it: bounds of scores without the tolerance, no titles and no defaults."""
     bounds = {"minimum": 0, "maximum": 1} if "minimum" in part and "maximum" in part else {}
     return {key: value for key, value in part.items() if key not in ("title", "default")} | bounds
 

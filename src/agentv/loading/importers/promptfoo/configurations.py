@@ -102,7 +102,7 @@ class _Suite(Struct):
 def convert_promptfoo(path: Path, output: Path) -> Converted:
     """Return the eval file that `output` will hold, with its targets and code.
 
-    Raises EvalFileError or ConfigError for a file that cannot be read or has no prompts.
+    Raises EvalFileError or ConfigError for a file that cannot be read, is not an object or is outside the project.
     """
     losses = Losses()
     source = open_located(path, losses)
@@ -143,7 +143,7 @@ def _drop_unsupported_keys(source: Located) -> None:
     written = json.dumps(source.value, ensure_ascii=False)
     for key, place in source.entries():
         if key not in _TOP_LEVEL_KEYS:
-            if f'"#/{key}' not in written:  # holds values that `$ref` refers to, and has no meaning itself
+            if f'"#/{key}' not in written:  # a key that a `$ref` refers to only holds shared values
                 place.drop(f"`{key}` is not a known key of promptfoo; it is not carried over")
         elif _TOP_LEVEL_KEYS[key] is not None:
             place.drop(f"`{key}` is not carried over", _TOP_LEVEL_KEYS[key])
