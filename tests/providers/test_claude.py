@@ -188,7 +188,8 @@ def test_denied_tools_are_noted() -> None:
     (note,) = transcript_of({**RESULT, "permission_denials": denials}).response().notes
 
     assert note == (
-        "claude was not permitted to use Bash, Write; permit tools with args, such as [--permission-mode, acceptEdits]"
+        "claude was not permitted to use Bash, Write; "
+        "permit tools in the setting `args`, such as [--permission-mode, acceptEdits]"
     )
 
 

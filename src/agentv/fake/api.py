@@ -138,8 +138,8 @@ class Api(Struct, frozen=True):
     """One API. `read` returns the question in a body; it raises RefusedError if the real API would refuse the body.
 
     `write` returns the body of a reply, `refuse` the body of a refusal. `stream` yields the events of a streamed reply,
-    and `report` returns the event that reports an error between them. `has_reply` is False for an API that only counts
-    or embeds its input. `check` raises RefusedError if a header that the body requires is missing.
+    and `report` returns the event that reports an error in such a stream. `has_reply` is False for an API that only
+    counts or embeds its input. `check` raises RefusedError if a header that the body requires is missing.
     """
 
     name: str

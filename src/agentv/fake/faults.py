@@ -142,7 +142,7 @@ async def bad_gzip(out: Outgoing) -> web.StreamResponse:
 
 
 async def redirect(_: Outgoing) -> web.StreamResponse:
-    """Redirect to `/redirected`. The log shows a client that follows, with a fingerprint of the key that it sends."""
+    """Redirect to `/redirected`. If a client follows, the log has its request, with a fingerprint of the key."""
     return web.Response(status=307, headers={"Location": "/redirected"})
 
 
@@ -286,8 +286,8 @@ FAULTS: Mapping[str, Fault] = {
     "stall": OddSending("half a reply, then nothing", stall),
     "cut": OddSending("half a reply, then the connection is closed", cut),
     "drip": OddSending("a space every 50 ms, for ever", drip),
-    "huge": OddSending("a reply of 600 MB", huge),
-    "gzip-bomb": OddSending("600 MB packed into 600 KB", gzip_bomb),
+    "huge": OddSending("a reply of 600 MiB", huge),
+    "gzip-bomb": OddSending("600 MiB packed into about 600 KiB", gzip_bomb),
     "bad-gzip": OddSending("a body declared as gzip that is not gzip", bad_gzip),
     "redirect": OddSending("HTTP 307 to another path", redirect, 307),
     "error-event": OddStream("in a stream: half a reply, then an error event", Problem(503, "Overloaded.")),
@@ -310,9 +310,9 @@ class ChosenFault(Struct, frozen=True):
 
 
 def choose_fault(model: str) -> ChosenFault | None:
-    """Return the fault in a model's name: after the last @, or the whole name without @; None for an ordinary name.
+    """Return the fault in a model's name: what follows the last @, or a whole name that has no @.
 
-    Raises RefusedError for an unknown fault after the @.
+    Return None for an ordinary name. Raises RefusedError for an unknown fault after the @.
     """
     _, at, suffix = model.rpartition("@")
     match = _NAME.fullmatch(suffix)

@@ -109,7 +109,7 @@ def _read_system(event: JsonObject) -> Iterator[Step]:
             yield Noted(f"denied {event.get('tool_name')}: {event.get('message')}")
 
 
-def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
+def _read_message(event: JsonObject, moment: str) -> Iterator[Step]:
     message = object_of(event.get("message"))
     parent = text_of(event.get("parent_tool_use_id"))
     # An error that the program itself writes as a message; not every version sets both marks.
@@ -122,17 +122,17 @@ def _read_message(event: JsonObject, received_at: str) -> Iterator[Step]:
         if kind == "text" and text and is_error:
             yield _failed(text, event)
         elif kind == "text" and text and is_agent:
-            yield Said(text, received_at, parent)
+            yield Said(text, moment, parent)
         elif kind.endswith("tool_use"):
             yield Called(
                 id=str(block.get("id", "")),
                 tool=str(block.get("name", "")),
                 input=block.get("input"),
-                at=received_at,
+                at=moment,
                 parent=parent,
             )
         elif kind.endswith("tool_result"):
-            yield Returned(str(block.get("tool_use_id", "")), _output(block), received_at)
+            yield Returned(str(block.get("tool_use_id", "")), _output(block), moment)
 
 
 def _used_so_far(message: JsonObject) -> Iterator[Step]:
@@ -173,7 +173,7 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
     yield Used(_usage_of_models(event), cost_usd, is_total=True)
     denied = dict.fromkeys(str(item.get("tool_name")) for item in objects_of(event.get("permission_denials")))
     if denied:
-        advice = "permit tools with args, such as [--permission-mode, acceptEdits]"
+        advice = "permit tools in the setting `args`, such as [--permission-mode, acceptEdits]"
         yield Noted(f"claude was not permitted to use {', '.join(denied)}; {advice}", in_result=True)
     text = text_of(event.get("result"))
     if event.get("is_error") is not True and subtype in ("success", None):
@@ -201,9 +201,10 @@ def _usage(usage: JsonObject, *, requests: int) -> Usage:
 
 
 def _usage_of_models(event: JsonObject) -> Usage:
-    """Return the usage in a result: of all models so far, with subagents and side questions, as in its cost.
+    """Return the usage of all models so far, including subagents and side questions, as the cost in a result does.
 
-    Its key `usage` counts the last turn only: there are several results if subagents work in the background.
+    The key `usage` of a result counts the last turn only, and there are several results if subagents work in the
+    background.
     """
     models = [object_of(value) for value in object_of(event.get("modelUsage")).values()]
     turns = count_of(event.get("num_turns"))

@@ -113,18 +113,18 @@ def read_copilot(event: JsonObject, received_at: str) -> Iterator[Step]:
             yield SessionInfo(session=text_of(event.get("sessionId")))
 
 
-def _read_message(data: JsonObject, received_at: str) -> Iterator[Step]:
+def _read_message(data: JsonObject, moment: str) -> Iterator[Step]:
     parent = text_of(data.get("parentToolCallId"))
     yield SessionInfo(model=text_of(data.get("model")))
     text = text_of(data.get("content"))
     if text:
-        yield Said(text, received_at, parent)
+        yield Said(text, moment, parent)
     for call in objects_of(data.get("toolRequests")):
         yield Called(
             id=str(call.get("toolCallId", "")),
             tool=str(call.get("name", "")),
             input=call.get("arguments"),
-            at=received_at,
+            at=moment,
             parent=parent,
         )
 

@@ -76,7 +76,7 @@ def vector_of(value: JsonValue) -> Vector:
         else:
             raise wrong_shape("an invalid vector", value)
     except (TypeError, ValueError, OverflowError, binascii.Error):
-        raise wrong_shape("a vector with values other than numbers", value) from None
+        raise wrong_shape("a vector that cannot be read as float32 values", value) from None
     return vector
 
 
@@ -121,7 +121,7 @@ class OpenAIEmbeddings(Struct, frozen=True):
 
 
 def _in_order(items: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return the items in order of `index` if all are distinct, else in the given order."""
+    """Return the items in order of `index` if the indices are 0 to n - 1, else in the given order."""
     by_index = {item.get("index"): item for item in items if isinstance(item.get("index"), int)}
     indices = range(len(items))
     return [by_index[index] for index in indices] if by_index.keys() == set(indices) else list(items)

@@ -109,7 +109,7 @@ class ModelProvider:
         """Return the model's answer, with all turns as output messages if tools were called.
 
         A ProviderError holds the response so far in `partial`, with the text of an interrupted stream. After the first
-        turn, its `details` have the `usage` of the earlier turns. A CancelledError holds the same partial response
+        turn, `failure.details` has the `usage` of the earlier turns. A CancelledError holds the same partial response
         (`attached_call`).
         """
         now = asyncio.get_running_loop().time

@@ -1,4 +1,4 @@
-"""The chat API of OpenAI, which Azure and many others implement: requests from conversations, turns, streams. Pure."""
+"""The chat API of OpenAI, which Azure and many others implement: build requests, parse turns and streams. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -25,7 +25,7 @@ from agentv.types.protocols import Clock, SharedParts
 
 MAX_BODY_BYTES = 10 * 2**20
 MAX_STREAM_BYTES = 10 * MAX_BODY_BYTES
-"""The maximum size of an event stream, in which each few characters of an answer have an event around them."""
+"""The maximum size of an event stream, which has an event for every few characters of an answer."""
 
 NETWORK = "http network"
 _PIECE_BYTES = 2**20
@@ -78,8 +78,8 @@ async def send(
     """Send a request and return the complete response, which has a status of 2xx.
 
     If the response is an event stream and `make_listener` is given, the listener gets the bytes as they come, and the
-    response has no body. Raises ProviderError for any other status and for every failure of the network. Exceptions of
-    the listener are passed on.
+    response has no body. Raises ProviderError for any other status and for every failure of the network. A
+    ProviderError of the listener is passed on.
     """
     network = await shared.get(NETWORK, open_network)
     headers = {"Accept-Encoding": "gzip, deflate", **request.headers}

@@ -1,7 +1,7 @@
 """MiniLM in numpy: the BERT encoder that turns texts into unit vectors, six layers of 384 numbers.
 
 The arithmetic is that of sentence-transformers for all-MiniLM-L6-v2: at most 256 tokens of a text, the mean over its
-tokens, length 1. tests/fixtures/minilm_vectors.json holds vectors of it, with which those of this module agree to 1e-6.
+tokens, length 1. The vectors agree to 1e-6 with those of sentence-transformers in tests/fixtures/minilm_vectors.json.
 """
 
 import json
@@ -51,7 +51,7 @@ HEADS = 12
 LAYERS = 6
 
 TOKENS_AT_ONCE = 2048
-"""The number of tokens per batch, padding included: larger batches take more memory, but no less time."""
+"""The number of tokens per batch, padding included: larger batches take more memory and are no faster."""
 
 MAX_CHARACTERS = 100_000
 """The length to which a text is cut before tokenization, far more than 256 tokens of common words need."""
@@ -70,7 +70,7 @@ _ERF_DENOMINATOR = np.array(
     (-1.45660718464996e-5, -2.13374055278905e-4, -1.68282697438203e-3, -7.37332916720468e-3, -1.42647390514189e-2),
     np.float32,
 )
-_ERF_IS_ONE = np.float32(4.0)
+_ERF_BOUND = np.float32(4.0)  # from here on, erf is 1 in float32
 
 
 class Encoded(Struct, frozen=True):
@@ -159,7 +159,7 @@ def _clean(text: str) -> str:
 
 def gelu(numbers: Matrix) -> Matrix:
     """Return x (1 + erf(x / √2)) / 2 of each number, with the exact erf as in BERT."""
-    result: Matrix = np.clip(numbers * np.float32(0.5**0.5), -_ERF_IS_ONE, _ERF_IS_ONE)
+    result: Matrix = np.clip(numbers * np.float32(0.5**0.5), -_ERF_BOUND, _ERF_BOUND)
     square = result * result
     result *= _polynomial(_ERF_NUMERATOR, square)
     result /= _polynomial(_ERF_DENOMINATOR, square)

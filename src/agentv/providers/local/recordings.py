@@ -42,7 +42,10 @@ class _Slot(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """The fields that identify a row: in `slot` for answers, at the top level for results and AgentV's fixtures."""
+    """The fields that identify a row: in `slot` for answers, at the top level for results.
+
+    The fixtures of AgentV, a TypeScript program, have them at the top level, too.
+    """
 
     test_id: str | None = None
     source_target: str | None = None
@@ -143,7 +146,10 @@ def index_rows(
 
 
 class _Index:
-    """The generation and position of each answer, by target. One that replaces another has a higher generation."""
+    """The generation and position of each answer, by target.
+
+    An answer that replaces another has a higher generation.
+    """
 
     def __init__(self, suite: str | None, field_paths: LogMap | None) -> None:
         self._suite, self._field_paths = suite, field_paths

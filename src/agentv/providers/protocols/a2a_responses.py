@@ -147,7 +147,7 @@ class A2aResponse:
 
 
 def parts_as_text(source: JsonObject) -> str:
-    """Return the parts of a message or an artifact as text; a file by its name, so that text is never empty."""
+    """Return the parts of a message or an artifact as text; a file becomes its name, type and size in brackets."""
     return "\n".join(map(_part_as_text, _objects(source.get("parts"))))
 
 
