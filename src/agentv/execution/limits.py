@@ -38,8 +38,8 @@ CONCURRENCY_GROWTH = 4
 """A concurrency of C grows by one after C / 4 successful calls, so that a run recovers it soon."""
 
 PAUSE_S = 1.0
-"""The first pause of all calls after refusals without a requested delay. A longer requested delay pauses all calls
-after the first refusal already."""
+"""The seconds for which refusals first pause all calls if the server requests no delay; each further pause in a row is
+twice as long, up to `LONGEST_PAUSE_S`. If the server requests a longer delay, one refusal is enough to pause them."""
 
 LONGEST_PAUSE_S = 5.0
 SLOWEST_PER_MINUTE = 12.0
@@ -322,7 +322,11 @@ class AccountLimiter:
         self._learn(now, SLOWEST_PER_MINUTE if retry_after_s is None else SLOWEST_WITH_RETRY_AFTER_PER_MINUTE)
 
     def _learn(self, now: float, slowest: float) -> None:
-        """Set the pace to the rate accepted since the last refusal or the start, but not below `slowest` per minute."""
+        """Set the learned pace from the rate accepted since the last slowdown or the start.
+
+        The first pace is that rate; an existing one changes as `SLOWER` and `SLOWEST` describe. Neither is below
+        `slowest` per minute.
+        """
         elapsed_s = max(PAUSE_S, now - self._counted_from)
         # Calls in flight count as accepted: a pace too fast costs one refusal, a pace too slow delays the whole run.
         measured = max(slowest, (self._accepted_count + self._in_flight) / elapsed_s * MINUTE_S)

@@ -42,9 +42,10 @@ _decode_exchange = msgspec.msgpack.Decoder(_Exchange).decode
 class JournaledBook:
     """A LeaseBook that continues where a killed process stopped: it repeats the exchanges at their recorded times.
 
-    `now` is the clock of the machine, in seconds. A journal with later times was written on another machine, or before
-    this machine was restarted, and is ignored. A lease that was written but never sent counts as used until it is
-    reported. Raises OSError when the journal cannot be written; then nothing is granted.
+    `now` is the monotonic clock of the machine, in seconds; it starts again with the machine. A journal with later
+    times was written on another machine, or before this machine was restarted, and is ignored. A lease that was
+    written but never sent counts as used until its use is reported; without a report its requests and tokens expire,
+    but not its money. Raises OSError when the journal cannot be written; then nothing is granted.
     """
 
     def __init__(self, path: Path, now: Callable[[], float], *, lease_s: float = NODE_LEASE_S) -> None:

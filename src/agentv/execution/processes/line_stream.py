@@ -30,7 +30,8 @@ _GZIP_WINDOW = zlib.MAX_WBITS | 16
 class Line(Struct, frozen=True):
     """One line without its newline. `number` counts from 1 in its file; the file `-` is standard input.
 
-    `part` counts, from 1, the records that come from one line: those of a document, or the spans of an export.
+    `part` counts from 1 the records that come from the same line, such as a JSON document on one line or an export of
+    several spans. LineStream leaves it at 1; its caller numbers the parts.
     """
 
     file: str
@@ -292,7 +293,7 @@ def _list_place(text: str, at: int, value: JsonValue) -> int | None:
     if isinstance(value, list):
         return at
     key = next((key for key in PAGE_KEYS if isinstance(value, dict) and isinstance(value.get(key), list)), None)
-    if key is None or not all(isinstance(item, dict) for item in value[key]):  # type: ignore[index,call-overload,union-attr] # an object, or there were no key
+    if key is None or not all(isinstance(item, dict) for item in value[key]):  # type: ignore[index,call-overload,union-attr] # value is an object, because a key was found
         return None
     at = _next(text, at + 1)
     while True:

@@ -139,7 +139,8 @@ def adopt_orphans(adopt: bool) -> None:  # noqa: FBT001 - the one argument of th
 def possible_orphans() -> list[int]:
     """Return the pids that may be orphans: our own children on Linux, else every process.
 
-    Linux assigns orphans to the main thread. The list stays open because it is read after every command.
+    Linux assigns orphans to the main thread. The file that lists its children stays open, because it is read after
+    every command.
     """
     if _children is None:
         return [child.pid for child in psutil.Process().children()] if sys.platform == "linux" else psutil.pids()
@@ -207,7 +208,7 @@ class ProcessTree:
         self._known: set[psutil.Process] = set()
 
     async def end(self) -> None:
-        """End all processes: SIGTERM, two seconds of grace, then SIGKILL until none is left.
+        """End all processes: SIGTERM, two seconds of grace, then SIGKILL until none is left or `KILL_S` is over.
 
         If this call is cancelled, SIGKILL is sent at once.
         """

@@ -15,7 +15,10 @@ _FILE_SCHEME = "file://"
 
 
 def check_url(url: str) -> None:
-    """Raise ConfigError for a URL that no installed package opens, or with a password, which would be stored."""
+    """Raise ConfigError for an empty URL, for one that no installed package opens, and for one with a user or password.
+
+    The URL is stored with the run, and a password must not be.
+    """
     if not url.strip():
         raise ConfigError(
             "the location of segments must not be empty; expected a folder or a URL such as s3://bucket/runs"

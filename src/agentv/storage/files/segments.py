@@ -33,7 +33,7 @@ class Segment(Struct, frozen=True):
 
     @property
     def end(self) -> FileEnd:
-        """The end of the file's lines up to this segment."""
+        """The end of the file's lines up to and including this segment."""
         total = self.record.total
         return FileEnd(total.lines, total.bytes, int(total.crc32, 16))
 
@@ -59,7 +59,7 @@ def segment_name(name: str, part: int) -> str:
 
 
 def node_segment_name(file: str, epoch: str, number: int) -> str:
-    """Return the name of segment `number` of one process of a node, which is identified by its unique `epoch`."""
+    """Return the name of a node's segment: `epoch` is unique to the process, `number` counts its segments."""
     return f"{Path(file).stem}-{epoch}-{number:06}.jsonl"
 
 

@@ -1,6 +1,7 @@
 """The index of the stored runs: answers the same queries as the run folders, but faster.
 
-It is derived from the folders: when it is broken or locked, they are read into an index in memory instead.
+It is derived from the folders. When it is broken or locked, they are read instead; pages of results then come from an
+index in memory.
 """
 
 import re
@@ -315,7 +316,10 @@ class RunIndex:
 
 
 def _listed_run(connection: sqlite3.Connection, folder: Path) -> ListedRun:
-    """Return a run of the list from the index, or from its folder when one of its files cannot be read."""
+    """Return a run of the list from the index, or from its folder if files or lines of the run cannot be read.
+
+    `read_listed` then determines the state of the run and describes the problem.
+    """
     try:
         stored = StoredRun(folder)
         known = refresh_run(connection, folder)

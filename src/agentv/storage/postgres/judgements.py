@@ -72,9 +72,9 @@ def make_postgres(settings: PostgresSettings, base_dir: str) -> "PostgresStorage
 
 
 class PostgresStorageProvider:
-    """Stores each judgement as a row of `agentv.judgements`; its line has camelCase keys.
+    """Stores each judgement as a row of `agentv.judgements`; the column `line` holds it as JSON with camelCase keys.
 
-    The line names its configuration by hash (`configSha256` in its `evaluationConfigSnapshot`); each configuration is
+    The JSON names the configuration by hash (`configSha256` in its `evaluationConfigSnapshot`); each configuration is
     a row of `agentv.judgement_configs`.
 
     The store connects for the first judgement and stays connected. Before each judgement, a broken connection is

@@ -75,7 +75,10 @@ class PostgresQuota:
         return f"the shared quota in {self._url}"
 
     def check(self) -> None:
-        """Connect. Raises StorageError if the database is unreachable, denies access, or has other tables or none."""
+        """Connect. Raises StorageError if the database is unreachable, denies access or needs `agentv store upgrade`.
+
+        A database with newer tables than this agentv supports is refused as well.
+        """
         connection = _connect(self._url)
         try:
             with store_errors(self._url, "cannot be read"):

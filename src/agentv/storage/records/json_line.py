@@ -59,7 +59,7 @@ def _placeholder(value: object) -> str:
 
 
 def time_text(moment: datetime) -> str:
-    """Return a moment as ISO 8601 in UTC, for example `2026-01-31T12:00:00.5Z`."""
+    """Return a moment as ISO 8601 in UTC, for example `2026-01-31T12:00:00.500000Z`."""
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC)
     return moment.isoformat()[:-6] + "Z"
