@@ -246,7 +246,7 @@ def test_groups_of_which_no_side_has_the_same_are_nothing(project: Project, keep
     assert said(project, "r1", "r2", "--by", "tag", code=5).splitlines()[-3:] == [
         "groups only after: tag y",
         "",
-        "NOTHING SELECTED: no group by tag is on both sides.",
+        "NOTHING SELECTED: no group is on both sides (grouped by tag).",
     ]
 
 

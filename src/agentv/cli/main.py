@@ -20,7 +20,7 @@ EXIT_INTERRUPTED = 130
 _REPLACED_BY_INCOMPLETE = (0, 2)
 """Exit codes that a write error changes to EXIT_INCOMPLETE; every other code reports something worse."""
 _NEW_OBJECTS_PER_COLLECTION = 100_000
-"""Python's default of 700 collects constantly during imports and result creation, and finds almost nothing."""
+"""Python's default, 700 or 2,000, collects constantly during imports and result creation, and finds almost nothing."""
 
 
 class Entry(NamedTuple):

@@ -56,7 +56,7 @@ class CodeFrames(Struct):
 
 
 def _file_start(path: Path) -> str:
-    """Return the start of a file, at most 4 MiB, without a cut last line; empty if it cannot be read."""
+    """Return a file's text, or its complete lines within the first 4 MiB; empty if it cannot be read."""
     try:
         if not path.is_file():
             return ""
@@ -139,7 +139,7 @@ def _to_json(problem: Problem) -> JsonObject:
 
 
 def as_github(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
-    """Return workflow commands that GitHub Actions shows at the lines, and the closing line."""
+    """Return workflow commands that annotate each problem's line in GitHub Actions, and the closing line."""
     return "\n".join([*map(_annotation, problems), closing_line(problems, files)])
 
 

@@ -22,7 +22,7 @@ _ARCHIVE = re.compile(r"\.(whl|zip|tar\.gz)$")
 def install_source(given: str | None) -> str:
     """Return the argument of `pip install` for agentv: `given`, a path or URL, else the source of this installation.
 
-    Raises ConfigError when `given` cannot be installed from, or contains a secret.
+    Raises ConfigError when agentv cannot be installed from `given`, or `given` contains a secret.
     """
     if given is not None:
         return _url_source(given) if "://" in given else _path_source(given)

@@ -47,5 +47,5 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
         output_json = {"schema": BASELINE_SAVED_SCHEMA, "run_id": found.reference, "file": output, "cases": cases}
         click.echo(json.dumps(output_json, indent=2))
         return 0
-    click.echo(f"Wrote {one_line(output)}: {count_text(cases, 'case')} of run {one_line(found.reference)}")
+    click.echo(f"Wrote {one_line(output)}: {count_text(cases, 'line')} of scores from run {one_line(found.reference)}")
     return 0

@@ -112,7 +112,7 @@ class _Labelled(Struct, frozen=True):
 
 
 def calibrate(reference: str, options: CalibrateOptions) -> int:
-    """Print the card of each judge whose criterion has labels, and save its calibration; return the exit code."""
+    """Print a report card for each judge whose criterion has labels, and save its calibration; return the exit code."""
     refuse_unknown_suffixes(options.outputs)
     home = find_home(Path.cwd())
     stored = open_run(find_run(home, reference))
@@ -352,7 +352,7 @@ class _RepeatPlan(Struct, frozen=True):
 
     stored: StoredRun
     names: tuple[str, ...]
-    lengths: dict[ResultKey, int]
+    answer_lengths: dict[ResultKey, int]
     calls: int
     cost_usd: float | None
 
@@ -368,11 +368,11 @@ def check(reference: str, options: CheckOptions) -> int:
         click.echo("cancelled; no judge was called", err=True)
         return 0
     stop = StopSignal()
-    rows, found_keys = _rejudge(repeat_plan, options, stop)
+    rows, judged_keys = _rejudge(repeat_plan, options, stop)
     if not rows:
         reason = stop.reason or "the case or target of every stored answer was edited"
         raise StorageError(f"no judge gave a verdict: {reason}")
-    edited = len(repeat_plan.lengths) - len(found_keys)
+    edited = len(repeat_plan.answer_lengths) - len(judged_keys)
     if edited and stop.reason is None:
         click.echo(f"skipped {count_text(edited, 'answer')} whose case or target was edited since", err=True)
     checks = _make_checks(repeat_plan, rows, options)
@@ -398,7 +398,7 @@ def _choose_judges(stored: StoredRun, options: CheckOptions) -> _RepeatPlan:
     return _RepeatPlan(
         stored=stored,
         names=names,
-        lengths={row.slot: len(row.candidate_answer) for row in rows},
+        answer_lengths={row.slot: len(row.candidate_answer) for row in rows},
         calls=options.repeats * sum(calls for calls, _ in costs),
         cost_usd=options.repeats * sum(known_costs) if len(known_costs) == len(costs) else None,
     )
@@ -407,7 +407,7 @@ def _choose_judges(stored: StoredRun, options: CheckOptions) -> _RepeatPlan:
 def _forecast(repeat_plan: _RepeatPlan, options: CheckOptions) -> str:
     names = ", ".join(map(one_line, repeat_plan.names))
     cost = "cost unknown" if repeat_plan.cost_usd is None else f"about {money_text(repeat_plan.cost_usd)}"
-    answers = count_text(len(repeat_plan.lengths), "answer")
+    answers = count_text(len(repeat_plan.answer_lengths), "answer")
     times = count_text(options.repeats, "time")
     return f"repeating {names} on {answers}, {times} each: about {count_text(repeat_plan.calls, 'call')}, {cost}"
 
@@ -415,7 +415,7 @@ def _forecast(repeat_plan: _RepeatPlan, options: CheckOptions) -> str:
 def _rejudge(
     repeat_plan: _RepeatPlan, options: CheckOptions, stop: StopSignal
 ) -> tuple[Sequence[CaseResult], set[ResultKey]]:
-    """Call the judges; return the new results, which are not stored, and the keys whose answer was found."""
+    """Call the judges; return the new results, which are not stored, and the keys of the judged answers."""
     home = repeat_plan.stored.folder.parent.parent
     cwd = working_folder(repeat_plan.stored.run, home)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
@@ -433,7 +433,7 @@ def _rejudge(
         )
         _refuse_unpriced(plan, options)
         plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
-        rejudge_plan = make_rejudge_plan(plan, repeat_plan.stored, repeat_plan.lengths, repeats=options.repeats)
+        rejudge_plan = make_rejudge_plan(plan, repeat_plan.stored, repeat_plan.answer_lengths, repeats=options.repeats)
         rows = asyncio.run(_run_judges(plan, rejudge_plan, stop, run_id=repeat_plan.stored.run_id))
     return rows, rejudge_plan.found
 
@@ -441,14 +441,14 @@ def _rejudge(
 async def _judge_given(
     repeat_plan: _RepeatPlan, options: CheckOptions, stop: StopSignal
 ) -> tuple[Sequence[CaseResult], set[ResultKey]]:
-    progress = ProgressLine(sys.stderr, len(repeat_plan.lengths) * options.repeats, now=time.monotonic)
+    progress = ProgressLine(sys.stderr, len(repeat_plan.answer_lengths) * options.repeats, now=time.monotonic)
     runner = runner_of(repeat_plan.stored, only=repeat_plan.names)
     try:
         with stopping_on_signals(stop):
             return await judge_repeatedly(
                 runner,
                 repeat_plan.stored,
-                repeat_plan.lengths,
+                repeat_plan.answer_lengths,
                 repeats=options.repeats,
                 budget_usd=options.budget_usd,
                 stop=stop,
@@ -486,7 +486,7 @@ async def _run_judges(
 
 
 def _make_checks(repeat_plan: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
-    judged = results_by_judge(rows, repeat_plan.names, repeat_plan.lengths, repeats=options.repeats)
+    judged = results_by_judge(rows, repeat_plan.names, repeat_plan.answer_lengths, repeats=options.repeats)
     calls = dict.fromkeys(repeat_plan.names, 0)
     for row in rows:
         for name, count, _ in evaluators_with_judges(row):

@@ -123,7 +123,7 @@ def _trials(run_report: RunReport) -> int:
 
 @contextmanager
 def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> Iterator[list[Export | StreamExport]]:
-    """Yield an export per output. All files appear at the end, or none if there is an error."""
+    """Yield an export per output. Files appear only at the end; an earlier error leaves none."""
     formats = _formats(outputs, options.format_name)
     tools = report_tools(include_trace=options.include_trace)
     exports: list[Export | StreamExport] = []
@@ -179,7 +179,7 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
     "--by",
     multiple=True,
     metavar="KEY",
-    help="Also show pass rates and means grouped by KEY, with the keys of `agentv show --by`; repeatable.",
+    help="Also show pass rates and means grouped by KEY (the same keys as in `agentv show --by`); repeatable.",
 )
 @click.option("--exit-code", is_flag=True, help="Exit with the exit code of the run instead of 0.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")

@@ -1,6 +1,7 @@
 """`agentv run`: read the files, make the plan, then run or print it, and give a verdict.
 
-Modules are imported step by step. Slow work starts first: importing the providers, reading the state of git.
+Slow work, importing the providers and reading the state of git, starts in the background before most modules of
+planning are imported.
 """
 
 import os
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def exit_on_interrupt() -> Iterator[None]:
-    """Make Ctrl-C end the process at once instead of interrupting an import. Nothing is called or stored meanwhile.
+    """Make Ctrl-C end the process at once instead of interrupting an import.
 
-    If the process ignores SIGINT or has its own handler, nothing is changed.
+    Use it only where nothing is called or stored. If the process ignores SIGINT or has its own handler,
+    nothing is changed.
     """
     handler = signal.getsignal(signal.SIGINT)
     if handler is not signal.default_int_handler or current_thread() is not main_thread():
@@ -86,7 +88,7 @@ def run_paths(
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
             chosen_quota = named_quota(quota, store_url)
             secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(chosen_quota.url, os.environ))
-            # A dry run imports and starts nothing, unless it has a pilot, which is a run.
+            # A dry run executes no code of the project, unless it has a pilot, which runs cases.
             can_import = dry_run is None or dry_run.pilot is not None
             inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=can_import)
             home = find_home(cwd)

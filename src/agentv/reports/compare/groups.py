@@ -58,7 +58,7 @@ class GroupedComparison(Struct, frozen=True):
     def findings(self) -> list[str]:
         """Return the finding of each group, or one line if no group is on both sides."""
         if not self.groups:
-            return [f"NOTHING SELECTED: no group by {one_line(self.by)} is on both sides."]
+            return [f"NOTHING SELECTED: no group is on both sides (grouped by {one_line(self.by)})."]
         return [f"{self.title(each.key)}: {finding_text(each.comparison)}" for each in self.groups]
 
     def verdicts(self) -> list[str]:

@@ -186,7 +186,7 @@ def _cells(measured: MeasureDifference) -> list[str]:
 
 
 def cases_text(measured: MeasureDifference) -> str:
-    """Return the number of pairs, `12`, or the sizes of independent samples, `12 / 15`."""
+    """Return the number of paired cases, `12`, or the sizes of independent samples, `12 / 15`."""
     if measured.independent is None:
         return f"{measured.cases:,}"
     return " / ".join(f"{size:,}" for size in measured.sizes)

@@ -1,4 +1,4 @@
-"""Parts of HTML pages: the head with a policy that forbids all requests, assets, tables, and results that expand."""
+"""Parts of HTML pages: assets, tables, results that expand, and the head, whose policy forbids all requests."""
 
 import base64
 import hashlib
@@ -242,7 +242,7 @@ def _steps(title: str, messages: Sequence[Message], trace: Sequence[TraceEvent] 
 
 
 def _limited(parts: Sequence[Html]) -> Iterator[Html]:
-    """Yield parts up to the size limit of a result, but at least one."""
+    """Yield parts up to the size limit of a list, but at least one."""
     size = 0
     for part in parts:
         size += len(part.markup)

@@ -310,8 +310,8 @@ class PlainLines:
 class VerboseLines:
     """An observer that writes one line for each answer, each retry, and each line of a target's log.
 
-    `stream` is called for every line and returns the stream to write to. Lines of logs are cut to `width` cells, the
-    width of the terminal if there is one.
+    `stream` is called for every line and returns the stream to write to. Lines of logs are cut to `width` cells
+    (default: 300), but keep at least 40 cells of their text.
     """
 
     event_types = (AnswerArrived, RetryNoted, LogLine)

@@ -18,7 +18,7 @@ class Export:
     """An observer that writes `text_of(event)` for each event to a part file, renamed to `path` when it is closed.
 
     The file of an interrupted run has the finished results. If no event had a text, `empty` is written; if `empty` is
-    None, there is no file. Raises StorageError when the file cannot be written.
+    None, there is no file. Raises ConfigError if the file cannot be opened, StorageError if it cannot be written.
     """
 
     def __init__(self, path: Path, text_of: Callable[[RunEvent], str], *, empty: str | None = "") -> None:
