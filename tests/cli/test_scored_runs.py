@@ -92,7 +92,7 @@ def test_a_field_of_the_line_names_its_target(folder: Path, agentv: Call) -> Non
     log(folder / "v1.jsonl", {"id": "a", "response": "x", "model": "m-1"}, {"id": "b", "response": "y"})
     said = score(agentv, "v1", "--target-field", "model", "--workers", "1")[1]
     assert [row.slot.target for row in stored(folder).results()] == ["m-1", "v1"]
-    assert "1 line has no 'model'; their target is the file's name" in said
+    assert "1 line has no 'model'; the line's 'target', or else the file's name, is used instead" in said
 
 
 def test_a_pipe_need_not_be_stored(folder: Path, agentv: Call) -> None:
@@ -367,7 +367,7 @@ def test_the_target_field_names_the_target_also_without_a_run(folder: Path, agen
     said = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--gate", "none", *options)[1]
     groups = said.partition("\ntarget ")[2].splitlines()[1:3]
     assert [line.split()[0] for line in groups] == ["small", "v1"]
-    assert "1 line has no 'model'; their target is the file's name" in said
+    assert "1 line has no 'model'; the line's 'target', or else the file's name, is used instead" in said
 
 
 def test_meaning_as_the_only_evaluator_is_noted(folder: Path, agentv: Call) -> None:

@@ -77,9 +77,9 @@ class Spent(Struct):
 class Budget(Struct):
     """The budget of one run, in dollars. `on_stop` is called once, when a call no longer fits.
 
-    The run leases money, in portions, from a quota, with which `client` communicates. A budget with a `name` is shared
-    with all runs that lease from the same quota. `max_call_cost_by_target`, in dollars, is known from earlier
-    processes of the run.
+    The run leases money, in portions, from a quota, with which `client` communicates. All budgets of one `name` in that
+    quota are one budget, shared by their runs. `max_call_cost_by_target`, in dollars, is known from earlier processes
+    of the run.
 
     Always spent + reserved <= leased <= limit, except for calls that cost more than was reserved for them.
     """
@@ -288,7 +288,7 @@ def refusal(reason: str) -> ProviderError:
 
 
 def note_refusal(failure: Failure) -> None:
-    """Record a refused call for the enclosing `refused_calls` block."""
+    """Record a failure for the enclosing `refused_calls` block if its kind is `budget`; ignore any other failure."""
     refused = _refusals.get()
     if refused is not None and failure.kind == "budget":
         refused.append(failure)

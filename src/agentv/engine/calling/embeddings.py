@@ -122,7 +122,7 @@ class SharedEmbedder:
             while batch := self._next_batch():
                 await self._settle(batch)
         finally:
-            # Before any other task runs: a text that is queued now must start a new worker.
+            # Removed here, because a done callback would run later: a text queued until then would have no worker.
             self._workers = {worker for worker in self._workers if worker is not task}
 
     def _next_batch(self) -> list[PendingText]:
@@ -166,7 +166,7 @@ class SharedEmbedder:
             self._vectors.popitem(last=False)
 
     async def _request(self, texts: Sequence[str], on_sent: Callable[[], None]) -> dict[str, Outcome]:
-        """Request the embeddings of texts and return the outcome of each; `on_sent` is called with each attempt."""
+        """Request the embeddings of texts and return the outcome of each; `on_sent` is called before each attempt."""
         try:
             response = await self._provider.embed(tuple(texts), on_sent=on_sent)
         except ProviderError as error:

@@ -339,7 +339,7 @@ class ResilientProvider:
     async def invoke_batch_within(
         self, provider: BatchProvider, requests: Sequence[ProviderRequest], *, total_s: float | None
     ) -> Mapping[str, ProviderResponse | Failure]:
-        """Send all requests in one call, without retries: the fallback for a batch is one call per case."""
+        """Send all requests in one call, without retries: a case without an answer may be called on its own later."""
         if self._stopped is not None:
             raise self._refused(self._stopped)
         # A provider that works on a few requests at a time needs the timeout once for each round of them.

@@ -180,7 +180,7 @@ class DriverQuota:
 
 
 class NodeWork:
-    """The rows of a run on one node, with its own live objects. The driver calls `take` again and again.
+    """The rows of a run on one node, with a `Runtime` of its own. The driver calls `take` again and again.
 
     `on_lost` is called when the driver has not called for `lease_s` seconds, after all calls were cancelled. `machine`
     names the machine in messages, and in the paths of workspaces that stay on it. `quota_of` returns the quota to
@@ -294,10 +294,11 @@ class NodeWork:
         for data in tasks:
             task = self._reader.task(data)
             key = result_key_of(task)
-            turns = self._semaphores.get(id(task.target))
-            if turns is None:
-                turns = self._semaphores[id(task.target)] = asyncio.Semaphore(self._plan.workers(task.target))
-            self._rows[key] = asyncio.create_task(self._run(task, key, turns))
+            semaphore = self._semaphores.get(id(task.target))
+            if semaphore is None:
+                semaphore = asyncio.Semaphore(self._plan.workers(task.target))
+                self._semaphores[id(task.target)] = semaphore
+            self._rows[key] = asyncio.create_task(self._run(task, key, semaphore))
 
     def grant(self, number: int, grant: QuotaGrant) -> None:
         """Answer a request for a lease of the quota."""
@@ -363,7 +364,8 @@ class NodeWork:
 
         def check(scheduled_at: float) -> None:
             now = monotonic()
-            if now - scheduled_at > self._lease_s / 2:  # blocking code of a row has delayed the driver's calls too
+            # A check this late means that a row blocked the event loop, which delayed the driver's calls as well.
+            if now - scheduled_at > self._lease_s / 2:
                 self._renewed_at = now
             left_s = self._renewed_at + self._lease_s - now
             if left_s > 0:
@@ -380,9 +382,9 @@ class NodeWork:
                     await self._segments.aclose()
         self._on_lost()
 
-    async def _run(self, task: CaseTask, key: ResultKey, turns: asyncio.Semaphore) -> None:
+    async def _run(self, task: CaseTask, key: ResultKey, semaphore: asyncio.Semaphore) -> None:
         try:
-            async with turns:
+            async with semaphore:
                 result = await self._runner.run(task)
             self._store(key, result)
         except StorageError as error:
@@ -394,7 +396,10 @@ class NodeWork:
             self._sent_answers.pop(key, None)
 
     def _store(self, key: ResultKey, result: CaseResult) -> None:
-        """Store a result on this node, but send a result whose call the budget refused or whose answer was sent."""
+        """Send a result to the driver, or store it here if this node stores its rows.
+
+        Such a node still sends a result whose call the budget refused or whose answer was sent.
+        """
         is_refused = result.error is not None and result.error.kind == "budget"
         if self._segments is None or is_refused or key in self._sent_answers:
             if is_refused:

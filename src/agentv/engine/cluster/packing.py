@@ -73,7 +73,7 @@ def pack(plan: RunPlan, *, run_id: str | None = None) -> Packed:
     """Pack the files of a project for the nodes.
 
     `.env` files, results, caches, and files that git ignores are left out unless the run names them. `run_id` is the
-    starting run: `latest` in the settings of a target or evaluator never means this run.
+    run that the files are for: `latest` in the settings of a target or evaluator never means this run.
     """
     root = project_root(plan)
     home = os.path.relpath(Path(plan.home).resolve(), root)

@@ -43,7 +43,10 @@ from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
 MAX_CASES_CHECKED = 1_000
-"""The first cases of an eval file whose evaluators' files are compared; those of the suite's evaluators all are."""
+"""The number of cases, from the start of an eval file, whose evaluators' files are compared.
+
+The files of the suite's own evaluators are always compared.
+"""
 
 _RUN_FILES = ("run.json", ANSWERS, "blobs/**/*")
 
@@ -75,7 +78,8 @@ class Packed(Struct, frozen=True):
 class RunSpec(Struct, frozen=True):
     """A run as its nodes read it: from the same files, with the variables of their own environment.
 
-    `paths` are eval files relative to `folder`, which is in the copy of the project if it is sent as `packed`.
+    `paths` are eval files relative to `folder`, the run's working folder on the driver. If the project is sent as
+    `packed`, a node reads them from its copy of that folder.
     `contents` has a digest for each suite, target, judge and file by name: a node on which one differs takes no rows.
     With `segments`, a URL or an absolute path, nodes store their rows there. They still send complete results if
     `needs_whole_rows`, and answers if `shows_answers`, because observers of the driver need them.
@@ -165,7 +169,7 @@ def content_digests(plan: RunPlan, *, run_id: str, placed: PlacedWorkspaces | No
     """
     folders = [suite.suite.base_dir for suite in plan.suites]
     contents = {f"eval file {suite.suite.path}": suite.suite.sha256 for suite in plan.suites}
-    for target, owner in _targets_of(plan):
+    for target, owner in _targets_with_owners(plan):
         contents[f"target {target.name!r} of {owner}"] = target_key(target)
         for name, sha256 in load_scripts(target, folders).items():
             contents[f"script {name} of target {target.name!r} of {owner}"] = str(sha256)
@@ -180,7 +184,7 @@ def content_digests(plan: RunPlan, *, run_id: str, placed: PlacedWorkspaces | No
     return contents
 
 
-def _targets_of(plan: RunPlan) -> Iterator[tuple[ResolvedTarget, str]]:
+def _targets_with_owners(plan: RunPlan) -> Iterator[tuple[ResolvedTarget, str]]:
     """Yield each target with its suite, because targets of several folders may share a name, then each judge."""
     for suite in plan.suites:
         for target in suite.targets:
@@ -222,7 +226,7 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces
             inputs.suites, options, specs=inputs.specs, home=str(find_home(folder)), checks_sources=placed is None
         )
         contents = content_digests(replace(plan, folder=spec.folder), run_id=spec.run_id, placed=placed)
-    except AgentvError as error:  # some other classes cannot be pickled
+    except AgentvError as error:  # errors of some other classes cannot be pickled
         raise ConfigError(f"{error}; {hint}") from error
     for name, expected in spec.contents.items():
         if contents.get(name) != expected:
@@ -323,10 +327,12 @@ def decode_tasks(data: bytes) -> list[TaskData]:
 
 
 def plan_files(plan: RunPlan, *, run_id: str | None = None) -> list[Path]:
-    """Return the files of a plan: of the project, its targets and evaluators, and stored runs that they name.
+    """Return the files of a plan: project files, criteria files, and those that its targets and evaluators name.
 
-    `run_id` is the starting run: `latest` in the settings of a target or evaluator never means this run. Raises
-    ConfigError for a run that does not exist.
+    These include the files of the stored runs that targets and evaluators name.
+
+    `run_id` is the run of the plan: `latest` in the settings of a target or evaluator never means this run. Raises
+    ConfigError for a stored run that does not exist.
     """
     found = chain(
         chain.from_iterable(map(_project_files, plan.suites)),

@@ -66,7 +66,9 @@ def _make_store(config: Mapping[str, Any], specs: Specs, base_dir: str) -> objec
 
 
 class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=CamelKeywords):
-    """The evaluators that judge an answer, and the storage of the judgement. Reuse one object: it is read only once.
+    """The evaluators that judge an answer, and the storage of the judgement.
+
+    Reuse one object for many answers: agentv reads and checks its evaluators on first use, and keeps them ready.
 
     `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or with the
     settings in a `config` dict), names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or
@@ -78,8 +80,8 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
     `evaluator_concurrency` is the number of evaluators that judge one answer concurrently. `error_policy` is the effect
     of an error on the score: "exclude" leaves it out, "zero" counts it as 0. `criteria` apply to inputs without
     criteria. `targets` may be named as judges, in addition to those of the targets file; a dict has the keys of an
-    entry there. `gates` are for `agentv score`; "none" turns off the default gate. Relative paths and names are
-    resolved from `base_dir`.
+    entry there. `gates` are for `agentv score` and for runs stored by `run_evaluation(store="runs")`; "none" turns off
+    the default gate. Relative paths and names are resolved from `base_dir`.
 
     Keywords may be in camelCase, and have the PRD's names (`evaluatorConfigs`, `storageProvider`, `llm`). Raises
     ConfigError for an invalid value.
@@ -129,7 +131,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=Ca
         values = {name: raw.get(key) for name, key in keys.items()}
         other_keys = {key: value for key, value in raw.items() if key not in keys.values()}
         for name in ("judge", "storage"):
-            if isinstance(values[name], str | Mapping):  # not an object: it is read as in a file
+            if isinstance(values[name], str | Mapping):  # a name or dict, not a live object: read as in a file
                 other_keys[keys[name]] = values[name]
         others = dict(read_other_keys(other_keys, where=where))
         return cls(

@@ -178,6 +178,7 @@ class LineScoring(Struct):
         loop = asyncio.get_running_loop()
         yielded_at = loop.time()
         lines = self.lines
+        # The stop signal has the state "finished" until something stops the stream.
         while lines is not None and self.stop.state == "finished" and (line := await lines.next()) is not None:
             judged = await (self._judge_again(line) if isinstance(line, StoredAnswer) else self._judge_line(line))
             if judged is not None:
@@ -381,7 +382,7 @@ class LineScoring(Struct):
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=True,
         )
-        with suppress(StorageError):  # reported already
+        with suppress(StorageError):  # the verdict can be computed again from the rows
             self.run.opened_store.note(REPORTED, fields)
         self.run.close(report.state)
 
@@ -399,7 +400,7 @@ class LineScoring(Struct):
                 yield no_group_message(kind, self.metadata_keys, noun="line")
         if self.without_target:
             lines = "1 line has" if self.without_target == 1 else f"{self.without_target:,} lines have"
-            yield f"{lines} no {self.target_field!r}; their target is the file's name"
+            yield f"{lines} no {self.target_field!r}; the line's 'target', or else the file's name, is used instead"
         if self.unchanged:
             yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
         if self.stored_lines is not None and self.lines is not None and not self.lines.read:
@@ -435,7 +436,7 @@ class LineScoring(Struct):
         )
 
 
-_DEFAULT_GATE = "by default every line must pass; --gate none or `gates: none`: no gate"
+_DEFAULT_GATE = "by default every line must pass; turn this gate off with --gate none or `gates: none`"
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:

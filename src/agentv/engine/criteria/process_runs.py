@@ -137,7 +137,10 @@ class ProcessRun:
         return RunFolder(runs_folder(self._home), run_id, clock=self._clock)
 
     def _find(self, name: str) -> Path | None:
-        """Return the latest run of a name with given answers, judged by the same suite and configuration."""
+        """Return the folder of the latest run called `name` that judged given answers with the same configuration.
+
+        None if there is no such run. A run of another suite is ignored.
+        """
         for folder in reversed(list_run_folders(self._home)):
             with suppress(StorageError):
                 stored = StoredRun(folder)

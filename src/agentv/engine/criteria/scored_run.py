@@ -116,7 +116,7 @@ class ScoredRun(Struct):
 
     @property
     def suite(self) -> str:
-        """The path of the configuration."""
+        """The path of the configuration's file; `run_evaluation` for a configuration without a file."""
         return self.plan.suite
 
     @property

@@ -111,8 +111,9 @@ class JudgeStop(Struct, frozen=True):
 class StopSignal(Struct):
     """A request to end a run early. Draining finishes the rows in flight; an interrupt cancels them.
 
-    `give_up` cancels the rows in flight, `on_drain` is called when draining begins. `needs` is the option that a resume
-    requires. `is_judge_stop` is True if a judge that kept failing ended the run.
+    `state` is the state in which the run will end, "finished" unless something stops it. `give_up` cancels the rows in
+    flight, `on_drain` is called when draining begins. `needs` is the option that a resume requires. `is_judge_stop` is
+    True if a judge that kept failing ended the run.
     """
 
     state: RunState = "finished"
@@ -347,7 +348,7 @@ class RunRecorder(Struct):
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=has_every_row,
         )
-        with suppress(StorageError):  # the store has reported it
+        with suppress(StorageError):  # the verdict can be computed again from the rows
             self.store.note(REPORTED, fields)
 
 
