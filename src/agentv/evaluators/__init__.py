@@ -1,4 +1,4 @@
-"""The built-in evaluators, one file each, and the registry of their names. Importing the package loads none of them."""
+"""The built-in evaluators, and the registry of their names. Importing the package loads none of them."""
 
 from typing import TypeAlias
 

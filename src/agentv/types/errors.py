@@ -78,7 +78,7 @@ class UnknownNameError(ConfigError, LookupError):
         super().__init__(f"unknown {what} {name!r}; known: {', '.join(self.known) or 'none'}.{hint}")
 
     def __str__(self) -> str:
-        """Return the message unchanged; LookupError would quote it."""
+        """Return the message unchanged."""
         return str(self.args[0])
 
 
@@ -146,7 +146,7 @@ class StorageError(AgentvError, OSError):
     """Results could not be stored or read."""
 
     def __str__(self) -> str:
-        """Return the message unchanged; OSError would show errno."""
+        """Return the message unchanged, even if `errno` and `strerror` are set."""
         return str(self.args[0]) if self.args else ""
 
 
@@ -158,5 +158,5 @@ class QuotaError(AgentvError, ConnectionError):
     """A shared quota does not answer, so no call may be made."""
 
     def __str__(self) -> str:
-        """Return the message unchanged; OSError would show errno."""
+        """Return the message unchanged, even if `errno` and `strerror` are set."""
         return str(self.args[0]) if self.args else ""

@@ -37,7 +37,7 @@ Stage: TypeAlias = Literal["load", "healthcheck", "target", "evaluator", "store"
 
 
 class Failure(Struct, frozen=True, gc=False):
-    """One failure of a target, a judge or an evaluator; `message` says what happened and what to do."""
+    """One failure at a stage of a case; `message` says what happened and what to do."""
 
     kind: FailureKind
     message: str

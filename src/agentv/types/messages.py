@@ -104,7 +104,10 @@ class TraceSummary(Struct, frozen=True, rename="camel"):
 
 
 class ChatMessage(Struct, frozen=True, gc=False):
-    """One message of a chat model's prompt: plain text only, with merged roles (docs/reference/eval-files.md)."""
+    """One message of a chat model's prompt: plain text only.
+
+    Messages of tools, and system messages after the start, have the role `assistant`.
+    """
 
     role: Literal["system", "user", "assistant"]
     content: str

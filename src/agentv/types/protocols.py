@@ -150,7 +150,7 @@ class ReportingStore(Protocol):
 
 
 LEASE_S = 2.0
-"""How long a lease may be used, in seconds. It is short, as a call needs it only when it is sent."""
+"""How long a lease may be used, in seconds. It is short, because a call needs a lease only at the moment it is sent."""
 NODE_LEASE_S = 5.0
 """How long the driver of a run on several machines leases rows, permits and money to a node, in seconds."""
 WINDOW_S = 60.0
@@ -179,7 +179,7 @@ class QuotaLimits(Struct, frozen=True):
 class LeaseUse(Struct, frozen=True):
     """The use of a lease so far, in totals, so a repeated report changes nothing.
 
-    With `is_over` the lease ends and the rest of it becomes free; otherwise it is renewed with exactly these amounts.
+    With `is_over` the lease ends and the rest of it becomes free; otherwise it is renewed, with `used` as its amounts.
     Use that was not granted, beyond the grant or of an unknown lease, counts against the limits too.
     """
 
@@ -210,9 +210,9 @@ class QuotaRequest(Struct, frozen=True, kw_only=True):
 class QuotaGrant(Struct, frozen=True):
     """The response to a QuotaRequest. `granted` is empty if `least` was not free.
 
-    The lease expires `expires_in_s` after the request was sent. `wait_s` is the time until the next request, in
-    seconds; None if waiting is useless, because no lease can be returned. `spent_usd` is the total that all processes
-    have spent or leased.
+    The lease expires `expires_in_s` after the request was sent. `wait_s` is how long the process should wait, in
+    seconds, before its next request; None if waiting is useless, because no lease can be returned. `spent_usd` is the
+    total that all processes have spent or leased.
     """
 
     granted: Amounts

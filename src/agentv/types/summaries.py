@@ -92,9 +92,9 @@ class TargetSummary(CountsByState, Struct, frozen=True):
 
     Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
     from the cache. `is_target_estimated` is True if a part of the target's usage and cost was estimated from texts,
-    `is_judge_estimated` if a part of its judges' was. `unverified` counts the rows with an accepted verdict whose judge
-    did not repeat the nonce of its call. Latencies are of the target's answers, in seconds. `trials` is empty if no
-    case is repeated.
+    `is_judge_estimated` if a part of its judges' was. `unverified` counts the rows with a judge's verdict that was
+    accepted although it may come from the judged text. Latencies are of the target's answers, in seconds. `trials` is
+    empty if no case is repeated.
     """
 
     target: str

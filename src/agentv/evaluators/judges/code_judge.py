@@ -28,7 +28,7 @@ from agentv.types.structs import make_options
 
 
 class CodeEvaluatorOptions(Struct, frozen=True):
-    """Options of CodeEvaluator, made in Python (seed REQ-EVAL-003).
+    """Options of a CodeEvaluator that is created in Python code (seed REQ-EVAL-003).
 
     `script` is a command for the shell, or an argument list run without one. `cwd` is where it runs (default: the
     working directory). `agent_timeout_ms` is its time limit in milliseconds. `config` is passed to the script as it is.

@@ -262,7 +262,7 @@ def prompt_path(prompt: str, base_dir: str = ".") -> Path | None:
 def prompt_problems(
     prompt: str | None, base_dir: str, problems_of: Callable[[str], Iterable[str]] = template_problems
 ) -> tuple[str, ...]:
-    """Return the problems of a custom prompt; () if its file is missing, because the check of `files` reports that."""
+    """Return the problems of a custom prompt; () if its file is missing, which `missing_files` reports."""
     if prompt is None or not prompt.strip():
         return ()
     path = prompt_path(prompt, base_dir)
@@ -447,7 +447,10 @@ def _text(value: JsonValue) -> str:
 
 
 def _criteria(judged: JudgedText) -> str:
-    """Return the evaluator's criterion (AgentDock's meaning of `criteria`), else the expected outcome (AgentV's)."""
+    """Return the evaluator's criterion, if it is defined, else the expected outcome.
+
+    AgentDock's evaluation framework calls the former `criteria`, AgentV the latter.
+    """
     criterion = judged.basis.criterion
     if criterion is None:
         return judged.context.eval_case.expected_outcome

@@ -1,4 +1,5 @@
-"""Logs of other programs, read as answers to judge: one file per shape, and `reading.py`, which recognises them.
+"""Logs of other programs, read as answers to judge.
 
-A shape's file finds the fields of a line; `reading.py` makes an EvaluationInput of them.
+`otel.py`, `services.py` and `mapping.py` find the fields of a line of their shapes; `reading.py` chooses the shape of a
+line and makes an EvaluationInput of the fields.
 """

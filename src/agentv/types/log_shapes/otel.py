@@ -36,10 +36,10 @@ _RESOURCE_KEYS = ("resourceSpans", "resource_spans")
 
 
 def spans_of(export: JsonObject) -> Iterator[JsonObject]:
-    """Yield each span of an export as a line; `step` is None if the span is read as an answer, else its kind.
+    """Yield each span of an export as a line; `step` is None if the span is read as an answer, else says why it is not.
 
-    Of nested spans with answers, only the outermost in the export is read as one. Raises EvalFileError with the place
-    of every part that is not a list of objects.
+    If spans with answers are nested, only the outermost in the export is read as an answer. Raises EvalFileError with
+    the place of every part that is not a list of objects.
     """
     problems = Problems("OTLP export")
     listed = list(_spans(export, problems))
@@ -243,7 +243,7 @@ def _count_notes(attributes: JsonObject) -> tuple[str, ...]:
 def _messages(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str, Found]:
     """Return the prompt and the response, or all messages, from the first known form in the span."""
     for key in ("pydantic_ai.all_messages", "all_messages_events"):
-        if (messages := _listed(attributes.get(key))) is not None:
+        if (messages := _message_list(attributes.get(key))) is not None:
             return {"messages": Found(_conversation(messages), f"$.attributes.{key}", "recorded")}
     made: dict[str, Found] = {}
     nested = nested_attributes({key: item for key, item in attributes.items() if key.startswith(_INDEXED)})
@@ -254,7 +254,7 @@ def _messages(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str,
             raw = indexed.get(key.removeprefix("gen_ai.")) if key in _INDEXED else attributes.get(key)
             if raw in (None, "", []):
                 continue
-            messages = _listed(raw)
+            messages = _message_list(raw)
             value = _conversation(messages) if messages is not None else _unwrapped_entity(raw)
             made[name] = Found(value, f"$.attributes.{key}", "recorded")
             break
@@ -262,7 +262,10 @@ def _messages(attributes: JsonObject, events: Sequence[JsonObject]) -> dict[str,
 
 
 def _with_system(fields: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
-    """Return the fields with the system's instructions before the messages, unless they are there already."""
+    """Return the fields with the system instructions as the first message, unless the messages have them already.
+
+    If the prompt is not a list of messages with roles, the instructions become metadata.
+    """
     if raw in (None, "", []):
         return fields
     listed = decoded(raw) if isinstance(raw, str) else raw
@@ -280,7 +283,7 @@ def _with_system(fields: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
 
 _INSTRUCTIONS = "gen_ai.system_instructions"
 _INDEXED = ("gen_ai.prompt", "gen_ai.completion")
-"""Keys that may have a part of a message each, by index: `gen_ai.prompt.0.content`."""
+"""Keys that may be spread over one attribute for each field of a message, such as `gen_ai.prompt.0.content`."""
 _MESSAGE_KEYS = {
     "prompt": ("gen_ai.input.messages", "gen_ai.prompt", "traceloop.entity.input", "input.value"),
     "response": ("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "output.value"),
@@ -288,14 +291,17 @@ _MESSAGE_KEYS = {
 
 
 def _messages_of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
-    """Return the messages in the events of older forms: one for each message, or one for prompt and one for answer."""
+    """Return the messages in the events of older conventions.
+
+    A span has one event for each message, or one event with the prompt and one with the answer.
+    """
     prompts: list[JsonValue] = []
     answers: list[JsonValue] = []
     for event in events:
         name, body = str(event.get("name")), _attributes(event.get("attributes"))
         if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             raw = _first_value(body, "gen_ai.prompt", "gen_ai.completion")
-            listed = _listed(raw)
+            listed = _message_list(raw)
             messages = _conversation(listed) if listed is not None else [{"role": "user", "content": raw}]
             (prompts if name.endswith("prompt") else answers).extend(messages)
         elif name == "gen_ai.choice":
@@ -311,7 +317,7 @@ def _messages_of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
     return {**made, "response": Found(answers, "$.events", "recorded")} if answers else made
 
 
-def _listed(value: JsonValue) -> list[JsonValue] | None:
+def _message_list(value: JsonValue) -> list[JsonValue] | None:
     """Return a list of messages, also from its JSON; None for any other value."""
     messages = decoded(value) if isinstance(value, str) else value
     is_list = isinstance(messages, list) and all(isinstance(each, Mapping) for each in messages)

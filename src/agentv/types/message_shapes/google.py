@@ -34,9 +34,9 @@ def _is_part(part: JsonValue) -> bool:
 
 
 def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Message, ...]:
-    """Read an event or a content: one message, and one more for each tool result. A partial event gives none.
+    """Read an event or a content: a message for each tool result, then one for all other parts, if there are any.
 
-    Raises MessageError, also for an event that is an error.
+    A partial event gives no message. Raises MessageError, also for an event that is an error.
     """
     parts = content.get("parts") or ()
     failure = first(value, "error_code", "errorCode")

@@ -22,7 +22,10 @@ _RETRIES = frozenset({"retry-prompt", "retry-feedback"})
 
 
 def read_pydantic_ai(value: JsonObject, at: str) -> tuple[Message, ...]:
-    """Read a request as one message per part, or a response as one message. Raises MessageError."""
+    """Read a request as at most one message per part, or a response as one message and the results of built-in tools.
+
+    Raises MessageError.
+    """
     parts = value.get("parts")
     if not isinstance(parts, list | tuple) or not all(isinstance(part, Mapping) for part in parts):
         raise MessageError(f"{at}.parts", "must be a list of message parts")

@@ -92,8 +92,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A target's answer for one result key, or its failure (`error` set, `text` empty).
 
     `seq` is the number of its line, None before it is written; `run_id` is the run that called the target. `reasoning`
-    is the model's reasoning, which is never part of `text`. `attempt` is the number of the last repeat of the whole
-    call, from 0. `partial` is the output of a target that failed. `answered_by` is the fallback target that answered,
+    is the model's reasoning, which is never part of `text`. `attempt` is the number of times that the whole call
+    was repeated. `partial` is the output of a target that failed. `answered_by` is the fallback target that answered,
     None for the target itself. `cost_usd` is None when no price is known; `estimated` is True if a part of `usage` was
     estimated. `repaired` is True if lone surrogates were replaced in its texts.
 
