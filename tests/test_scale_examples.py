@@ -28,7 +28,7 @@ from agentv.storage.run.stored import StoredRun
 
 SCALE = Path(__file__).parent.parent / "examples" / "scale"
 PATH = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/bin"
-VERDICT = "PASS: pass_rate is 91.67 % (point estimate), as >= 90 %. Exit code 0."
+VERDICT = "PASS: pass_rate is 91.67 % (point estimate), as required (>= 90 %). Exit code 0."
 SLURM = ("slurmctld", "slurmd", "sbatch", "munged")
 
 

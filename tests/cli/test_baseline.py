@@ -85,7 +85,9 @@ def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:
     project.evaluators = EVALUATORS.replace(".{12}", "question a")
     for reference in ("first", "good", "baseline.jsonl", "latest", earlier):
         code, said = project.call("run", "suite.yaml", "--baseline", reference, "--gate", "regressions <= 2")
-        assert (code, said.splitlines()[-1]) == (0, "PASS: regressions is 2, as <= 2. Exit code 0."), reference
+        assert (code, said.splitlines()[-1]) == (0, "PASS: regressions is 2, as required (<= 2). Exit code 0."), (
+            reference
+        )
         assert "mean -0.33 (-1.00 to +0.38) over 3 cases in both\n          2 regressed, 0 improved" in said
         (moved,) = (line.removeprefix("Changes: agentv ") for line in said.splitlines() if line.startswith("Changes"))
         assert "regressed: 2" in project.call(*moved.split())[1]
@@ -166,4 +168,4 @@ def test_shards_and_retries_are_compared_with_the_baseline_as_one_run(project: P
     assert (code, "over 3 cases in both\n          2 regressed, 0 improved" in said) == (1, True), said
     project.evaluators = "{name: has, type: contains, value: answer}"
     code, said = project.call("rescore", "latest")
-    assert (code, said.splitlines()[-1]) == (0, "PASS: regressions is 0, as <= 0. Exit code 0.")
+    assert (code, said.splitlines()[-1]) == (0, "PASS: regressions is 0, as required (<= 0). Exit code 0.")

@@ -128,7 +128,7 @@ def test_few_labels_give_no_interval_and_say_what_is_missing(project: JudgedProj
     project.said(cases=8)
     _, out, _ = project.call("judge", "calibrate", "--labels", project.label())
     assert "same verdict                                 87.5 %        -        8" in out
-    assert "fewer than 20 cases: no intervals" in out
+    assert "fewer than 20 cases: no intervals of agreement and kappa" in out
     assert "fewer than 10 cases that people pass, or that they fail: no rate is corrected" in out
     (file,) = project.files()
     kept = json.loads(file.read_text())

@@ -117,7 +117,7 @@ def test_a_gate_on_the_cost_counts_the_lines_that_were_logged_without_one(folder
     priced = [{**each, "costUsd": 0.25} for each in answers(GOOD, GOOD)]
     write_lines(folder / "log.jsonl", *priced)
     code, out, _ = score("log.jsonl", "--gate", "cost_usd <= 0.5")
-    assert (code, last_line(out)) == (0, "PASS: cost_usd is 0.5, as <= 0.5. Exit code 0.")
+    assert (code, last_line(out)) == (0, "PASS: cost_usd is 0.5, as required (<= 0.5). Exit code 0.")
     write_lines(folder / "log.jsonl", *priced, *answers(GOOD, GOOD))
     code, out, _ = score("log.jsonl", "--gate", "cost_usd <= 0.5")
     wanted = "FAIL: cost_usd could not be measured (2 results have no known cost), so it is not <= 0.5. Exit code 1."
@@ -230,7 +230,7 @@ def test_a_gate_may_ask_for_criteria_that_lines_bring(folder: Path, score: Call)
     write_lines(folder / "log.jsonl", {"response": GOOD, "criteria": [{"name": "kind"}]})
     config = "evaluators: [{type: contains, value: please}]\n"
     code, out, _ = score("log.jsonl", "--gate", "criterion(kind).mean >= 1", config=config)
-    assert (code, last_line(out)) == (0, "PASS: criterion(kind).mean is 1, as >= 1. Exit code 0.")
+    assert (code, last_line(out)) == (0, "PASS: criterion(kind).mean is 1, as required (>= 1). Exit code 0.")
 
 
 def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) -> None:

@@ -331,7 +331,7 @@ def test_a_result_of_a_turn_keeps_its_name_for_itself() -> None:
 def test_a_gate_can_name_a_turn_but_no_evaluator_of_a_turn() -> None:
     case = EvalCase("a", turns=[turn("one", has("one")), turn("two", has("nothing"))])
     report = evaluate([case], task=heard, gates=("evaluator(turn-1).mean >= 1",))
-    assert report.verdict.sentence == "PASS: evaluator(turn-1).mean is 1, as >= 1."
+    assert report.verdict.sentence == "PASS: evaluator(turn-1).mean is 1, as required (>= 1)."
     with pytest.raises(ConfigError, match=r"unknown evaluator 'has'; known: turn-1, turn-2"):
         evaluate([case], task=heard, gates=("evaluator(has).mean >= 1",))
 

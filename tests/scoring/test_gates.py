@@ -27,23 +27,27 @@ def measured(*scores: float) -> Summary:
 @pytest.mark.parametrize(
     ("expression", "passed", "sentence"),
     [
-        ("pass_rate >= 50%", True, "pass_rate is 50 % (point estimate), as >= 50 %"),
+        ("pass_rate >= 50%", True, "pass_rate is 50 % (point estimate), as required (>= 50 %)"),
         ("pass_rate >= 0.9", False, "pass_rate is 50 % (point estimate), not >= 90 %"),
-        ("mean>=0.5", True, "mean is 0.5, as >= 0.5"),
+        ("mean>=0.5", True, "mean is 0.5, as required (>= 0.5)"),
         ("mean < 0.5", False, "mean is 0.5, not < 0.5"),
-        ("errors <= 0", True, "errors is 0, as <= 0"),
-        ("tag(refund).pass_rate == 100%", True, "tag(refund).pass_rate is 100 % (point estimate), as == 100 %"),
+        ("errors <= 0", True, "errors is 0, as required (<= 0)"),
+        (
+            "tag(refund).pass_rate == 100%",
+            True,
+            "tag(refund).pass_rate is 100 % (point estimate), as required (== 100 %)",
+        ),
         ("target(t).mean >= 0.6", False, "target(t).mean is 0.5, not >= 0.6"),
-        ("evaluator(tone).mean > 0.4", True, "evaluator(tone).mean is 0.5, as > 0.4"),
+        ("evaluator(tone).mean > 0.4", True, "evaluator(tone).mean is 0.5, as required (> 0.4)"),
         ("p95(duration_s) <= 1", False, "p95(duration_s) is 1.95, not <= 1"),
-        ("p50(duration_ms) <= 1500", True, "p50(duration_ms) is 1500, as <= 1500"),
-        ("cost_usd <= 5", True, "cost_usd is 0.5, as <= 5"),
-        ("criterion(polite).mean >= 0.7", True, "criterion(polite).mean is 0.75, as >= 0.7"),
+        ("p50(duration_ms) <= 1500", True, "p50(duration_ms) is 1500, as required (<= 1500)"),
+        ("cost_usd <= 5", True, "cost_usd is 0.5, as required (<= 5)"),
+        ("criterion(polite).mean >= 0.7", True, "criterion(polite).mean is 0.75, as required (>= 0.7)"),
         ("dataset(s).mean >= 0.6", False, "dataset(s).mean is 0.5, not >= 0.6"),
-        ('tag("refund").mean >= 100%', True, "tag(refund).mean is 1, as >= 1"),
-        ("pass_at(1) >= 40%", True, "pass_at(1) is 50 % (point estimate), as >= 40 %"),
+        ('tag("refund").mean >= 100%', True, "tag(refund).mean is 1, as required (>= 1)"),
+        ("pass_at(1) >= 40%", True, "pass_at(1) is 50 % (point estimate), as required (>= 40 %)"),
         ("pass_hat ( 1 )>=0.8", False, "pass_hat(1) is 50 % (point estimate), not >= 80 %"),
-        ("error_rate < 1%", True, "error_rate is 0 %, as < 1 %"),
+        ("error_rate < 1%", True, "error_rate is 0 %, as required (< 1 %)"),
     ],
 )
 def test_a_gate_says_what_it_measured_and_what_it_wanted(expression: str, passed: bool, sentence: str) -> None:
@@ -71,7 +75,11 @@ def test_a_gate_on_an_unknown_cost_never_passes() -> None:
 @pytest.mark.parametrize(
     ("expression", "passed", "sentence"),
     [
-        ("pass_rate >= 5%", True, "pass_rate is 50 % and the low end of its 95 % interval is 9.453 %, as >= 5 %"),
+        (
+            "pass_rate >= 5%",
+            True,
+            "pass_rate is 50 % and the low end of its 95 % interval is 9.453 %, as required (>= 5 %)",
+        ),
         ("pass_rate >= 50%", False, "pass_rate is 50 % and the low end of its 95 % interval is 9.453 %, not >= 50 %"),
         ("pass_rate < 50%", False, "pass_rate is 50 % and the high end of its 95 % interval is 90.55 %, not < 50 %"),
         ("mean >= 0.5", False, "mean is 0.5 and the low end of its 95 % interval is 0.09453, not >= 0.5"),
@@ -119,12 +127,12 @@ def test_errors_of_a_weightless_judge_are_reported_by_its_gate() -> None:
         )
     ]
     assert sentences == [
-        "evaluator(tone).mean is 0.5 (1 error left out), as >= 0.5",
+        "evaluator(tone).mean is 0.5 (1 error left out), as required (>= 0.5)",
         (
             "evaluator(tone).pass_rate is 50 % (1 error left out) and the low end of its 95 % interval is "
-            "9.453 %, as >= 5 %"
+            "9.453 %, as required (>= 5 %)"
         ),
-        "target(t).pass_rate is 66.67 % (point estimate), as > 0 %",
+        "target(t).pass_rate is 66.67 % (point estimate), as required (> 0 %)",
     ]
 
 

@@ -32,7 +32,7 @@ def test_an_item_left_out_or_contradicted_is_not_met_and_named() -> None:
     assert score.score == 0.0
     assert score.misses == (
         "[rule] Mentions the 30-day rule: the judge answered it twice, differently",
-        "[amount] States the amount: the judge did not answer it",
+        "[amount] States the amount: the judge gave no usable answer",
     )
 
 
@@ -58,7 +58,7 @@ def test_a_graded_item_enters_as_its_share(mark: float, value: float, met: bool)
 
 @pytest.mark.parametrize("mark", [0, 6, 0.5])
 def test_a_mark_off_the_scale_answers_nothing(mark: float) -> None:
-    assert rubric_score((TONE,), [reply(tone=mark)]).misses == ("[tone] Is polite: the judge did not answer it",)
+    assert rubric_score((TONE,), [reply(tone=mark)]).misses == ("[tone] Is polite: the judge gave no usable answer",)
 
 
 def test_a_graded_item_is_not_answered_by_true() -> None:

@@ -69,7 +69,7 @@ def test_a_row_with_an_unverified_member_is_unverified() -> None:
 
 def test_a_gate_replaces_the_default_one() -> None:
     verdict = verdict_of(GOOD, BAD, gates=["pass_rate >= 50%"])
-    assert said(verdict) == (0, "PASS: pass_rate is 50 % (point estimate), as >= 50 %.")
+    assert said(verdict) == (0, "PASS: pass_rate is 50 % (point estimate), as required (>= 50 %).")
 
 
 def test_without_a_gate_nothing_is_called_a_pass() -> None:
@@ -147,8 +147,8 @@ def test_a_suites_own_gate_is_measured_on_its_rows() -> None:
     verdict = run_verdict(summary, Ending("finished"), gates=gates)
     assert verdict.exit_code == 0
     assert [each.sentence for each in verdict.gates] == [
-        "evals/s.yaml: pass_rate is 100 % (point estimate), as >= 99 %",
-        "pass_rate is 50 % (point estimate), as >= 50 %",
+        "evals/s.yaml: pass_rate is 100 % (point estimate), as required (>= 99 %)",
+        "pass_rate is 50 % (point estimate), as required (>= 50 %)",
     ]
 
 

@@ -88,10 +88,13 @@ def test_what_cannot_be_measured_there_is_refused(gate: str, metrics: Metrics | 
 @pytest.mark.parametrize(
     ("gate", "sentence"),
     [
-        ("mean_difference >= 0", "mean_difference is 0.75 and the low end of its 95 % interval is 0.5421, as >= 0"),
+        (
+            "mean_difference >= 0",
+            "mean_difference is 0.75 and the low end of its 95 % interval is 0.5421, as required (>= 0)",
+        ),
         ("pass_rate_difference <= 20%", "pass_rate_difference is 0.75 and the high end"),
         ("evaluator(tone).difference > 0.9", "not > 0.9"),
-        ("mean >= 0.5", "mean is 0.75 and the low end of its 95 % interval is 0.5313, as >= 0.5"),
+        ("mean >= 0.5", "mean is 0.75 and the low end of its 95 % interval is 0.5313, as required (>= 0.5)"),
         ("pass_rate >= 70%", "pass_rate is 75 % and the low end of its 95 % interval is 53.13 %, not >= 70 %"),
     ],
 )

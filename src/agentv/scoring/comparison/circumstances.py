@@ -48,7 +48,7 @@ def _named(kind: str, before: Mapping[str, JsonValue], after: Mapping[str, JsonV
 
 
 def _targets(before: Mapping[str, JsonObject], after: Mapping[str, JsonObject]) -> Iterator[Circumstance]:
-    """Yield the settings that differ, target by target; single targets with different names are paired."""
+    """Yield all settings, target by target; single targets with different names are paired."""
     is_renamed = len(before) == len(after) == 1 and list(before) != list(after)
     if is_renamed:
         ((old_name, old_target),) = before.items()

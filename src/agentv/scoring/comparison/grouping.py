@@ -1,4 +1,4 @@
-"""Groups of a side's rows by tag, evaluator, metadata and others; targets and prompts are separate groups."""
+"""Groups of a side's rows by tag, evaluator, metadata or others, separately for each target and prompt."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -22,7 +22,11 @@ GROUPINGS = ("tag", "prompt", "target", "evaluator", "suite", "dataset", "week")
 
 
 class GroupKey(NamedTuple):
-    """The name of a group, and the target and prompt of its rows; "" and None if a side has a single one."""
+    """The name of a group, and the target and prompt of its rows.
+
+    The key of paired groups has the target "" if both sides have a single target, or are grouped by target. The same
+    holds for the prompt, which is then None.
+    """
 
     name: str
     target: str = ""

@@ -1,4 +1,4 @@
-"""The results of a suite and target from run to run: points, gaps for runs without a number, changes of level."""
+"""The results of a suite and target from run to run: points, gaps for runs without a value, changes of level."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,9 +72,9 @@ _DIGITS = 6
 
 
 class Observation(Struct, frozen=True):
-    """One run's number in a series; `weight` is its effective number of independent cases.
+    """The value of one run in a series; `weight` is its effective number of independent cases.
 
-    `variance` is the variance of a single case, for numbers of 0..1; None if it is not known.
+    `variance` is the variance of a single case, for values of 0..1; None if it is not known.
     """
 
     value: float
@@ -158,7 +158,10 @@ def _weight(series: Sequence[Observation]) -> float:
 
 
 def _split_statistic(series: Sequence[Observation], at: int) -> float:
-    """Return the squared difference of the means before and after a split, divided by its variance per unit weight."""
+    """Return the squared difference of the means before and after a split, over the sum of their inverse weights.
+
+    Its ratio to the variance of an observation of weight 1 is the square of Student's t.
+    """
     before, after = series[:at], series[at:]
     return (_mean(before) - _mean(after)) ** 2 / (1 / _weight(before) + 1 / _weight(after))
 
@@ -183,9 +186,9 @@ def _p_between_runs(series: Sequence[Observation], at: int) -> float:
 def _p_within_runs(series: Sequence[Observation], at: int) -> float:
     """Return the p of one split by Fisher's exact test of the passes and fails before and after it.
 
-    A side counts as its weight times mean (1 - mean) / variance cases: the rate of so many passes and fails varies as
-    much as the mean does. A normal approximation would report changes where one case in a
-    hundred fails. 0.0 where the variance is not known.
+    A side counts as n cases that pass or fail, with n = weight * mean * (1 - mean) / variance: a pass rate of n cases
+    varies as much as the side's mean does. A normal approximation would report changes where one case in a hundred
+    fails. Return 0.0 if the variance is not known.
     """
     if any(each.variance is None for each in series):
         return 0.0
@@ -210,10 +213,11 @@ def _ceil(value: float) -> int:
 
 
 def _p_anywhere(deviate: float, splits: Sequence[float]) -> float:
-    """Return an upper bound of the probability of a deviate as large at any split of a constant series.
+    """Return an upper bound of the probability that any split of a constant series deviates by ±`deviate` or more.
 
     `splits` are given as shares (0..1) of the series. The standardized differences are normal and Markov: a Brownian
-    bridge, seen at the splits. The product of the step probabilities is the bound: Glaz & Johnson 1984, JASA 79.
+    bridge, seen at the splits. The probability that all of them are within ±`deviate` is at least the product of the
+    step probabilities: Glaz & Johnson 1984, JASA 79.
     """
     beyond = math.erfc(deviate / math.sqrt(2))
     if beyond >= 1:
@@ -326,9 +330,9 @@ def find_series(
     `by_commit` the newest measured run of a commit represents all of its runs.
     """
     merged = {parent for run in runs for parent in run.parents}
-    whole = [run for run in runs if run.run_id not in merged]
-    places = dict.fromkeys(place for run in whole for place in run.sums)
-    return tuple(_series(place, whole, metric, last=last, by_commit=by_commit) for place in places)
+    unmerged = [run for run in runs if run.run_id not in merged]
+    places = dict.fromkeys(place for run in unmerged for place in run.sums)
+    return tuple(_series(place, unmerged, metric, last=last, by_commit=by_commit) for place in places)
 
 
 def _series(

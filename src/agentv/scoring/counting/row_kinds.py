@@ -46,7 +46,7 @@ class RowKind(Struct, frozen=True, gc=False):
 
 
 def kind_of(row: CaseResult, state: RowState) -> RowKind:
-    """Return the kind of a row in that state (aggregation.row_state)."""
+    """Return the kind of a row; `state` is what aggregation.row_state returns for it."""
     evaluators, criteria = [], []
     for each in row.evaluator_results:
         evaluators.append((each.name, each.type, each.status, each.verdict, each.score))

@@ -62,7 +62,7 @@ _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
 MAX_FAILING = 10
 MAX_WORST = MAX_ERRORS = 5
 _MAX_WAITING = 256
-"""The number of waiting rows at which `settle` counts them, equal ones together: with rules, most rows are equal."""
+"""The number of waiting rows at which `settle` is called. If only rules judge, most rows are equal."""
 
 
 class RowCounts:
@@ -171,8 +171,8 @@ class Summary:
     `order` is the order of targets and prompts in reports.
 
     `has_given_answers` says that the rows are a stream of given answers, and no target was called. A stream may be
-    endless and bring new criteria with each line, so fewer groups are counted; all its criteria are listed. Percentiles
-    are those of `judging_times`, the times that the evaluators of each row took together.
+    endless and bring new criteria with each line, so fewer groups are counted; criteria that cannot be averaged are
+    listed, too. Percentiles are those of `judging_times`, the times that the evaluators of each row took together.
 
     With a `spill`, the sums by case and session, which intervals need, take a bounded part of memory.
     """
@@ -225,7 +225,7 @@ class Summary:
 
     @property
     def flaky(self) -> tuple[str, ...]:
-        """Cases whose trials have different verdicts, as `id (target)`."""
+        """Cases whose trials have different verdicts, as `id (target)` or `id (prompt, target)`."""
         return self.counts.trials.flaky
 
     @property

@@ -278,7 +278,7 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 _ROUNDING = 1e-9
-"""The tolerance for rounding in sums of scores, and for a score of 1.0."""
+"""A value this close to the bound counts as equal to it, because sums of scores have rounding errors."""
 _DIGITS = (4, 6, 9)
 
 
@@ -353,7 +353,8 @@ class Gate(Struct, frozen=True):
     def _compared(self, value: float, subject: str) -> GateResult:
         is_equal = math.isclose(value, self.bound, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
         passed = _OPERATORS[self.operator](self.bound if is_equal else value, self.bound)
-        sentence = f"{subject}, {'as' if passed else 'not'} {self.operator} {self._shown(self.bound)}"
+        condition = f"{self.operator} {self._shown(self.bound)}"
+        sentence = f"{subject}, as required ({condition})" if passed else f"{subject}, not {condition}"
         return GateResult(expression=self.expression, passed=passed, value=value, sentence=sentence)
 
     def _failed(self, sentence: str) -> GateResult:

@@ -95,7 +95,7 @@ def _is_met(item: RubricItem, value: float) -> bool:
 
 
 def _item_value(item: RubricItem, reply: RubricReply) -> float | None:
-    """Return an item's value (0..1) in one reply; None if it was left out or answered twice differently."""
+    """Return an item's value (0..1) in one reply; None without a usable answer, or with two different ones."""
     check = reply.checks.get(item.id)
     if check is None or item.id in reply.contradicted:
         return None
@@ -117,7 +117,7 @@ def _line(item: RubricItem, replies: Sequence[RubricReply], met: bool) -> str:  
             return f"{head}: {reasoning}" if reasoning else head
     if any(item.id in reply.contradicted for reply in replies):
         return f"{head}: the judge answered it twice, differently"
-    return f"{head}: the judge did not answer it"
+    return f"{head}: the judge gave no usable answer"
 
 
 def _to_result(judged: _JudgedItem, kind: str) -> EvaluationResult:

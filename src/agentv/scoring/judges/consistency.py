@@ -43,7 +43,7 @@ def correlation_interval(correlation: float, count: int, level: float = LEVEL) -
     """Return the interval of a rank correlation of `count` independent items, computed on Fisher's scale, artanh.
 
     The standard error is √((1 + r² / 2) / (count - 3)), Bonett & Wright 2000, Psychometrika 65(1). None below ten
-    items, and if the ranks are all the same or all reversed.
+    items, and if the correlation is 1 or -1.
     """
     if count < MIN_ITEMS or not -1 < correlation < 1:
         return None
@@ -167,7 +167,7 @@ def consistency(answers: Sequence[RepeatedJudgement], repeats: int) -> Consisten
 
 
 def _length_correlation(answers: Sequence[RepeatedJudgement]) -> LengthCorrelation:
-    """Return the correlation. Its interval is that of the number of cases, because answers to one case are similar."""
+    """Return the correlation. Its interval counts cases, not answers, because answers to one case are similar."""
     value = rank_correlation([float(each.length) for each in answers], [each.score for each in answers])
     if value is None:
         return LengthCorrelation(None, len(answers))

@@ -27,15 +27,15 @@ def kappa_error(cases: Sequence[int], first: Sequence[float], second: Sequence[f
     """Return the standard error of the quadratically weighted kappa of two annotators (Cohen's kappa for 0 and 1).
 
     `cases` has the case number of each pair of scores: pairs of one case form one cluster. By linearization: the
-    variance of the sum of each cluster's first-order influence on kappa, times m / (m - 1). With clusters of one it
-    equals that of Fleiss, Cohen & Everitt 1969, Psychological Bulletin 72(5), with n - 1. None below two clusters, and
-    if kappa is undefined.
+    variance is the sum of the squares of the clusters' first-order influences on kappa, times m / (m - 1) for m
+    clusters. With clusters of one pair it equals that of Fleiss, Cohen & Everitt 1969, Psychological Bulletin 72(5),
+    with n - 1. None below two clusters, and if kappa is undefined.
     """
     count = len(first)
     clusters: dict[int, float] = dict.fromkeys(cases, 0.0)
     firsts, seconds = Counter(first), Counter(second)
-    to_first = {value: _mean_distance(value, firsts, count) for value in seconds}
-    to_second = {value: _mean_distance(value, seconds, count) for value in firsts}
+    to_first = {value: _mean_squared_distance(value, firsts, count) for value in seconds}
+    to_second = {value: _mean_squared_distance(value, seconds, count) for value in firsts}
     if len(clusters) < 2:  # noqa: PLR2004 - one cluster has no variance
         return None
     observed = math.fsum((one - other) ** 2 for one, other in zip(first, second, strict=True)) / count
@@ -63,14 +63,17 @@ def kappa_interval(
     return Interval(math.tanh(middle - half_width), math.tanh(middle + half_width), method, level)
 
 
-def _mean_distance(value: float, others: Mapping[float, int], count: int) -> float:
+def _mean_squared_distance(value: float, others: Mapping[float, int], count: int) -> float:
     return math.fsum(value_count * (value - other) ** 2 for other, value_count in others.items()) / count
 
 
 MIN_CASES_FOR_INTERVAL = 20
-"""The minimum number of cases for an interval."""
+"""The minimum number of cases for an interval, except those of sensitivity and specificity."""
 MIN_CASES_PER_VERDICT = 10
-"""The minimum number of cases that people pass, and of those that they fail, for the correction of a rate."""
+"""The minimum number of cases that people pass for an interval of sensitivity, and that they fail for specificity.
+
+A rate is corrected only if both numbers are reached.
+"""
 MIN_CASES_FOR_KAPPA = 5
 """The minimum number of cases of the rarer verdict, pass or fail, for an interval of kappa."""
 GOOD_ANSWERS_PER_VERDICT = 50
@@ -182,7 +185,7 @@ def advice(card: ReportCard) -> list[str]:
             f"label {' and '.join(missing)}"
         )
     if card.cases < MIN_CASES_FOR_INTERVAL:
-        lines.append(f"fewer than {MIN_CASES_FOR_INTERVAL} cases: no intervals")
+        lines.append(f"fewer than {MIN_CASES_FOR_INTERVAL} cases: no intervals of agreement and kappa")
     if not card.can_correct:
         lines.append(
             f"fewer than {MIN_CASES_PER_VERDICT} cases that people pass, or that they fail: no rate is corrected"

@@ -79,7 +79,7 @@ def request_key(
 
 
 def answer_settings(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the settings of a target that its answers depend on, with secrets redacted."""
+    """Return those of a target's settings that its answers depend on."""
     return {key: value for key, value in settings.items() if _CAPITAL.sub(r"_\1", key).lower() not in CALL_SETTINGS}
 
 

@@ -123,28 +123,27 @@ def fold_turns(
     `mean` is the turns' mean, `min` takes score and results of the worst turn, `last` those of the last turn. A turn
     that could not be judged makes the score an error. Skipped turns are left out; if all were skipped, so is the score.
     """
-    judged_turns = [turn for turn in turns if turn.score.status != "skipped"]
-    if not judged_turns:
+    attempted = [turn for turn in turns if turn.score.status != "skipped"]
+    if not attempted:
         results = tuple(_with_turn(result, turn.number) for turn in turns for result in turn.score.results)
         return EvaluationScore(0.0, status="skipped", reasoning="\n".join(_reasons(turns)) or None, results=results)
-    turns = judged_turns
-    failed_turns = [turn for turn in turns if turn.score.error is not None]
-    judged = turns[-1:] if aggregate == "last" else turns
-    chosen = {"mean": judged, "min": [min(judged, key=lambda turn: turn.score.score)], "last": judged}[aggregate]
+    failed_turns = [turn for turn in attempted if turn.score.error is not None]
+    counted = attempted[-1:] if aggregate == "last" else attempted
+    chosen = [min(counted, key=lambda turn: turn.score.score)] if aggregate == "min" else counted
     score = EvaluationScore(
         score=weighted_mean((1.0, turn.score.score) for turn in chosen),
-        hits=_turn_lines(judged, "hits"),
-        misses=_turn_lines(judged, "misses"),
-        expected_aspect_count=sum(turn.score.expected_aspect_count for turn in judged),
-        reasoning="\n".join(_reasons(judged)) or None,
-        evaluator_raw_request=_requests(turns),
-        must_fail=any(turn.score.must_fail for turn in judged),
-        status="unverified" if any(turn.score.status == "unverified" for turn in judged) else "scored",
+        hits=_turn_lines(counted, "hits"),
+        misses=_turn_lines(counted, "misses"),
+        expected_aspect_count=sum(turn.score.expected_aspect_count for turn in counted),
+        reasoning="\n".join(_reasons(counted)) or None,
+        evaluator_raw_request=_requests(attempted),
+        must_fail=any(turn.score.must_fail for turn in counted),
+        status="unverified" if any(turn.score.status == "unverified" for turn in counted) else "scored",
         results=tuple(_with_turn(result, turn.number) for turn in chosen for result in turn.score.results),
-        judge_calls=tuple(call for turn in turns for call in turn.score.judge_calls),
-        members=tuple(_named_after_turn(member, turn.number) for turn in turns for member in turn.score.members),
+        judge_calls=tuple(call for turn in attempted for call in turn.score.judge_calls),
+        members=tuple(_named_after_turn(member, turn.number) for turn in attempted for member in turn.score.members),
     )
-    return _failed(score, turns, failed_turns, criteria) if failed_turns else score
+    return _failed(score, attempted, failed_turns, criteria) if failed_turns else score
 
 
 def _failed(
@@ -153,7 +152,7 @@ def _failed(
     failed_turns: Sequence[TurnScore],
     criteria: Sequence[EvaluationCriteria],
 ) -> EvaluationScore:
-    """Return the score if turns could not be judged: a criterion without a value in any of them gets an error."""
+    """Return the score if turns could not be judged: a criterion gets an error if one of them has no value for it."""
     failures = [(turn.number, turn.score.error) for turn in failed_turns if turn.score.error is not None]
     message = "; ".join(f"turn {number}: {error.message}" for number, error in failures)
     names = dict.fromkeys(result.criterion_name for turn in turns for result in turn.score.results)
@@ -164,7 +163,9 @@ def _failed(
     }
     kind = failures[0][1].kind
     failed = tuple(
-        failed_result(error_text, criterion_named(name, criteria, scale="numeric"), kind=_kind_of(name, turns))
+        failed_result(
+            error_text, criterion_named(name, criteria, scale="numeric"), kind=_evaluator_type_of(name, turns)
+        )
         for name, error_text in error_by_criterion.items()
     )
     kept_results = tuple(
@@ -178,7 +179,7 @@ def _failed(
 
 
 def _criterion_errors(name: str, failed_turns: Iterable[TurnScore]) -> Iterator[str]:
-    """Yield, for each failed turn, the error of a criterion: its own, or that of a turn without a result for it."""
+    """Yield the errors of a criterion in failed turns: its own, or that of a turn without a result for it."""
     for turn in failed_turns:
         own = [result for result in turn.score.results if result.criterion_name == name]
         errors = [result.error for result in own if result.error is not None]
@@ -187,7 +188,7 @@ def _criterion_errors(name: str, failed_turns: Iterable[TurnScore]) -> Iterator[
             yield f"turn {turn.number}: {message}"
 
 
-def _kind_of(name: str, turns: Iterable[TurnScore]) -> str:
+def _evaluator_type_of(name: str, turns: Iterable[TurnScore]) -> str:
     results = (result for turn in turns for result in turn.score.results)
     return next((result.evaluator_type for result in results if result.criterion_name == name), "")
 
