@@ -1,6 +1,7 @@
 """The Python API: evaluate() and evaluate_async()."""
 
 import asyncio
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from agentv import (
     evaluate_async,
     evaluator,
 )
-from agentv.types.events import AnswerArrived, RunEvent
+from agentv.types.events import AnswerArrived, RowFinished, RunEvent, RunNote
 from agentv.types.failures import Failure
 
 SUM = EvalCase("sum", "What is 2 + 2?")
@@ -403,3 +404,33 @@ def test_a_target_that_is_not_valid_json_is_a_configuration_error(target: str) -
     with pytest.raises(ConfigError, match=r"^target \{.*: not valid JSON: .*; write an object such as") as caught:
         evaluate([EvalCase("a", "Where?")], target=target, evaluators=[])
     assert len(str(caught.value)) < 400
+
+
+class FullDiskAfterTheRows:
+    """An observer after whose first finished row no file can grow."""
+
+    event_types = (RowFinished, RunNote)
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def notify(self, event: RunEvent) -> None:
+        if isinstance(event, RowFinished):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        elif isinstance(event, RunNote) and event.is_problem:
+            self.problems.append(event.message)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_verdict_that_cannot_be_saved_is_reported(tmp_path: Path) -> None:
+    observer = FullDiskAfterTheRows()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        report = evaluate([SUM], task=answers_four, evaluators=[FOUR], folder=tmp_path, observers=[observer])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert report.exit_code == 0
+    assert [problem.partition(": ")[0] for problem in observer.problems] == ["the verdict is not saved with the run"]
+    assert "continue with: agentv resume" in observer.problems[0]

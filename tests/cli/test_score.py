@@ -487,7 +487,7 @@ def test_a_closed_screen_costs_no_score(folder: Path) -> None:
 def test_without_a_gate_a_failure_says_how_to_only_measure(folder: Path, score: Call) -> None:
     write_lines(folder / "log.jsonl", *answers(GOOD, RUDE))
     code, out, _ = score("log.jsonl")
-    assert (code, "turn this gate off with --gate none or `gates: none`" in out) == (1, True)
+    assert (code, "off with --gate none or `gates: none`" in out) == (1, True)
     assert "gates: none" not in score("log.jsonl", "--gate", "mean >= 1")[1]
     assert "gates: none" not in score("log.jsonl", config=CONFIG + 'gates: ["mean >= 1"]')[1]
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Protocol
 
 from msgspec import Struct, field, structs
@@ -382,7 +382,8 @@ class LineScoring(Struct):
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=True,
         )
-        with suppress(StorageError):  # the verdict can be computed again from the rows
+        # After an earlier failure, which the verdict names, another one is not reported.
+        with suppress(StorageError) if report.state == "failed" else nullcontext():
             self.run.opened_store.note(REPORTED, fields)
         self.run.close(report.state)
 
@@ -436,7 +437,7 @@ class LineScoring(Struct):
         )
 
 
-_DEFAULT_GATE = "by default every line must pass; turn this gate off with --gate none or `gates: none`"
+_DEFAULT_GATE = "by default every line must pass; off with --gate none or `gates: none`"
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:

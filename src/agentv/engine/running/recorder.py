@@ -1,7 +1,6 @@
 """The recorder of a run: each event is saved to the store first, then counted and reported to observers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field, structs
@@ -348,8 +347,11 @@ class RunRecorder(Struct):
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=has_every_row,
         )
-        with suppress(StorageError):  # the verdict can be computed again from the rows
+        try:
             self.store.note(REPORTED, fields)
+        except StorageError as error:
+            if self.stop.state != "failed":  # otherwise an earlier write failed, and the verdict says so
+                self.note(f"the verdict is not saved with the run: {error}", is_problem=True)
 
 
 def _observes(observer: Observer, kind: type[RunEvent]) -> bool:
