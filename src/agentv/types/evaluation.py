@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Sequence
 from datetime import UTC, datetime
-from typing import Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -172,15 +172,16 @@ class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
 
     def __post_init__(self) -> None:
         """Set the verdict that follows from the score, if none is given."""
-        score: object = self.score
-        verdict: object = self.verdict
-        if not isinstance(score, _NUMBERS):
+        score: Any = self.score
+        verdict: Any = self.verdict
+        # By its type: `isinstance` also asks an object of a plug-in, which may raise anything.
+        if not issubclass(type(score), _NUMBERS):
             return  # an evaluator's mistake, which `to_score` reports
         if verdict is None:
             if self.error is None and self.status != "skipped":
                 force_setattr(self, "verdict", "fail" if self.must_fail else verdict_of(score))
         # `str.__eq__`, because a plug-in's subclass of str may define `==` itself.
-        elif isinstance(verdict, str) and str.__eq__(verdict, "fail") and verdict_of(score) != "fail":
+        elif issubclass(type(verdict), str) and str.__eq__(verdict, "fail") and verdict_of(score) != "fail":
             force_setattr(self, "must_fail", True)
 
 
