@@ -459,14 +459,20 @@ def _answered_turn(answer: Answer, start: int) -> AnsweredTurn:
 
 
 def _missing_text(answer: Answer, output: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the text of an answer as a message, or nothing if a message of `output` has the same text."""
+    """Return the text of an answer as a message.
+
+    Return nothing if a message of `output` has the same text, or if the answer failed without any text.
+    """
     text = answer.text if answer.partial is None else answer.partial.text
     has_text = any(content_text(each.content).strip() == text.strip() for each in output if each.role == "assistant")
     return () if has_text or not (text or answer.error is None) else (Message("assistant", text),)
 
 
 def _joined_trace(answers: Sequence[Answer]) -> tuple[TraceEvent, ...] | None:
-    """Return the traces of all turns as one; None if a turn has none, because its events would not be counted."""
+    """Return the traces of all turns as one.
+
+    None if a turn has no trace: the joined trace would lack the events of that turn.
+    """
     traces = [answer.trace for answer in answers]
     known = [trace for trace in traces if trace is not None]
     return tuple(event for trace in known for event in trace) if len(known) == len(traces) else None

@@ -176,8 +176,9 @@ class Budget(Struct):
 class BudgetAccount(Struct):
     """The calls of one target under a budget. `cost_of` returns the cost of tokens in dollars, None without a price.
 
-    Each call reserves the highest cost of a call so far, or the estimate from its prompt if that is higher. Until a
-    response shows the cost of a call, calls are sent one at a time.
+    Each call reserves the highest cost of a call so far, or the estimate from its prompt if that is higher. Calls
+    are sent one at a time until one has succeeded (now, or before the run was resumed), or
+    `FAILURES_BEFORE_CONCURRENCY` of them have failed.
     """
 
     budget: Budget

@@ -24,7 +24,7 @@ WINDOW_S = 0.005
 """Time that the first text waits for others; later texts are collected while a request is in flight."""
 
 REQUESTS_AT_ONCE = 4
-"""Concurrent requests of one embedder; further requests start only when enough texts wait to fill them."""
+"""Maximum concurrent requests of one embedder; each but the first starts only when enough texts wait to fill it."""
 
 CHARACTERS_AT_ONCE = 200_000
 """Maximum characters in one request (OpenAI accepts 300,000 tokens); a single longer text is sent alone."""
@@ -67,9 +67,9 @@ class PendingText(Struct, eq=False):
 class SharedEmbedder:
     """The embedder of one target in one process.
 
-    Callers that need the same text share one request, whose cost is that of the first caller. A rejected request is
-    repeated in halves, so that only the text that caused the rejection fails. Without a disk cache, vectors are cached
-    in memory only.
+    Callers that need the same text share one request, and its cost is recorded for the first of them. A rejected
+    request is repeated in halves, so that only the text that caused the rejection fails. Without a disk cache, vectors
+    are cached in memory only.
     """
 
     def __init__(self, provider: ResilientProvider, cache: EmbeddingCache | None) -> None:

@@ -296,7 +296,10 @@ class Runtime:
         return evaluator
 
     def _is_overridden(self, type_: str) -> bool:
-        """Return True if `overrides` has the type, or may make it by its rule for unregistered types."""
+        """Return True if `overrides` may have an evaluator for a type.
+
+        A type that is not in `specs` is looked up in any case: an `EvaluatorRegistry` may return its default judge.
+        """
         return bool(self._overrides) and (type_ in self._overrides or type_ not in self.specs.evaluators)
 
     def settings(self, config: EvaluatorConfig) -> object:

@@ -73,7 +73,7 @@ class Fingerprints:
         return known[1]
 
     def stored_form(self, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> StoredEvaluators:
-        """Return evaluators as stored with their case: a list; in the older form, `evaluator:`, a type."""
+        """Return evaluators as stored with their case: as a list, or as a type in the older `single_form`."""
         known = self._stored_forms.get(id(evaluators))
         if known is not None:
             return known[1]

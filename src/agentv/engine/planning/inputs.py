@@ -145,7 +145,7 @@ def load_inputs(
 
 
 def _targets_problems(targets_loader: TargetsLoader, folder: Path) -> tuple[Problem, ...]:
-    """Return the problems in a folder's targets file; a missing file or default target is not reported."""
+    """Return the problems in a folder's targets file; a missing file is not reported."""
     try:
         targets_loader.load_targets(folder)
     except EvalFileError as error:

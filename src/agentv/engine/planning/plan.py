@@ -231,7 +231,10 @@ class RunPlan(Struct, frozen=True):
 
     @property
     def trials(self) -> int:
-        """The number of trials of each case; 1 if the number differs between cases."""
+        """The number of trials that `--trials` or the suites set; 1 if any case has another number.
+
+        While the length of a stream is unknown, all cases are assumed to have that number.
+        """
         most = max((suite.options.trials or suite.suite.trials for suite in self.suites), default=1)
         planned, cases = self.planned, self.case_count
         if planned is None or cases is None:
@@ -256,7 +259,7 @@ class RunPlan(Struct, frozen=True):
         return workers if most is None else min(workers, most)
 
     def configured_workers(self, target: ResolvedTarget) -> int | None:
-        """Return the concurrent rows that are set for a target: `--workers`, else the suites' most, else its own."""
+        """Return the concurrent rows that are set for a target: `--workers`, else its suites' maximum, else its own."""
         of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
         return self.options.workers or max(of_suites, default=0) or target.workers
 

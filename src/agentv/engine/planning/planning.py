@@ -71,7 +71,7 @@ def _gate_expressions(
 def check_gates(
     gates: Sequence[ScopedGate], checks: Sequence[SuiteCheck], options: RunOptions, findings: Findings
 ) -> None:
-    """Report gates that name something unknown, or need more trials than any case has, or a missing baseline."""
+    """Report gates that name something unknown, need more trials than any case has, or lack the baseline they need."""
     hint = "" if options.gates is not None else " (the gate is from a file; --gate replaces it)"
     for scoped in gates:
         measured = [check for check in checks if scoped.suite in (None, check.plan.suite.path)]

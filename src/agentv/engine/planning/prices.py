@@ -63,7 +63,7 @@ _FREE = Price(0.0, 0.0)
 
 
 def budget_problems(plan: RunPlan) -> Iterator[str]:
-    """Yield a message for each target whose cost a budget cannot limit, with the setting to add."""
+    """Yield a message for each target whose cost a budget cannot limit, with the setting to change."""
     for target in {id(target): target for target in _called_targets(plan)}.values():
         problem = budget_problem(target, plan.specs.providers.get(target.provider), plan.prices)
         if problem is not None:
@@ -71,7 +71,7 @@ def budget_problems(plan: RunPlan) -> Iterator[str]:
 
 
 def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, JsonObject]) -> str | None:
-    """Return the reason why a budget cannot limit a target, with the setting to add; None if it can."""
+    """Return the reason why a budget cannot limit a target, with the setting to change; None if it can."""
     if spec.is_canned or (spec.embeds and not spec.answers):
         return None
     model = getattr(target.settings, "model", None)

@@ -134,7 +134,7 @@ class KnownTargets(Struct, frozen=True):
     def get(self, name: str) -> ResolvedTarget:
         """Return the named target, ready for use; `provider:model` names one without a targets file.
 
-        Raises TargetError for an unknown name or a bad setting.
+        Raises TargetError for an unknown name, EvalFileError for bad settings.
         """
         if name not in self.resolved:
             target = self._resolved(self._config(name))
@@ -156,7 +156,7 @@ class KnownTargets(Struct, frozen=True):
         return self if judge is None else replace(self, judge=judge, resolved={})
 
     def choose(self, name: str | None) -> ResolvedTarget:
-        """Return the named target, or the default target for None, ready for use. Raises TargetError."""
+        """Return the named target, or the default target for None, ready for use. Raises TargetError, EvalFileError."""
         if name is not None and name not in self.configs and names_model(name, self.specs.providers):
             return self.get(name)
         return self.get(choose_target(tuple(self.configs.values()), name).name)
@@ -211,7 +211,10 @@ class KnownTargets(Struct, frozen=True):
         return config
 
     def embedding_target(self, model: str | JsonObject) -> ResolvedTarget:
-        """Return the resolved target of an embedding model; the same one for the same settings. Raises TargetError."""
+        """Return the resolved target of an embedding model; the same one for the same settings.
+
+        Raises TargetError, EvalFileError.
+        """
         config = self.embedding_config(model)
         if config.name in self.configs:
             return self.get(config.name)

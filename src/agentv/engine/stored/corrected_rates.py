@@ -19,7 +19,7 @@ from agentv.types.errors import StorageError
 from agentv.types.results import RunReport
 from agentv.types.summaries import Calibration, CorrectedRate, MeasuredRate
 
-_FEWEST_CASES = 2
+_MIN_CASES_FOR_INTERVAL = 2
 
 Expectations = Mapping[tuple[str, str], Sequence[str]]
 """The expectation keys of each case, by suite and id."""
@@ -82,7 +82,7 @@ def _expectations(run: StoredRun) -> Expectations:
 
 
 def _best_rates(judges: Sequence["_CalibratedJudge"]) -> Iterator[CorrectedRate]:
-    """Yield the rate of each judge and target, with the calibration that applies to most of its rows."""
+    """Yield the rate of each judge and target, with the calibration that applies to the largest number of its rows."""
     judged_targets = {(each.evaluator, each.criterion, target): None for each in judges for target in each.tallies}
     for evaluator, criterion, target in judged_targets:
         fitting = [each for each in judges if (each.evaluator, each.criterion) == (evaluator, criterion)]
@@ -149,7 +149,7 @@ class _CalibratedJudge(Struct):
         rate = corrected_rate(moments.mean, calibration.sensitivity.value, calibration.specificity.value)
         if rate is None:
             return replace(uncorrected, reason="the judge is no better than chance")
-        if moments.clusters < _FEWEST_CASES:
+        if moments.clusters < _MIN_CASES_FOR_INTERVAL:
             return replace(uncorrected, rate=rate)
         measured = MeasuredRate(moments.mean, moments.rows, effective_n(moments))
         return replace(

@@ -149,9 +149,9 @@ def results_by_judge(
 
 
 class JudgeSetups(Struct, frozen=True):
-    """The setups of an evaluator, as digests, that judged rows of a stored run and that the files still describe.
+    """The setups with which an evaluator judged rows of a stored run, as digests, if the files still describe them.
 
-    `unmatched_rows` counts the other rows: a file was edited since, or the case was removed.
+    `unmatched_rows` counts the rows without such a setup: a file was edited since, or the case was removed.
     """
 
     setups: tuple[str, ...]

@@ -31,9 +31,9 @@ from agentv.types.records.result import CaseResult
 def load_spent(run: StoredRun) -> Spent:
     """Return the amount billed in a run, also for answers and judgements that later ones have replaced.
 
-    If the budget stopped the run, the amount is at least that of the budget, which also counts calls of unknown cost.
-    Calls that were in flight when the process was killed are not counted. Raises StorageError if the run cannot be
-    read.
+    If the budget stopped the run, the amount is at least what the budget recorded as spent, which includes calls of
+    unknown cost. Calls that were in flight when the process was killed are not counted. Raises StorageError if the run
+    cannot be read.
     """
     spent = Spent()
     for answer in run.all_answers():
