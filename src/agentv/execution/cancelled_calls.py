@@ -17,7 +17,7 @@ INTERRUPTED = Failure("cancelled", "the run was interrupted during this call")
 def attach_call(
     error: asyncio.CancelledError, partial: ProviderResponse | None, *, calls: tuple[CallRecord, ...] = ()
 ) -> None:
-    """Attach the partial answer and the attempts of a cancelled call, unless there is neither an answer nor usage."""
+    """Attach the partial answer and the attempts of a cancelled call, if it has a partial answer or used tokens."""
     if partial is not None or any(call.usage is not None for call in calls):
         setattr(error, _ATTRIBUTE, ProviderError(INTERRUPTED, calls=calls, partial=partial))
 

@@ -171,7 +171,7 @@ def _failed(
 
 
 def usage_in_details(failure: Failure) -> Usage | None:
-    """Return the usage of a failed attempt from `details.usage`: the turns of a dialogue before the last one."""
+    """Return `details.usage` of a failed attempt: the usage of the turns that succeeded before the failed one."""
     usage = (failure.details or {}).get("usage")
     if not isinstance(usage, Mapping):
         return None

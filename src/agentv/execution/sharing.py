@@ -48,7 +48,7 @@ class SharedResources:
 
 
 WAITING_PER_EXTRA_TASK = 10
-"""Each iteration resumes one task, plus one for every 10 waiting, so that a long queue drains in few."""
+"""Each iteration resumes one task, plus one for every 10 waiting, so that a long queue drains in few iterations."""
 
 
 class TurnQueue:

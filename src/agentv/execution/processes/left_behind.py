@@ -16,8 +16,8 @@ from msgspec import Struct
 from agentv.execution.processes.live_trees import PROCESS_MARK
 
 MARK = "AGENTV_COMMAND"
-"""The environment variable that identifies the descendants of a command: the mark of the process that started it, then
-the mark of the command. Nested commands append their marks."""
+"""The environment variable by which the descendants of a command are found. Its value is `/PROCESS/COMMAND`: the mark
+of the process that started the command, then the mark of the command. A nested command appends another such pair."""
 
 PREFIX = "agentv-"
 _VALID_MARK = re.compile(r"[0-9a-f]{16}")

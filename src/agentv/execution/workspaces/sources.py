@@ -50,7 +50,9 @@ _COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 async def clone(
     repository: str, ref: str | None, *, base_dir: Path, home: Path, target: Path, sparse: Sequence[str] = ()
 ) -> None:
-    """Check out a repository at `ref` into `target`, on its main branch, without a remote.
+    """Clone a repository into `target` and check out `ref`, without a remote.
+
+    The checked-out branch has the name of the source's current branch, or MAIN_BRANCH if it has none.
 
     With `sparse`, only these folders and the files at the top are checked out.
 

@@ -1,4 +1,4 @@
-"""Embeddings on disk: one file per text, named after a digest of the text, so that no text is embedded twice.
+"""Embeddings saved between runs: one file per vector space and text, named after a digest of both.
 
 A file is a mark of its format, a flag for a truncated text, the SHA-256 of the vector, and the vector as little-endian
 32-bit floats. A file that is torn, foreign or of another version is treated as missing and written again.

@@ -95,7 +95,7 @@ def joined_crc(first: int, second: int, size: int) -> int:
 
 
 class FileEnd(Struct, frozen=True):
-    """The end of the first lines of a file: their number, their size in bytes, and their CRC-32."""
+    """A position in a file of lines: the number, the size in bytes and the CRC-32 of the lines before it."""
 
     lines: int = 0
     size: int = 0

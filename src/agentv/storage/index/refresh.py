@@ -31,7 +31,10 @@ def restore_retired(connection: sqlite3.Connection, run: int) -> None:
 
 
 def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None:
-    """Mark the rows of cases that are no longer in the suite, which are not counted. Skips unreadable events."""
+    """Mark the rows of cases that are no longer in the suite, which are not counted.
+
+    Does nothing if an event of the run cannot be read.
+    """
     try:
         retired = StoredRun(folder).retired()
     except OSError:

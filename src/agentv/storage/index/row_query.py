@@ -57,7 +57,7 @@ class RowEntry(Struct, frozen=True):
 class Facets(Struct, frozen=True):
     """The number of results of each state, target, tag, suite and prompt.
 
-    The states ignore the filter by state, the targets that by target, and so on.
+    The counts by state ignore the query's filter by state, those by target its filter by target, and so on.
     """
 
     states: Mapping[str, int]

@@ -138,7 +138,7 @@ class RunPusher:
         while lines := reader.read():
             stored = self._stored_digests(table, reader.seq, len(lines))
             self._check_equal(table, reader.seq, lines, stored)
-            # An older version stored no line that repeats a result: continue at the first that is missing.
+            # Older versions pushed only one line for each result. Continue at the first line that is missing.
             first_missing = next((index for index in range(len(lines)) if reader.seq + index not in stored), len(lines))
             reader.advance(lines[:first_missing])
             if first_missing < len(lines):

@@ -58,7 +58,7 @@ class Mirror:
         self._thread = threading.Thread(target=self._run, name="agentv-store", daemon=True)
 
     def start(self) -> None:
-        """Compare the folder with the database, then start the thread. Raises StorageError when they differ."""
+        """Compare the folder with the database, then start the thread. Raises StorageError as RunPusher does."""
         connection = self._connection or connect(self._url)
         self._pusher = RunPusher(self._folder, connection, self._url)
         self._thread.start()

@@ -175,7 +175,7 @@ def encodable_event(event: EventRecord) -> dict[str, JsonValue]:
 
 
 def to_record(value: Struct) -> dict[str, Any]:
-    """Return a value as the dict of its line; values from plug-ins are not converted."""
+    """Return a value as the dict of its line. Objects of plug-ins in it are not converted to JSON values."""
     match value:
         case Answer():
             line: Struct = encodable_answer(value)

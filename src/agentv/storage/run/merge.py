@@ -20,7 +20,7 @@ _SHOWN = 5
 
 
 def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
-    """Return, by result key, the index of the run that owns it, whose results are merged: the first with the key.
+    """Return, by result key, the index of the first run that has it: the owner, whose results are merged.
 
     Raises ConfigError when two runs have results of different cases, targets or evaluators under one result key.
     """
