@@ -149,9 +149,10 @@ class LeasedRow(Struct):
 
 
 class NodeSession:
-    """The driver's state of one node: the `rows` that it runs, and the finished ones whose segment is `unlisted`.
+    """The driver's state of one node: the `rows` that it runs, and the finished ones that are `unlisted`.
 
-    `in_flight` counts the running rows by target. `unsent` are leased rows that the next call sends.
+    A row leaves `unlisted` when its segment arrives, and returns if the segment cannot be listed. `in_flight` counts
+    the running rows by target. `unsent` are leased rows that the next call sends.
     """
 
     def __init__(self, node: Node) -> None:
@@ -260,7 +261,8 @@ class Cluster:
         self._clock = clock
         self._quota = quota
         self._on_budget_stop = on_budget_stop
-        is_compared = recorder.comparison is not None  # with a baseline, by the content of cases
+        # A comparison with a baseline needs the cases decoded.
+        is_compared = recorder.comparison is not None
         self._encoded_cases = (
             recorder.store if isinstance(recorder.store, EncodedCaseStore) and not is_compared else None
         )
@@ -350,7 +352,7 @@ class Cluster:
                     return failed_row(
                         self._recorder.store.run_id, task, Failure("transport", message), now=self._clock()
                     )
-                # The answer is stored: only scores are missing, unless they need a workspace, which is lost.
+                # The answer is stored, so it only has to be scored; a row with a workspace starts again in a new one.
                 if row.answers and not _has_workspace(task):
                     task = replace(task, stored=AnswerToScore(row.answers[-1]))
 
@@ -540,7 +542,7 @@ class Cluster:
         self._wake()
 
     def _store(self, session: NodeSession, line: Line) -> None:
-        """Store or report one line of a node; a line of a row that the node does not run is dropped."""
+        """Store or report one line of a node. Answers and results of rows that are not leased to it are dropped."""
         match line:
             case StoredLine():
                 self._store_line(session, line)
@@ -675,8 +677,9 @@ class Cluster:
     def _end(self, session: NodeSession, key: ResultKey) -> LeasedRow:
         row = session.end(key)
         self._progress.set()
-        if self._has_waiting_rows:  # after the result is counted, since it may stop the run
+        if self._has_waiting_rows:
             self._has_waiting_rows = False
+            # Later, so that the result is counted first: it may stop the run.
             asyncio.get_running_loop().call_soon(self._wake)
         return row
 

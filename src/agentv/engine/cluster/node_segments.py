@@ -1,4 +1,4 @@
-"""The answers and results of a node, gathered on its disk and stored as segments beside those of the run.
+"""The answers and results of a node, gathered on its disk and stored as segments of the run.
 
 A spool is the pair of files on the disk that becomes the next segments. The node uploads a segment, then the driver
 lists it in `segments.jsonl`. Answers are uploaded and listed first: a result names the number of its answer's line,
@@ -218,7 +218,7 @@ class NodeSegments:
         self._started_at = now()
         self._upload_count = self._answer_count = self._spool_count = 0
         self._spool = self._open_spool()
-        # For each listed segment of answers: its first answer's number on this node, and its first line's in the run.
+        # For each listed segment of answers: the number of its first answer on this node, and in the run's file.
         self._first_answers: list[int] = []
         self._first_lines: list[int] = []
         # Answers that were sent to the driver, which stores them: the `seq` by number on this node, the count by row.
@@ -385,11 +385,11 @@ class NodeSegments:
         return crc, size, driver_lines
 
     def _is_stored_by_driver(self, entry: SpooledResult) -> bool:
-        """Return True for a result that the driver stores, also because the driver stores its answer."""
+        """Return True if the driver stores a result, for its blobs or because the driver stores its answer."""
         return entry.is_stored_by_driver or entry.answer in self._sent_seqs
 
     def _with_final_number(self, line: bytes, number: int | None) -> bytes:
-        """Return a result's line with its answer's final number in place of `number`, that on this node."""
+        """Return a result's line with the final number of its answer, which is answer `number` of this node."""
         if number is None:
             return line
         if number in self._sent_seqs:

@@ -20,7 +20,7 @@ from agentv.engine.cluster.tasks import RunSpec, decode_tasks
 from agentv.types.errors import AgentvError, ClusterError
 
 MAX_PROCESSES = 3
-"""The maximum number of processes started on one machine; each replaces a lost one."""
+"""The maximum number of processes started on one machine; each after the first replaces a lost one."""
 
 CONNECT_S = 10.0
 """How long a connection to the address of a cluster may take."""
@@ -29,7 +29,7 @@ _ACTOR_OPTIONS: dict[str, Any] = {
     "num_cpus": 0,
     "max_restarts": 0,
     "max_task_retries": 0,
-    "max_concurrency": 100,  # the driver makes fewer concurrent calls to a node: rows are not calls
+    "max_concurrency": 100,  # calls of the methods of NodeActor, of which few overlap; not rows
 }
 
 

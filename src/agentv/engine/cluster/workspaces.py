@@ -122,7 +122,7 @@ def read_states(
 def _read_clone(folder: Path) -> tuple[str, str]:
     """Return the branch that a clone of a repository has, and a digest of its tags."""
     with _temporary() as place:
-        # Only git itself knows which branch it takes if HEAD is a commit.
+        # If HEAD is detached, only git itself knows which branch the clone gets.
         _git(
             ["clone", "--quiet", "--shared", "--no-checkout", "--", str(folder), str(place / "clone")],
             repository=folder,
@@ -204,7 +204,7 @@ def _temporary() -> Iterator[Path]:
 class PlacedWorkspaces:
     """The workspaces of a run on a node that has a copy of the project.
 
-    `repositories` are those that were sent, as workspaces of the copy name them; their copies are in `folder`.
+    `repositories` has for each repository that was sent, as the node's workspaces name it, its copy in `folder`.
     """
 
     def __init__(self, repositories: Mapping[Repository, RepositoryCopy], folder: Path) -> None:

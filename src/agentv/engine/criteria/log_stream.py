@@ -1,4 +1,4 @@
-"""Lines of logs, from text files and pipes as they arrive, from tables as JSON; sampled, and checked for changes."""
+"""The lines of text files and pipes, and the rows of tables as JSON lines: read, sampled and checked for changes."""
 
 import asyncio
 import heapq
@@ -78,7 +78,7 @@ class SampledLines:
             self._sampled.extend(await self._batch())
 
     async def _batch(self) -> list[ReadLine]:
-        """Read the next lines and return the sampled ones."""
+        """Read the next lines and return the sampled ones, or all of them if the sample is a number of lines."""
         batch = await anext(self._batches, None)
         if batch is None:
             self._is_over = True

@@ -66,14 +66,15 @@ def snapshot_of(given: EvaluationInput) -> EvaluationInput:
 
 
 _LONG_SETTINGS = 2_000
-"""An evaluator with a longer JSON is stored whole with the run only; its cases have its name, type and hash."""
+"""The maximum length of an evaluator as JSON, in characters; of a longer one a case stores name, type and hash."""
 
 
 class JudgingSetup(Struct, frozen=True):
     """The criteria and evaluators that judge answers, as stored with their cases.
 
-    `evaluators` is JSON, `canonical` the text that identifies it. `digests` has for each evaluator, by name, the digest
-    of all that its scores depend on except answer and expectations.
+    `evaluators` is JSON in which long evaluators are shortened; `canonical` is the JSON text of the whole evaluators,
+    from which case keys are made. `digests` has for each evaluator, by name, the digest of all that its scores depend
+    on except answer and expectations.
     """
 
     criteria: tuple[EvaluationCriteria, ...]
@@ -172,7 +173,7 @@ class EvaluationRunner:
         self._fit_to(tuple(criteria))
 
     def warm(self) -> None:
-        """Import and create what the first answer would: the judge and the evaluators of an open runner.
+        """Create the judge and the evaluators of an open runner now, so that the first answer does not wait for them.
 
         Raises AgentvError for one that cannot be created.
         """

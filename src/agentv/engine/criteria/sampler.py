@@ -37,7 +37,7 @@ OfferedLine: TypeAlias = Mapping[str, Any] | EvaluationInput | str | bytes
 """An answer as `agentv score` reads it: an object, its JSON, or an EvaluationInput."""
 
 POLL_S = 0.01
-"""Seconds after which the thread looks for lines. `offer` does not wake it, because a system call would yield to it."""
+"""Seconds after which the thread looks for lines. `offer` does not wake it: that system call would release the GIL."""
 DROPS_LOGGED_EVERY_S = 10.0
 _SOURCE = "sampler"
 
@@ -182,7 +182,7 @@ class Sampler:
         )
 
     def start(self) -> None:
-        """Start the thread, and wait until it has imported all modules and opened all connections for judging."""
+        """Start the thread, and wait until it has created the judge and the evaluators."""
         self._start_thread()
         self._ready.result()
 

@@ -153,12 +153,12 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
 
 
 def _run_store(name: str, plugin: type) -> Callable[[StoreUrl], object]:
-    """Return a function that makes a store of runs. Raises PluginError unless the class takes only `url`."""
+    """Return a function that makes a store of runs. Raises PluginError unless `url` suffices as argument."""
     try:
         inspect.signature(plugin).bind(url="")
     except TypeError:
         raise PluginError(
-            f"store {name!r} must take url and no other argument: {_signature_text(name, plugin)}"
+            f"store {name!r} must be callable with url alone; its signature is {_signature_text(name, plugin)}"
         ) from None
     return lambda url: plugin(url=url.text)
 
@@ -194,7 +194,7 @@ def _signature_text(name: str, function: Callable[..., Any]) -> str:
 
 
 def _default_of(parameter: inspect.Parameter) -> tuple[Any, ...]:
-    """Return a parameter's default, if it has one; a list or dict is copied for each call."""
+    """Return a parameter's default, if it has one; a list, dict or set is copied for each settings object."""
     default = parameter.default
     if default is parameter.empty:
         return ()
@@ -234,8 +234,8 @@ def provider(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], 
     """Register a function or class as a provider of that name, for `provider:` in a targets file.
 
     A function gets a ProviderRequest (and its settings as keyword-only parameters) and returns a string, a
-    ProviderResponse or a dict of its keys. A class has `kind` and `async invoke(request)`; the fields of a dataclass
-    become settings. Entry points: `agentv.providers`. Raises PluginError for a wrong signature.
+    ProviderResponse or a dict of its keys. A class has `async invoke(request)`; the fields of a dataclass become
+    settings. Entry points: `agentv.providers`. Raises PluginError for a wrong signature.
     """
     return _marker("provider", partial(provider_spec, name, aliases=aliases))
 
@@ -277,8 +277,8 @@ def as_evaluator(given: object, evaluators: Registry) -> object:
 
     A function or class with the decorator `@evaluator` becomes a config of its type, which is added to `evaluators`.
     If that type is already registered, for example by an installed copy of the same package, an evaluator object is
-    returned instead. Any other function becomes an evaluator that calls it with the context, under its own name. A
-    criteria evaluator is adapted; configs and other objects are returned as they are.
+    returned instead. Any other function becomes an evaluator that calls it with the context, under its own name. An
+    object with `evaluate(input, criteria)` is wrapped; configs and other objects are returned as they are.
     """
     mark = getattr(given, MARK, None)
     if isinstance(mark, tuple) and mark[0] == "evaluator":

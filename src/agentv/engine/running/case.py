@@ -474,10 +474,10 @@ class CaseRunner(Struct, frozen=True):
     dependencies: Dependencies = field(default_factory=Dependencies)
 
     def run(self, task: CaseTask) -> Coroutine[None, None, CaseResult]:
-        """Return the row of a task. Any exception but StorageError becomes the row's error.
+        """Return the row of a task. While it runs here, any exception but StorageError becomes the row's error.
 
-        That includes bugs in agentv, which must not end a long run; the message names the line that raised. A task
-        waits for the cases that its case depends on.
+        That includes bugs in agentv, which must not end a long run; the message names the line that raised. Exceptions
+        of `run_elsewhere` are raised. A task waits for the cases that its case depends on.
         """
         target_session = self._target_session(task)
         if target_session.has_dependencies:
