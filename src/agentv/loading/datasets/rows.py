@@ -41,7 +41,9 @@ ROW_SUFFIXES = (*TABLE_DELIMITERS, *LINE_SUFFIXES, PARQUET_SUFFIX)
 
 
 class Row(NamedTuple):
-    """One row: its line (in a Parquet file its number, from 1) and its values, or the problems that it has instead.
+    """One row: its position and its values, or the problems that it has instead.
+
+    `line` is its line in the file; for rows of a Parquet file or a function it is their number, from 1.
 
     `document`, if known, has the positions of the values; the row is at the path `at` in it. `is_whole` is True if the
     file is a single object: it may be a response of an API with a list of rows in one of its keys.
@@ -66,7 +68,7 @@ class RowFile(Protocol):
         """Yield the rows in order. Raises EvalFileError for a file that cannot be read at all."""
 
     def count(self) -> int | None:
-        """Return the number of rows, without reading their values; None if that would run code of the project."""
+        """Return the number of rows; None if it is unknown, as for a function that yields rows."""
 
 
 class TableFile(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Raw values of eval files and results, for conversion to another format; nothing is interpreted."""
+"""Values of eval files and results for conversion: as written, or translated from AgentV's keys to ours."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -55,9 +55,10 @@ class Translated(Struct, frozen=True):
 
 
 def read_translated(path: Path, specs: Specs) -> Translated:
-    """Return the cases of an eval file of any AgentV in our own keys. Raises EvalFileError for one that is refused.
+    """Return the cases of an eval file of any AgentV version, translated to our own keys.
 
-    The cases of other files that it names are among them. References to variables stay as they are.
+    They include the cases in other files that it names. References to variables stay as they are. Raises EvalFileError
+    for a file that is refused, and ConfigError if a name in it matches no file, or a listed case is not an object.
     """
     check_readable(path)
     data = b"" if path.suffix == ".jsonl" else read_bytes(path)
@@ -143,7 +144,7 @@ def _parse_object(text: str, name: str, number: int) -> JsonObject:
 
 
 def _read_yaml(path: Path) -> Records:
-    """Return the cases of an eval file, or the results in a list. Raises ConfigError for any other content."""
+    """Return the cases of an eval file, or the results of a list. Raises ConfigError for any other content."""
     reader = open_yaml(path)
     if reader.problems:
         raise EvalFileError(reader.document.path, reader.problems)

@@ -1,4 +1,4 @@
-"""Detection of the kind of a YAML file from its top-level keys, without reading the whole file."""
+"""Detection of the kind of a YAML file from its top-level keys, without parsing the whole file."""
 
 import json
 import os

@@ -34,7 +34,7 @@ def upward(folder: Path, last: Path | None = None) -> Iterator[Path]:
 def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
     """Yield a folder and its parents up to the repository root.
 
-    Without a repository, the search ends at the first folder that belongs to another user: a file there may name
+    Without a repository, the search ends before the first folder that belongs to another user: a file there may name
     plug-ins, and the code of other users must not run.
     """
     folder, root = folder.resolve(), repository_root.resolve()
@@ -46,7 +46,7 @@ def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
 
 
 def find_repository_root(path: Path) -> Path:
-    """Return the nearest folder upward that has `.git`; without any, `path` itself, or the folder of a file."""
+    """Return the nearest folder upward that has `.git`; if none has, `path` itself, or its folder if it is a file."""
     folder = path.resolve()
     if not folder.is_dir():
         folder = folder.parent
@@ -69,8 +69,8 @@ def find_home(cwd: Path) -> Path:
 def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, override: Path | None) -> Path | None:
     """Return the first targets file from the suite's folder up to the repository root, then in `cwd`; else None.
 
-    Without a repository, the search ends at the first folder of another user (see `upward_in_project`). `override` is
-    a targets file, or a folder that contains one. Raises ConfigError if `override` is neither.
+    Without a repository, the search ends before the first folder of another user (see `upward_in_project`).
+    `override` is a targets file, or a folder that contains one. Raises ConfigError if `override` is neither.
     """
     if override is not None:
         if override.is_file():
@@ -78,7 +78,9 @@ def find_targets_file(suite_dir: Path, repository_root: Path, cwd: Path, overrid
         found = _targets_in(override)
         if found is None:
             names = ", ".join(TARGETS_FILES)
-            raise ConfigError(f"no targets file at {override}; looked for the file itself and, inside it, {names}")
+            raise ConfigError(
+                f"no targets file at {override}; it must be a targets file, or a folder with one of {names}"
+            )
         return found
     places = _targets_places(suite_dir, repository_root, cwd)
     return next((found for found in map(_targets_in, places) if found is not None), None)
@@ -142,8 +144,8 @@ def is_folder_path(path: Path) -> bool:
 def side_file(dataset: Path) -> Path | None:
     """Return the side file of a JSONL dataset; None if there is none.
 
-    The side file is the YAML file `NAME.yaml` beside `NAME.jsonl`. It holds the top-level keys of the suite. If it
-    also has cases, it is an eval file itself instead, even if its cases are the rows of the dataset.
+    The side file is the YAML file `NAME.yaml` beside `NAME.jsonl`. It holds the top-level keys of the suite. A
+    YAML file that has cases is not a side file but an eval file, even if its cases are only a reference to the dataset.
     """
     candidates = (dataset.with_suffix(suffix) for suffix in YAML_SUFFIXES)
     return next((path for path in candidates if path.is_file() and not has_cases(path)), None)
@@ -199,7 +201,7 @@ class SkippedFile(Struct, frozen=True):
 def find_skipped_files(paths: Sequence[str | Path], *, cwd: Path, found: Collection[Path]) -> tuple[SkippedFile, ...]:
     """Return the files below the given folders that look like eval files, but are not among the eval files `found`.
 
-    Results, labels and baselines are not listed, nor files of cases that a YAML file of the folder names.
+    Results, labels and baselines are not listed, nor files of cases that are named in a YAML file of these folders.
     """
     known = set(map(os.path.realpath, found))
     folders = [place for path in paths or ("evals",) if (place := cwd / path).is_dir()]

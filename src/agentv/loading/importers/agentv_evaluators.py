@@ -306,7 +306,7 @@ class EvaluatorTranslator(Struct):
         return {"contract": Sourced(self._contract(kind), sourced.at), **translated}
 
     def _contract(self, kind: str) -> str:
-        """Return the contract of scripts of a type, the keys that they read; graders get `output` as a string."""
+        """Return the contract that decides which keys a type's scripts get; graders get `output` as a string."""
         if self.generation != Generation.FOURTH:
             return "agentv-2"
         return "agentv-4" if kind.endswith("_grader") else "agentv-3"

@@ -1,7 +1,8 @@
 """Targets files of AgentV 1.5 to 4.42, translated key by key into ours; a file may mix the keys of several versions.
 
-References to variables stay as written. Only those of optional settings are looked up: AgentV ignores such a setting if
-its variable is not set. `use_target` and `fallback_targets` are our own keys too, and are not translated.
+References to variables stay as written, with two exceptions: a reference as `provider` is filled, and an optional
+setting is removed if its variable is not set, since AgentV ignores it then. `use_target` and `fallback_targets` are our
+own keys too, and are not translated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +56,7 @@ _MODELS_OF_AGENTV: Mapping[str, Mapping[str, str]] = {
 
 
 def translate_targets(document: Document, providers: Registry, env: Mapping[str, str]) -> Translation | None:
-    """Return the translation of a targets file of AgentV; None if no key or provider in it is AgentV's alone."""
+    """Return the translation of a targets file of AgentV; None if nothing in it needs a translation."""
     raw = document.value
     if not isinstance(raw, Mapping) or raw.get("dialect") == OWN_DIALECT:
         return None
@@ -77,7 +78,7 @@ def _is_agentv_head(raw: Mapping[str, JsonValue]) -> bool:
 
 
 def _is_agentv(target: Mapping[str, JsonValue], providers: Registry) -> bool:
-    """Return True if a target has a key or a provider that only AgentV knows."""
+    """Return True for a target with a key or provider of AgentV, `use_target`, or a reference as provider."""
     if not target.keys().isdisjoint(_AGENTV_ONLY_KEYS):
         return True
     provider = target.get("provider")
@@ -290,7 +291,7 @@ def _cli(translation: Translation, at: JsonPath) -> None:
 
 
 def _workspace_template(translation: Translation, at: JsonPath) -> None:
-    """Translate the folder that AgentV up to 3 copies for each case."""
+    """Translate the template folder, which AgentV 1 to 3 copied for each case."""
     template = translation.entries(at).get("workspace_template", translation.entries(at).get("workspaceTemplate"))
     if isinstance(template, str) and "workspace" not in translation.entries(at):
         translation.put(at, "workspace", {"template": template}, like="workspace_template")

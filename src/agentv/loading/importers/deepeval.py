@@ -61,7 +61,7 @@ def is_golden(item: Mapping[str, JsonValue]) -> bool:
     return {"input", "expected_output", "retrieval_context"} <= item.keys() or {"scenario", "turns"} <= item.keys()
 
 
-def convert_deepeval(path: Path, output: Path) -> Converted:  # noqa: ARG001 - every converter knows where it writes
+def convert_deepeval(path: Path, output: Path) -> Converted:  # noqa: ARG001 - the signature of all converters
     """Return the eval file of goldens in JSON or JSON Lines. Raises EvalFileError for a file that cannot be read."""
     losses = Losses()
     items = list(_located_lines(path, losses) if path.suffix == ".jsonl" else open_located(path, losses).items())

@@ -22,7 +22,7 @@ class Losses(Struct):
     found: list[Problem] = field(default_factory=list)
 
     def add(self, problem: Problem) -> None:
-        """Record a loss, once for each place."""
+        """Record a loss; the same loss at the same place is recorded once."""
         if problem not in self.found:
             self.found.append(problem)
 

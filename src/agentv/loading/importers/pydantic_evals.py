@@ -15,7 +15,7 @@ _TOP_LEVEL_KEYS = {
     "cases": None,
     "evaluators": None,
     "$schema": None,
-    "report_evaluators": "the end of a run, `agentv report` and gates count results",
+    "report_evaluators": "use `agentv report` and gates, which count results",
 }
 _CASE_KEYS: Mapping[str, str | None] = {
     "name": None,
@@ -34,7 +34,7 @@ def is_pydantic_evals(value: JsonValue) -> bool:
     return bool(cases) and isinstance(cases, list) and all(isinstance(c, Mapping) and "inputs" in c for c in cases)
 
 
-def convert_pydantic_evals(path: Path, output: Path) -> Converted:  # noqa: ARG001 - every converter knows where it writes
+def convert_pydantic_evals(path: Path, output: Path) -> Converted:  # noqa: ARG001 - the signature of all converters
     """Return the eval file of a dataset. Raises EvalFileError or ConfigError for one that cannot be read."""
     losses = Losses()
     source = open_located(path, losses)
@@ -215,9 +215,12 @@ def _judge(spec: _EvaluatorSpec) -> Settings | None:
         spec.drop("is not carried over: it has no rubric")
         return None
     if spec.get("model"):
-        spec.drop(f"the judge {spec.get('model')} is not carried over", "add it to targets.yaml and name it: `target`")
+        spec.drop(
+            f"the judge {spec.get('model')} is not carried over",
+            "add it to targets.yaml, and write its name as `target`",
+        )
     if spec.get("score"):
-        spec.drop("a degree becomes met or not met", "use an item with `scale: likert5`")
+        spec.drop("its score is not carried over: the rubric is met or not met", "use an item with `scale: likert5`")
     return {"type": "rubric", "rubrics": [rubric]}
 
 

@@ -364,7 +364,7 @@ def raise_errors(path: str, problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def open_yaml(path: Path, data: bytes | None = None) -> Reader:
-    """Return a reader of a YAML file whose content is an object or list. `data`, if given, are the file's bytes.
+    """Return a reader of a YAML file, whatever the kind of its content. `data`, if given, are the file's bytes.
 
     Raises EvalFileError when the file cannot be read or is not YAML.
     """

@@ -26,7 +26,7 @@ from pathlib import Path
 {_IMPORT_HELPER}
 
 def _context(case):
-    """Return promptfoo's second argument, as far as there is one here."""
+    """Return the context that promptfoo passes as second argument, with the entries that are known here."""
     variables = case["config"].get("vars", {{}})
     return {{"vars": variables, "prompt": case["question"], "test": {{"vars": variables}}}}
 
@@ -70,7 +70,7 @@ from pathlib import Path
 {_IMPORT_HELPER}
 
 def _answer(value):
-    """Return what a provider returned as an answer."""
+    """Return the answer of a target, made from the value that a provider returned."""
     if inspect.isawaitable(value):
         value = asyncio.run(value)
     if isinstance(value, str):
@@ -104,7 +104,7 @@ class PythonModule(Struct):
     names: dict[str, str] = field(default_factory=dict)
 
     def add(self, stem: str, body: str) -> str:
-        """Add a function unless an equal one exists, with its name for `NAME`. Return `module.py:function`."""
+        """Add a function unless an equal one exists; its name replaces `NAME` in `body`. Return `module.py:name`."""
         if body not in self.names:
             name = f"{stem}_{len(self.functions) + 1}"
             self.functions.append(body.replace("NAME", name, 1))

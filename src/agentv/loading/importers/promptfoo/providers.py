@@ -98,7 +98,7 @@ _A2A_KEYS = {
     "timeout": None,
     "timeoutMs": None,
     "agentCard": "the card is read below `url`",
-    "polling": "a task is polled until it is over, or `timeout_seconds`",
+    "polling": "a task is polled until it ends or `timeout_seconds` have passed",
     "protocolVersion": "the agent's card names it",
     "tenant": "the agent's card names it",
     "transformResponse": "the answer is the text of the response",
@@ -171,7 +171,7 @@ _PROVIDER_KEYS = {
     "id": None,
     "label": None,
     "config": None,
-    "prompts": "a run makes every prompt with every target; two suites keep them apart",
+    "prompts": "a run sends every prompt to every target; use two suites to keep them apart",
     "transform": "use `response` of an http target, or a python target",
     "delay": "use `requests_per_minute`",
     "env": "set these variables in the environment or in .env",
@@ -213,7 +213,7 @@ class Targets(Struct):
     judges: set[str] = field(default_factory=set)
 
     def add(self, source: Located) -> str | None:
-        """Add the target of a provider, once for equal ones; return its name, None if there is none."""
+        """Add the target of a provider unless an equal one exists; return its name, None without a counterpart."""
         target = _target(source, self.folder, self.code)
         if target is None:
             return None
@@ -470,7 +470,7 @@ def _command(command: str, config: Located, folder: Path) -> dict[str, JsonValue
     """Return the target of a command, which gets the prompt as its last argument."""
     for key, place in config.entries():
         if key not in ("basePath", "timeout"):
-            place.drop(f"`{key}` is not carried over", "a command gets {PROMPT}; write further arguments into it")
+            place.drop(f"`{key}` is not carried over", "write further arguments into `command_template`")
     target: dict[str, JsonValue] = {"provider": "cli", "command_template": f"{command} {{PROMPT}}"}
     base = config.folder / config.get("basePath").text()
     cwd = relative_path(base, folder)
