@@ -122,7 +122,7 @@ def test_invalid_lines_are_all_reported_and_nothing_is_imported(run: StoredRun, 
     for line in (
         "said.jsonl:2:1  $  the run has no result of a case 'refund-8'; did you mean 'refund-7'?",
         "said.jsonl:3:1  $  6 is outside 1 to 5 (likert5)",
-        "said.jsonl:4:1  $  it has no annotator; give the line an `annotator`, or all lines by --annotator",
+        "said.jsonl:4:1  $  it has no annotator; give the line an `annotator`, or use --annotator for all lines",
         (
             "said.jsonl:5:1  $  it matches 2 results of 'refund-7'; select one by target, prompt, trial or suite; "
             f"there are: {both}"

@@ -35,7 +35,7 @@ class RecordedRegressions(Struct, frozen=True):
 
 
 class MeasurementsWithBaseline(Struct, frozen=True):
-    """The measurements of a run, and of one suite if it is named, plus the metric `regressions`."""
+    """The measurements of a run, or of one `suite` if it is set, plus the metric `regressions`."""
 
     measured: Measurements
     comparison: Regressions
@@ -56,7 +56,7 @@ class MeasurementsWithBaseline(Struct, frozen=True):
         return self.measured.names(kind)
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return how many of the run's results under that name no metric includes, such as those with an error."""
+        """Return the number of unmeasured results under that name, such as those with an error."""
         return self.measured.left_out(kind, name)
 
     def is_estimated(self, name: str) -> bool:
@@ -102,7 +102,7 @@ class ComparedRun(Struct, frozen=True):
         return self.counted.names(kind)
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return how many of the run's results under that name no metric includes, such as those with an error."""
+        """Return the number of unmeasured results under that name, such as those with an error."""
         return self.counted.left_out(kind, name)
 
     def is_estimated(self, name: str) -> bool:
@@ -111,7 +111,10 @@ class ComparedRun(Struct, frozen=True):
 
 
 class ComparedPairs:
-    """The cases judged in both runs, counted by their later result for the verdict."""
+    """The cases of a comparison, counted by their result in the later run for the verdict.
+
+    These are the cases judged in both runs, or all judged cases of the later run if the runs are not paired.
+    """
 
     unverified = 0
     judge_failures = (0, 0)
@@ -130,7 +133,7 @@ class ComparedPairs:
             self._add_samples()
 
     def _add_samples(self) -> None:
-        """Count the judged cases of the later side if both sides have scores, and the cases with an error of both."""
+        """Count the later side's judged cases if both sides have scores, and each side's cases with an error."""
         before, after = self._comparison.before, self._comparison.after
         is_scored = self._comparison.score is not None
         for name in after.cases if is_scored else ():

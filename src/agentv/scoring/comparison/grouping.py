@@ -24,8 +24,8 @@ GROUPINGS = ("tag", "prompt", "target", "evaluator", "suite", "dataset", "week")
 class GroupKey(NamedTuple):
     """The name of a group, and the target and prompt of its rows.
 
-    The key of paired groups has the target "" if both sides have a single target, or are grouped by target. The same
-    holds for the prompt, which is then None.
+    In the key of paired groups, `target` is "" if each side has a single target or the groups are targets. Likewise,
+    `prompt` is None if each side has a single prompt or the groups are prompts.
     """
 
     name: str

@@ -54,7 +54,7 @@ def evaluator_measure(name: str) -> str:
 
 
 def evaluator_of(measure: str) -> str | None:
-    """Return the evaluator whose score a measure is, None for other measures."""
+    """Return the evaluator's name if a measure is an evaluator's score, None for other measures."""
     return measure.removeprefix(_EVALUATOR) if measure.startswith(_EVALUATOR) else None
 
 

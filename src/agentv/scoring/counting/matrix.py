@@ -1,4 +1,4 @@
-"""The matrix of a run: rate and mean of each prompt with each target, and the best of them if it is significant."""
+"""The matrix of a run: pass rate and mean of each prompt with each target, and which cell is best."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence

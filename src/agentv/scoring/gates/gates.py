@@ -31,7 +31,7 @@ _RANGES: Mapping[Unit, tuple[float, float]] = {"share": (0, 1), "score": (0, 1),
 
 
 class Metric(Struct, frozen=True):
-    """A metric. `takes` is its argument in brackets; a metric that takes a name has `fields`, as `mean`, `pass_rate`.
+    """A metric. `takes` is its argument in brackets; a metric that takes a name has `fields`, such as `mean`.
 
     `has_interval` says that `with 95%` is allowed.
     """

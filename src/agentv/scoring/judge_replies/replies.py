@@ -166,7 +166,7 @@ def _why_unusable(
     if _verdicts(search, read, lambda _found: True):
         if rules.accepts_unsigned:
             return "only repeats JSON from the judged texts"
-        other_text = ", and is not a single JSON object without other text" if rules.is_code else ""
+        other_text = ", and is not just a JSON object with a verdict of its own" if rules.is_code else ""
         hint = "`unsigned: accept` accepts such a verdict as unverified"
         return f"does not repeat the nonce of the call{other_text} ({hint})"
     if any(found.get("nonce") == rules.nonce for outer in search.objects for found in nested_objects(outer)):
@@ -426,7 +426,7 @@ def _place_answer(criterion: EvaluationCriteria, answer: CriterionAnswer) -> Eva
     placed = place_result(given, kind=_LLM_JUDGE, criteria=[criterion])
     if placed.error is not None:
         return replace(placed, score=None)
-    # A number without bounds is not scaled: 0.85 and 85 of 100 cannot be distinguished here.
+    # A score without a value and a number on a numeric scale stay as given; others are written as on their scale.
     is_unscaled = placed.value is None or (criterion.scale == "numeric" and not isinstance(score, bool | str))
     return placed if is_unscaled else replace(placed, score=denormalize(placed.value or 0.0, criterion))
 

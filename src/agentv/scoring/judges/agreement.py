@@ -122,7 +122,7 @@ def fleiss_kappa(units: Iterable[Sequence[Label]]) -> float | None:
 
 
 def _check_choice(name: str, given: str, allowed: Sequence[str]) -> None:
-    """Raise ValueError for an unknown value, which would otherwise be treated as the default."""
+    """Raise ValueError for an unknown value, which would otherwise be treated like the last of `allowed`."""
     if given not in allowed:
         raise ValueError(f"`{name}` must be {' or '.join(map(repr, allowed))}, not {given!r}")
 

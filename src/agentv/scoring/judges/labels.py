@@ -251,7 +251,7 @@ def _annotator_problem(feedback: Feedback, annotator: str | None) -> Problem | N
     if feedback.annotator or annotator:
         return None
     return _problem(
-        feedback, "it has no annotator", allowed="give the line an `annotator`, or all lines by --annotator"
+        feedback, "it has no annotator", allowed="give the line an `annotator`, or use --annotator for all lines"
     )
 
 

@@ -77,7 +77,7 @@ def keys_of(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> CaseKeys:
 
 
 def _digest(value: object, messages: Iterable[Message]) -> str:
-    """Return `digest(value)`, faster if only the given messages may contain anything but texts.
+    """Return `digest(value)`, faster if the messages are plain texts. The rest of `value` must be JSON without numbers.
 
     msgspec is faster than `json` (bench/) and encodes texts in the same way, but some numbers differently.
     """

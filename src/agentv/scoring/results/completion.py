@@ -492,7 +492,7 @@ def _implicit_result(
     score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationResult:
     """Return the result of the only criterion of an evaluator whose output names none."""
-    if not criteria and score.error is None:  # an undefined criterion without bounds: the value is its own score
+    if not criteria and score.error is None:  # the scale has no bounds, so score and value are the same
         blank = blank_result(name or kind, "numeric", kind)
         return replace(blank, score=score.score, value=score.score, reasoning=score.reasoning)
     criterion = criterion_named(name or kind, criteria, scale="numeric")

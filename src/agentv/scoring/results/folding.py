@@ -1,4 +1,4 @@
-"""Folding of texts, which undoes disguises of words and maps positions back; and votes on opinions."""
+"""Folding of texts, so that disguised words are found, with their original positions; and votes on opinions."""
 
 import re
 import statistics

@@ -108,7 +108,7 @@ _CAMEL_CASE_NAMES = {
 
 
 _WHOLE_MESSAGE = ((), ("content",))
-"""The remaining steps after a message for which the text of its content is returned."""
+"""If these are the steps after a message, the text of its content is returned."""
 
 
 def _walk(value: JsonValue | tuple[Message, ...], path: SourcePath) -> JsonValue:

@@ -162,7 +162,7 @@ _FINEST_GRID = 10_000
 _COARSEST_GRID = 100
 _SAMPLED_GRID = 250
 _MAX_BITS_MOVED = 2**28
-"""The limit on the cost of exact counting: the bits of the integer that it adds to, summed over additions (bench/)."""
+"""The limit on the cost of exact counting: the bits of its long integer, summed over all additions (bench/)."""
 
 
 def permutation_test(differences: Iterable[float], rng: random.Random) -> PairedTest:

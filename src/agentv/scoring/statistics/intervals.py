@@ -19,7 +19,7 @@ def wilson_bounds(share: float, count: float, deviate: float) -> tuple[float, fl
     weight = deviate * deviate / count
     middle = share + weight / 2
     half_width = math.sqrt(weight * (share * (1 - share) + weight / 4))
-    # At the ends the sum is exact except for rounding: a bound of 0.9999999999999999 would be shown as 99.9 %.
+    # For a share of 0 or 1 this bound is the share itself; a rounding error would show 1.0 as 99.9 %.
     low = 0.0 if share <= 0 else max((middle - half_width) / (1 + weight), 0.0)
     high = 1.0 if share >= 1 else min((middle + half_width) / (1 + weight), 1.0)
     return low, high
@@ -35,7 +35,7 @@ def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
 
 
 def effective_n(moments: ClusterMoments) -> float:
-    """Return the effective sample size of a rate of two or more cases: the smaller one of its two bounds."""
+    """Return the effective sample size of a rate of two or more cases: the smaller of those for its two bounds."""
     return min(_effective_ns(moments)) if moments.is_repeated else moments.rows
 
 
@@ -81,7 +81,7 @@ class _Scores(Struct, frozen=True):
         return max(self._bound(self.mean, -1, deviate), 0.0), min(self._bound(1 - self.mean, 1, deviate), 1.0)
 
     def _bound(self, distance: float, side: int, deviate: float) -> float:
-        """Return the bound below (side -1) or above (side 1) the mean, at `distance` from that end of the scale."""
+        """Return the bound below (side -1) or above (side 1) the mean, which is at `distance` from that end of 0..1."""
         max_variance, added_square = self.mean * (1 - self.mean), _added_square(distance)
         share = (self.squares * self.allowance + added_square) / (self.cases * max_variance + added_square)
         skew = (self.cubes + added_square * (1 - 2 * self.mean)) / (self.squares + added_square)
@@ -94,7 +94,7 @@ def _added_square(distance: float) -> float:
     """Return the addition to the sum of squares for a case at an end of the scale, at `distance` from the mean.
 
     Few cases with similar scores underestimate the variance: distant ones may have been missed by chance. So such a
-    case is added, with a weight of half its squared distance. Bounds of a mean from a value at the end:
+    case is added, with a weight of half its squared distance. Bounds of a mean with an added value at the end:
     Anderson 1969; Learned-Miller & Thomas 2019, arXiv:1905.06208. The weight is the one with the best coverage in
     simulations (docs/explanation/numbers.md); with two hundred cases it hardly matters.
     """

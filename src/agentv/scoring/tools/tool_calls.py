@@ -74,7 +74,7 @@ class ExpectedCall(Struct, frozen=True):
 
     def matches(self, call: ToolCall) -> bool:
         """Return True if a call is the expected one."""
-        # Inlined: this runs for each pair of calls, where further calls would cost more than the comparison.
+        # Inlined: this runs for each pair of tool calls, and calling two more functions would cost more than comparing.
         named = self.tool == call.tool or name_matches(self.tool, call.tool)
         return named and (self.input is None or _inputs_match(self.args, self.input, call.input))
 
@@ -137,7 +137,7 @@ def _field(value: JsonValue, path: str) -> JsonValue:
 
 
 def _fields_match(matchers: Mapping[str, JsonValue], expected: JsonValue, actual: JsonValue) -> bool:
-    """Compare field by field: fields with a matcher by it, all others exactly."""
+    """Return True if all fields match: each field with its own matcher, exactly if it has none."""
     if not isinstance(expected, Mapping) or not isinstance(actual, Mapping):
         return json_equal(expected, actual)
     for name in {*expected, *actual}:
