@@ -285,14 +285,15 @@ def test_a_trend_warns_of_rows_edited_with_their_old_time(project: Project) -> N
 
 def test_a_trend_counts_the_runs_without_checksums(project: Project) -> None:
     project.call("run", "suite.yaml")
-    assert "not recorded" not in project.call("trend")[1]
+    assert "no checksums are recorded" not in project.call("trend")[1]
     events = project.stored("events.jsonl")
     for event in events:
         event.pop("checksums", None)
     (project.run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     project.call("run", "suite.yaml")
     assert (
-        "note: checksums of 1 of 2 runs: not recorded; changes to them cannot be detected" in project.call("trend")[1]
+        "note: no checksums are recorded for 1 of 2 runs; changed results cannot be detected there"
+        in project.call("trend")[1]
     )
 
 

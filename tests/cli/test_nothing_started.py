@@ -105,7 +105,7 @@ def test_unknown_parts_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     called("run", "--dry-run", "--json", "--target", "theirs")
     assert len(json.loads(capsys.readouterr().out)["warnings"]) == 2
     called("plugins")
-    assert f"not imported, its plug-ins are unknown: {code} (list them with --import)" in capsys.readouterr().out
+    assert f"not imported: {code} (--import lists its plug-ins)" in capsys.readouterr().out
     called("doctor")
     assert f"provider 'ours' is unknown: {code} is not imported" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""Output on the terminal: its width, character set and colour, and sheets, which are also written to files."""
+"""The width, character set and colours of the terminal; short reports (`Sheet`), printed or written to files."""
 
 import os
 import shutil

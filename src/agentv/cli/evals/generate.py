@@ -177,7 +177,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 def show_requests(
     tasks: Sequence[GenerationTask[Any]], setup: GenerationSetup, options: GenerateOptions, stdout: TextIO
 ) -> int:
-    """Print the requests without sending them; return the exit code. `NONCE` stands for the random marker of each."""
+    """Print the requests without sending them; return the exit code. `NONCE` replaces the random nonce of a request."""
     requests = [make_request(task, setup, "NONCE") for task in tasks]
     if options.as_json:
         listed: list[JsonValue] = [
@@ -549,7 +549,7 @@ def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **
     (.csv, .tsv) each row; any other file is text, which is split into records of at most 6,000 characters. If the model
     fails on a record, nothing is written, unless --keep-going is given.
 
-    Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 the file --in is empty.
+    Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 the file --in has no records.
     """
     return generate_evals(
         EvalsOptions(data=data, out=out, count=count, limit=limit, append=append), GenerateOptions(**given)

@@ -70,7 +70,7 @@ def _warn_of_edits(listed: Sequence[ListedRun], used: Collection[str]) -> None:
     checked = [StoredRun(each.folder) for each in listed if each.run_id in used and each.problem is None]
     unrecorded = 0
     for run in checked:
-        with suppress(OSError):  # the run is shown from the index
+        with suppress(OSError):  # a run whose files cannot be read is still shown, from the index
             recorded = load_checksums(run)
             unrecorded += not recorded.are_recorded
             warning = edit_warning_of_results(run, recorded)
@@ -78,7 +78,7 @@ def _warn_of_edits(listed: Sequence[ListedRun], used: Collection[str]) -> None:
                 click.echo(f"warning: {one_line(warning)}", err=True)
     if unrecorded:
         of_all = f"{unrecorded:,} of {count_text(len(checked), 'run')}"
-        click.echo(f"note: checksums of {of_all}: not recorded; changes to them cannot be detected", err=True)
+        click.echo(f"note: no checksums are recorded for {of_all}; changed results cannot be detected there", err=True)
 
 
 def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptions) -> None:

@@ -59,7 +59,7 @@ def merge(
             click.echo(f"run {run.run_id}: {note}", err=True)
     store_url = named_store(continue_options.store, cwd=Path.cwd(), env=os.environ)
     plan = {**_with_gates(_common_plan(runs), runs, home), STORE_KEY: recorded_name(continue_options.store, store_url)}
-    owners = find_owners(runs)  # the run whose result counts, for each result
+    owners = find_owners(runs)  # for each result key, the run from which its result is taken
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock, segments=segments)
     record = RunRecord(

@@ -45,7 +45,7 @@ def command(names: tuple[str, ...], *, as_json: bool, imports_plugins: bool) -> 
         for message in broken:
             click.echo(f"\nnot usable: {message}")
         for plugin in not_imported:
-            click.echo(f"\nnot imported, its plug-ins are unknown: {plugin} (list them with --import)")
+            click.echo(f"\nnot imported: {plugin} (--import lists its plug-ins)")
         click.echo("\nShow the settings of a plug-in: agentv plugins NAME")
 
 
@@ -64,7 +64,8 @@ def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
 def render_list(kind: str, registry: "Registry") -> str:
     """Return one line for each plug-in of a registry."""
     rows = [
-        (", ".join((spec.name, *spec.aliases)), f"{_with_cost(spec)}{_package(spec, registry)}") for spec in registry
+        (", ".join((spec.name, *spec.aliases)), f"{_with_cost(spec)}{_package_suffix(spec, registry)}")
+        for spec in registry
     ]
     width = max((len(names) for names, _ in rows), default=0)
     return "\n".join([kind, *(f"  {names:<{width}}  {summary}" for names, summary in rows)])
@@ -89,7 +90,7 @@ def _package_and_version(spec: "Spec", registry: "Registry") -> str | None:
     return registry.packages.get(spec.name)
 
 
-def _package(spec: "Spec", registry: "Registry") -> str:
+def _package_suffix(spec: "Spec", registry: "Registry") -> str:
     package = _package_and_version(spec, registry)
     return f"  [{package}]" if package else ""
 

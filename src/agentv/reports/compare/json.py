@@ -89,7 +89,7 @@ def _measure(measured: MeasureDifference) -> JsonObject:
 
 
 def _samples(measured: MeasureDifference) -> JsonObject:
-    """Return the sizes of independent samples: cases, and clusters, which are sessions or cases without one."""
+    """Return the sizes of independent samples: cases and clusters (sessions, and cases without a session)."""
     sides = measured.independent
     if sides is None:
         return {}

@@ -29,7 +29,7 @@ class ChosenRows(Struct, frozen=True):
         return {state: count for state, count in left.items() if count}
 
     def left_out_text(self) -> str:
-        """Return `3,000 results: 2,990 pass, 10 fail`; empty when all are shown."""
+        """Return the results that are not shown, as `3,000 results: 10 fail, 2,990 pass`; empty when all are shown."""
         left = self.left_out
         states = ", ".join(f"{left[state]:,} {state}" for state in WORST_FIRST if state in left)
         return f"{count_text(sum(left.values()), 'result')}: {states}" if left else ""

@@ -33,7 +33,10 @@ class ReportTools(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """The text to write for each event. If no event has a text, `empty` is written; if it is None, there is no file."""
+    """The text to write for each event.
+
+    `empty` is the text of a file for which no event had a text; with None, no such file is written.
+    """
 
     text_of: Callable[[RunEvent], str]
     empty: str | None = ""

@@ -34,7 +34,7 @@ from agentv.types.results import RowState, RunReport
 from agentv.types.summaries import BaselineSummary, CellSummary, GroupSummary, MatrixSummary
 
 MAX_CHARS = 60_000
-"""The maximum number of characters; a comment allows 65,536, a job summary 1 MiB."""
+"""The length up to which results are listed; a comment allows 65,536 characters, a job summary 1 MiB."""
 MARKER = "agentv-report"
 _MAX_ROWS = 200
 _MAX_ITEMS = 20
@@ -57,7 +57,7 @@ def make_markdown(tools: ReportTools) -> Format:
 
 
 def markdown(report: RunReport, tools: ReportTools) -> str:
-    """Return the report in at most 60,000 characters; results that do not fit are counted.
+    """Return the report. Results that did not pass are listed up to a total of 60,000 characters, and the rest counted.
 
     The first line is an invisible comment, by which the pull request comment of an earlier run is found and replaced.
     Untrusted text is always in code spans, where links, mentions, images and markup have no effect.

@@ -104,7 +104,7 @@ def mean_cell(cell: CellSummary) -> tuple[str, str]:
 
 
 def judged_text(cell: CellSummary) -> str:
-    """Return the number of judged rows of a cell, and of those with errors: `of 200, 3 errors`."""
+    """Return the number of judged rows of a cell, and the number of its errors: `of 200, 3 errors`."""
     errors = cell.counts.get("error", 0)
     return f"of {cell.judged:,}" + (f", {count_text(errors, 'error')}" if errors else "")
 

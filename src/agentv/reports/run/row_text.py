@@ -21,7 +21,10 @@ _MAX_CLEANED_CHARS = 8 * _MAX_REASON_CHARS
 
 
 class RowLabels(Struct, frozen=True):
-    """The form of result labels: with suite or target if a run has several; `trials` is the number per case, or 1."""
+    """The form of result labels: with suite or target if a run has several.
+
+    `trials` is the number of trials of each case, 1 if cases differ.
+    """
 
     with_suite: bool = False
     trials: int = 1
@@ -63,7 +66,7 @@ def is_judged(result: EvaluatorResult) -> bool:
 
 
 def row_reason(result: CaseResult) -> str:
-    """Return why a result did not pass: the error, else what its evaluators missed; at most 2,000 characters."""
+    """Return why a result did not pass: the error, else what its evaluators missed; cut after 2,000 characters."""
     reason = _Reason(max_chars=_MAX_CLEANED_CHARS).of_row(result)
     return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}..."
 
@@ -118,7 +121,10 @@ class _Reason(Struct, frozen=True):
 def failure_line(
     mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS, *, signs: Signs = UNICODE, width: int | None = None
 ) -> str:
-    """Return the line of a result that did not pass; in `width` cells, long names are cut to leave room."""
+    """Return the line of a result that did not pass.
+
+    With `width`, it is cut to that number of cells, and long names are cut more to leave room for the reason.
+    """
     max_width = None if width is None else max(width // 4, _MIN_NAME_WIDTH)
     case_width = _CASE_WIDTH if labels.trials == 1 else _TRIAL_WIDTH
     cells = [mark, pad(labels.label(result, signs=signs, max_width=max_width), case_width)]

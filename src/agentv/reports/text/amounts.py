@@ -52,7 +52,7 @@ def money_text(dollars: float | None) -> str:
 
 
 def seconds_text(seconds: float | None) -> str:
-    """Return a latency: `820 ms`, `1.2 s`, `12.4 s`, `3:05`; `-` for None."""
+    """Return a latency: `820 ms`, `1.2 s`, `12.4 s`, `03:05`; `-` for None."""
     if seconds is None:
         return "-"
     if round(seconds * 1000) < _THOUSAND:
