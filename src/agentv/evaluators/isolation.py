@@ -17,7 +17,10 @@ from agentv.types.structs import deep_copy
 
 
 def own_context(context: EvaluationContext, config: EvaluatorConfig) -> EvaluationContext:
-    """Return a context for one evaluator: with its config, and with copies of all mutable values."""
+    """Return a context for one evaluator: with its config, and with copies of messages, metadata and other JSON values.
+
+    Other values, such as the case's turns and the settings of evaluators, are not copied.
+    """
     case = context.eval_case
     return replace(
         context,
@@ -85,7 +88,7 @@ def _made(prepared: PreparedEvaluator) -> Evaluator:
 async def isolated_score(prepared: PreparedEvaluator, context: EvaluationContext) -> EvaluationScore:
     """Make an evaluator, call it, and return its output as a valid score. Raises nothing but cancellation.
 
-    These attributes of an evaluator count: `inline` evaluators are called in the event loop, not in a thread;
+    An evaluator may set these attributes: `inline` evaluators are called in the event loop, not in a thread;
     `reusable` evaluators score many answers, and get `context` itself, not a copy with their config; with
     `timeout_per_member` (a composite), the deadline applies to each member instead of to the composite. With `per_turn`
     in the config, each turn of the conversation is scored within a deadline of its own.

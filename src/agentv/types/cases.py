@@ -339,7 +339,7 @@ class BrokenCase(Struct, frozen=True):
 class CaseSource(Protocol):
     """Cases that can be iterated repeatedly. `count` is None if their number is unknown.
 
-    A source may also have `count_rows()`, which reads or estimates the number without making cases.
+    A source may also have `count_rows()`, which counts them without making cases, and returns None if it cannot.
     """
 
     @property
@@ -383,10 +383,10 @@ class EvalSuite(Struct, frozen=True):
     tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
     `pass` from `pass_score` on, else `fail`; with `pass_score` None it is that of `verdict_of`. `budget_usd` limits a
     run without `--budget-usd`. `about` describes the file (author, version). `dialect` describes another program's
-    format, "" for our own. Each of `targets` answers all cases; without `targets`, `target` does. `judge` is the name
-    of the target that judges the answers, instead of the `judge_target` of each target; a judge that is defined inline
-    has the name that `name_of_target` returns. `variables` are the names that `--var` may set;
-    `fills_placeholders` is True if `{{ name }}` in the file stands for a variable or a column: the file declares
+    format, "" for our own. Each of `targets` (without `targets`: `target`) answers every case that names no targets of
+    its own. `judge` is the name of the target that judges the answers, instead of the `judge_target` of each target; a
+    judge that is defined inline has the name that `name_of_target` returns. `variables` are the names that `--var` may
+    set; `fills_placeholders` is True if `{{ name }}` in the file stands for a variable or a column: the file declares
     variables or reads a dataset. `prompts` are the ids of its prompts; each case is run with each.
     """
 

@@ -35,8 +35,8 @@ or for vectors."""
 class PromptInputs(Struct, frozen=True, gc=False):
     """A case's messages as they are sent to one target (docs/reference/eval-files.md).
 
-    `question` is also shown to judges. `chat_prompt` is set when role markers are used and the target is a chat model.
-    `guidelines` is the text of the guideline files, which are not part of `question`.
+    `question` is also shown to judges. `chat_prompt` holds the same messages for chat models; it is None unless
+    `question` has role markers. `guidelines` is the text of the guideline files, which are not part of `question`.
     """
 
     question: str
@@ -49,7 +49,7 @@ class PromptInputs(Struct, frozen=True, gc=False):
 class EvaluationResult(Struct, frozen=True, omit_defaults=True, metaclass=CamelKeywords, gc=False):
     """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
 
-    `value` is None when there is an error or the scale cannot be averaged.
+    `value` is None if nothing was judged, if there is an error, or if the scale cannot be averaged.
     """
 
     criterion_name: str
@@ -148,8 +148,8 @@ class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
 
     `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` follows from the score unless it is given; with
     `must_fail` it is `fail` at any score (a required rubric item is unmet). If `error` is set, nothing was judged: the
-    score is then 0.0 by definition, there is no verdict, and the row is excluded from every mean.
-    `evaluator_raw_request` is the request to a judge.
+    score is then 0.0 by definition, there is no verdict, and the row is excluded from every mean, unless the evaluator
+    has weight 0 and is not required. `evaluator_raw_request` is the request to a judge.
 
     >>> EvaluationScore(0.7).verdict
     'borderline'

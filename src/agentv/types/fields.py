@@ -113,7 +113,7 @@ class Fields:
     def check_unknown_keys(self, *, other_names: Mapping[str, str] | None = None) -> None:
         """Record every unread key as a problem; the first problem lists the known keys.
 
-        `other_names` maps names that other tools use to ours.
+        `other_names` are keys of other tools, with the name of ours that is suggested for each.
         """
         names = {spelling: name for name in self._known for spelling in (name, camel_case(name))}
         others = {

@@ -382,7 +382,7 @@ Opinion = TypeVar("Opinion")
 
 
 class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
-    """Options of LlmJudgeEvaluator, made in Python (seed REQ-EVAL-002).
+    """The options of an LlmJudgeEvaluator that is made in Python (seed REQ-EVAL-002).
 
     `resolve_judge_provider` returns the judge for a context; without it the context's own judge is called. `prompt` is
     the user prompt, or the path of its file. `criteria` (names of the context's criteria) are scored together, each on
@@ -502,9 +502,11 @@ class LlmJudgeEvaluator:
     def configured(
         self, config: EvaluatorConfig, settings: LlmJudgeSettings | RubricSettings, tools: EvaluatorTools
     ) -> "LlmJudgeEvaluator":
-        """Return a judge with an evaluator's settings; this judge's options are the defaults.
+        """Return a judge with an evaluator's settings that calls the same models as this judge.
 
-        If the settings name another judge, the options of this judge are not used.
+        This judge's `prompt`, `vars`, `temperature`, `max_output_tokens`, `allow_unknown` and `unsigned` are the
+        defaults; `model`, `samples`, `vote` and the options of what is judged come from the settings alone. If the
+        settings name another judge, the options of this judge are not used.
         """
         judge = make_llm_judge(config, settings, tools)
         if settings.judge_targets:

@@ -180,7 +180,7 @@ def _passages(value: JsonValue) -> list[str]:
     return [] if value is None else [compact_json(value)]
 
 
-_INCLUDE_TRACE = Meta(description="show the judge the tool calls of the answer")
+_INCLUDE_TRACE = Meta(description="show the judge the number of calls of each tool, and of errors")
 
 
 class JudgeCallSettings(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Rules on a text: contains, equals, one_of, starts_with, ends_with and the like; `numeric` and `length`.
 
 Expected texts are literal, not patterns. `equals`, `one_of`, `starts_with` and `ends_with` ignore white space around
-them and around the text.
+the judged text and around the expected texts.
 """
 
 import re

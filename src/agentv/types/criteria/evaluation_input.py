@@ -162,7 +162,7 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputM
 
     @property
     def text(self) -> str:
-        """The answer's text: all text parts of a message, joined without separators."""
+        """The answer's text; that of a message is the `content_text` of its content."""
         return self.response if isinstance(self.response, str) else content_text(self.response.content)
 
     @classmethod

@@ -26,7 +26,10 @@ _FIELD_OF_KEY: Mapping[str, str] = {
     "user_id": "metadata.user_id",
     "finish_reason": "metadata.finish_reason",
 }
-"""The known keys, in snake_case or camelCase, and the field of each; the first of several keys of a field wins."""
+"""The known keys, in snake_case or camelCase, and the field of each.
+
+Of several keys of a field in a line, the one with the field's own name is read, else the first.
+"""
 
 KNOWN_KEYS: tuple[str, ...] = tuple(_FIELD_OF_KEY)
 

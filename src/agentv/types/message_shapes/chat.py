@@ -2,8 +2,8 @@
 
 Each step of a message (`step-start`) becomes a message, so that the last one is the answer.
 
-A message without content and calls is refused if an unknown key has a value. So is any message with an unknown key that
-looks like tool calls.
+A message with neither content nor calls is refused if an unknown key has a value. A message with an unknown key that
+looks like tool calls is always refused.
 """
 
 import re
@@ -48,7 +48,7 @@ def read_ui_message(value: JsonObject, at: str) -> tuple[Message, ...]:
 
 def _message(role: str, content: object, calls: tuple[ToolCall, ...], value: JsonObject) -> Message:
     timestamp = optional_text(value.get("createdAt"))
-    return Message(role, content, tool_calls=calls, timestamp=timestamp)  # type: ignore[arg-type]  # read above
+    return Message(role, content, tool_calls=calls, timestamp=timestamp)  # type: ignore[arg-type]  # checked by the caller
 
 
 def _steps(parts: list[JsonValue] | tuple[JsonValue, ...], at: str) -> list[tuple[list[Part], list[ToolCall]]]:
@@ -103,7 +103,7 @@ _ABOUT_MESSAGE = frozenset(
         *("providerOptions", "providerMetadata", "experimental_attachments", "tool_call_chunks", "chunk_position"),
     }
 )
-"""Keys with facts about a message, which are not its content."""
+"""Keys with facts about a message; of these, only `refusal` and `audio` can take the place of missing content."""
 
 _CALL_KEYS = frozenset({*_CALL_LISTS, *_SINGLE_CALL, *_INVALID_CALLS})
 _CALL_LIKE_KEY = re.compile(r"tool|call|function", re.IGNORECASE)
@@ -157,7 +157,10 @@ def without_repeats(calls: list[ToolCall]) -> list[ToolCall]:
 
 
 def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Content | None:
-    """Return a message's content, after a part with its reasoning. Raises MessageError if nothing could be read."""
+    """Return a message's content. Raises MessageError if nothing could be read.
+
+    Reasoning under a key of its own becomes the first part, unless the content is an object.
+    """
     text = value.get("content")
     if isinstance(text, str) and text and _OTHER_CONTENT.isdisjoint(value):
         return text
