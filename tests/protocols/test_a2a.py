@@ -224,7 +224,7 @@ def test_headers_are_not_sent_to_another_host_that_the_card_names(start: Start) 
     failure = failure_of(target(url, headers={"X-Key": "secret"}), make_request("where"))
 
     assert failure.kind == "config_error"
-    assert "http://elsewhere.example/, a host other than" in failure.message
+    assert "http://elsewhere.example/, a server other than" in failure.message
     assert ask(target(url, headers={"X-Key": "a"}, endpoint=url), make_request("where")).text == "You said: where"
 
 

@@ -1,4 +1,4 @@
-"""The replies of the fake model, texts and embeddings: deterministic, so that a suite can be tried without a key."""
+"""The replies of the fake model: texts and embeddings. Equal requests get equal replies."""
 
 import base64
 import hashlib
@@ -214,7 +214,7 @@ def _fence(nonce: str) -> re.Pattern[str]:
 
 
 def _answer_and_sections(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
-    """Return the answer to judge, and the other sections by name; without sections, the whole prompt under ""."""
+    """Return the answer to judge, and the other sections by name; without sections, the rest of the prompt under ""."""
     fence = _fence(nonce)
     candidate = "\n".join(found.group(2) for found in fence.finditer(prompt))
     _, *named = _SECTION.split(fence.sub("", prompt))

@@ -261,7 +261,7 @@ class MessageBatch(Struct):
     rows: list[JsonObject]
 
     def results(self) -> list[JsonObject]:
-        """Return a result for each request; all are `canceled` if the batch was cancelled."""
+        """Return the results of the requests; all are `canceled` if the batch was cancelled."""
         if not self.wait.is_cancelled:
             return self.rows
         return [{**row, "result": {"type": "canceled"}} for row in self.rows]

@@ -15,7 +15,10 @@ from agentv.types.records.result import CaseResult
 
 
 class Request(Struct):
-    """A request of a worker: for the rows of a case, or for the row of a given answer."""
+    """A request of a worker: for the rows of the case in `wanted`, or for the row of the answer in `given`.
+
+    `all_wanted` are all cases that tests request.
+    """
 
     all_wanted: tuple[WantedCases, ...]
     wanted: WantedCases | None = None

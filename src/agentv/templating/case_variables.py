@@ -83,7 +83,7 @@ def fill_text(text: str, values: Mapping[str, JsonValue], report: Report) -> Jso
 def fill_prompt(template: str, value_of: Callable[[str], str | None], values: Mapping[str, JsonValue]) -> str:
     """Return a judge prompt with built-in names and variables filled in one pass; built-in names take precedence.
 
-    A name without a value is left as written.
+    A name with filters is always a variable. A name without a value is left as written.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -103,7 +103,7 @@ def fill_prompt(template: str, value_of: Callable[[str], str | None], values: Ma
 def prompt_faults(
     template: str, is_built_in: Callable[[str], bool], values: Mapping[str, JsonValue]
 ) -> tuple[Fault, ...]:
-    """Return the faults of a judge prompt's variables; built-in names are not checked."""
+    """Return the faults of a judge prompt's variables; built-in names without filters are not checked."""
     faults: list[Fault] = []
     for match in _TOKEN.finditer(template):
         if match["name"] and (match["filters"] or not is_built_in(match["name"].strip())):

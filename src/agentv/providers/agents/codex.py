@@ -165,7 +165,7 @@ def _read_other(event: JsonObject) -> Iterator[Step]:
 def _failed(message: str) -> Failed:
     """Return the failure in a message: a sentence with or without an HTTP status, or the body of an HTTP 400 response.
 
-    The message after the last retry has no status.
+    A message without a status, such as the one after the last retry, is classified by `_KINDS_BY_TEXT`.
     """
     refused = object_of((parse_object(message) or {}).get("error"))
     if refused:

@@ -67,7 +67,7 @@ def _append_within_limit(printed: bytearray, max_bytes: int, chunk: bytes) -> bo
 
 
 def describe_exit(exit_code: int | None) -> str:
-    """Return a sentence about an exit code, which is the negative number of a signal that ended the command."""
+    """Return a sentence about an exit code; a negative one stands for the signal that ended the command."""
     if exit_code is None or exit_code >= 0:
         return f"the command failed with exit code {exit_code}"
     try:
@@ -111,7 +111,7 @@ def decode(content: bytes, what: str) -> tuple[str, tuple[str, ...]]:
 
 
 def start_failure(error: OSError, argv: tuple[str, ...], cwd: Path, *, too_long: str) -> Failure:
-    """Return the failure of a command that could not start; `too_long` is the advice for too long arguments."""
+    """Return the failure of a command that could not start; `too_long` is the advice if the arguments are too long."""
     if not cwd.is_dir():
         return Failure("config_error", f"the command cannot run in {cwd}: no such folder")
     kind: FailureKind = "target_missing"

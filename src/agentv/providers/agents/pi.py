@@ -30,9 +30,11 @@ from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
-_FRAGMENT_TYPES = frozenset(
+_SKIPPED_TYPES = frozenset(
     {"message_start", "message_update", "tool_execution_update", "turn_start", "turn_end", "agent_start", "agent_end"}
 )
+"""The events that are skipped: they have nothing that another event does not have in full."""
+
 _DEFAULT_PROVIDER = "google"
 _KEY_NAMES: Mapping[str, str] = {
     "azure-openai-responses": "AZURE_OPENAI_API_KEY",
@@ -85,7 +87,7 @@ def make_pi(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         arguments=lambda request, _: pi_arguments(settings, request),
         env={key_name(settings): settings.api_key} if settings.api_key else {},
         read=read_pi,
-        fragment_types=_FRAGMENT_TYPES,
+        fragment_types=_SKIPPED_TYPES,
     )
     return AgentProvider(target, tools, agent)
 

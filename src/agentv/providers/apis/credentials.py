@@ -77,7 +77,7 @@ class FetchedToken:
 
 
 def entra_token() -> FetchedToken:
-    """Return credentials that fetch tokens for Microsoft Entra ID, by the default credential chain.
+    """Return credentials that fetch tokens from Microsoft Entra ID, by Azure's default credential chain.
 
     Raises MissingExtraError if azure-identity is not installed.
     """
@@ -97,7 +97,7 @@ def entra_token() -> FetchedToken:
 
 
 def google_token() -> FetchedToken:
-    """Return credentials that fetch tokens for Google's default credentials.
+    """Return credentials that fetch tokens with Google's default credentials.
 
     Raises MissingExtraError if google-auth is not installed.
     """
@@ -113,4 +113,4 @@ def google_token() -> FetchedToken:
         expiry = credentials.expiry  # naive, but in UTC
         return Token(credentials.token or "", expiry.replace(tzinfo=UTC).timestamp() if expiry else time.time())
 
-    return FetchedToken(fetch, what="a token for Google's default credentials")
+    return FetchedToken(fetch, what="a token of Google's default credentials")

@@ -194,7 +194,7 @@ def _is_part(value: JsonValue) -> bool:
 
 
 def _image(image: Image) -> JsonObject:
-    # Camel and snake case, and base64 for URLs, as Google's own client sends them; the API accepts other forms too.
+    # Keys in camel and snake case, and URL-safe base64, as Google's own client sends them; other forms also work.
     data = base64.urlsafe_b64encode(image.content).decode()
     return {"inlineData": {"data": data, "mime_type": image.media_type}}
 
@@ -271,7 +271,7 @@ class GeminiEmbeddings(Struct, frozen=True):
 
     @property
     def space(self) -> str:
-        """An identifier of the vectors: the address, and all parameters of a request except the text."""
+        """An identifier shared by vectors that can be compared: the address and all parameters except the text."""
         return f"{self._url} {compact_json(self._request(''))}"
 
     def build_request(self, texts: Sequence[str], auth: Mapping[str, str]) -> HttpRequest:

@@ -39,7 +39,7 @@ _STRING_KEYS = ("finish_reason", "session", "model", "reasoning")
 _MESSAGES_KEYS = ("output_messages", "outputMessages")
 _CALLS_KEYS = ("tool_calls", "toolCalls")
 _USAGE_KEYS = ("usage", "token_usage", "tokenUsage")
-"""The accepted keys of messages, tool calls and token counts: our own and those of AgentV."""
+"""The accepted keys of messages, tool calls and token counts: our own and those of AgentV, the TypeScript program."""
 _SUGGESTED_KEYS = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_STRING_KEYS)
 _ACCEPTED_KEYS = frozenset(
     {*_MESSAGES_KEYS, *_CALLS_KEYS, *_SCALAR_TYPES, *_USAGE_KEYS, "trace", "cost", "costUsd", "id", "eval_id"}
@@ -49,9 +49,9 @@ _ACCEPTED_KEYS = frozenset(
 def parse_output(text: str) -> ProviderResponse:
     """Parse the output of a command.
 
-    If the output is a JSON object, the answer is its last assistant message with content, else its `text`. The object
-    may also be a single message. Any other output is itself the answer, without its last line end. Raises ProviderError
-    for messages that cannot be read.
+    If the output is a JSON object with messages, tool calls or `text`, the answer is its last assistant message with
+    content, else its `text`. The object may also be a single message, or a result of the AI SDK. Any other output is
+    itself the answer, without its last line end. Raises ProviderError for messages that cannot be read.
     """
     text = text.removeprefix("\ufeff")
     value = _object_in(text)

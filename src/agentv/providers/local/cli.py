@@ -105,7 +105,7 @@ _NO_FOLDER = Path()
 _FILE_NAMES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
 """The names of the placeholders' files in the folder of a call."""
 _CASE_PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "CASES_FILE")
-"""The placeholders that hold the prompt of a single case."""
+"""The placeholders that can pass the prompt of a single case; {CASES_FILE} then has one line."""
 
 
 class _CommandOutput(Struct, frozen=True):

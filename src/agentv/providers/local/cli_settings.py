@@ -1,4 +1,4 @@
-"""The settings of commands and of healthchecks, apart from what starts processes: reading targets needs only these."""
+"""The settings of commands and healthchecks, apart from the code that starts processes: targets are read without it."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias

@@ -118,7 +118,7 @@ class ServiceEvents:
             self._event_text.find(self._first_event)  # raises
         elif not self._answer_paths:
             needed = "event_text, the JSONPath to the text in an event, such as $.delta"
-            raise wrong_shape(f"events of an unknown form; set {needed}", self._first_event)
+            raise wrong_shape(f"events of an unknown form (set {needed})", self._first_event)
 
 
 def _text(value: JsonValue) -> str:
@@ -176,7 +176,9 @@ class HttpSettings(Struct, frozen=True):
         if body is not None and self.method == "GET":
             raise ValueError("body is not allowed with GET; write {{ question }} in the url, or use POST")
         if not names and (body is None or not body.names):
-            raise ValueError("body must contain {{ question }} or another variable: every case sends the same request")
+            raise ValueError(
+                "body must contain {{ question }} or another variable; without one, every case sends the same request"
+            )
         self.response_path()
         self.messages_path()
         self.usage_path()

@@ -46,7 +46,7 @@ class TracedAnswer(Struct, frozen=True):
 
 
 def load_execution_traces(path: Path) -> tuple[TracedAnswer, ...]:
-    """Return the answers of a file. Raises ProviderError, with file and line, for anything but an execution trace."""
+    """Return the answers of a file. Raises ProviderError, with the position, for anything but an execution trace."""
     text = path.read_text("utf-8-sig", "replace")
     return tuple(_read_trace(document, where) for where, document in _documents(text, path))
 
@@ -216,7 +216,7 @@ class ReplaySettings(Struct, frozen=True):
     ] = None
     map: Annotated[
         Mapping[str, str] | None,
-        Meta(description="Path to each field in a log with other keys, such as `{id: no, response: data.answer}`."),
+        Meta(description="Path to each field in a log with other keys, such as `{id: number, response: data.answer}`."),
     ] = None
     copilot_log: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""One A2A agent, through its SDK: its card, its messages and tasks, and the failures of each."""
+"""One agent, called through the A2A SDK: its card, its messages and tasks, and their failures."""
 
 import asyncio
 import ipaddress
@@ -88,7 +88,7 @@ class A2aAgent:
             async for event in client.send_message(SendMessageRequest(message=message)):
                 response.add(_json(event))
         except (A2AClientError, httpx.HTTPError):
-            # A complete response stays valid. A task goes on without its stream, so that its state is polled.
+            # A complete response stays valid. A task continues without its stream, and its state is polled below.
             if not response.task_id and not response.is_over:
                 raise
         if response.is_empty:
@@ -157,14 +157,14 @@ class A2aAgent:
             other = next((url for url in urls if not is_same_origin(url, settings.url)), None)
             if other is not None:
                 message = (
-                    f"the agent's card sends messages to {other}, a host other than that of `url`, which would receive "
-                    f"`headers`; if it may, set `endpoint: {other}`"
+                    f"the agent's card sends messages, and with them `headers`, to {other}, a server other than that "
+                    f"of `url`; to allow this, set `endpoint: {other}`"
                 )
                 raise ProviderError(Failure("config_error", message))
 
 
 def _card_places(url: str) -> Iterator[str]:
-    """Yield the URLs at which the card of an agent may be: `url` itself if it names a file, else below it."""
+    """Yield the URLs at which an agent's card may be: `url` itself if it ends in .json, else below it and its host."""
     parts = urlsplit(url)
     if parts.path.endswith(".json"):
         yield url

@@ -15,9 +15,7 @@ class A2aSettings(Struct, frozen=True, kw_only=True):
 
     url: Annotated[
         str,
-        Meta(
-            description="URL of the agent, below which its card is at `/.well-known/agent-card.json`, or of the card."
-        ),
+        Meta(description="URL of the agent's card, or of the agent with its card at `/.well-known/agent-card.json`."),
     ]
     endpoint: Annotated[
         str | None, Meta(description="URL to send messages to, instead of the one in the agent's card.")
@@ -27,7 +25,7 @@ class A2aSettings(Struct, frozen=True, kw_only=True):
     ] = field(default_factory=dict)
     streaming: Annotated[
         Literal["auto", "on", "off"],
-        Meta(description="Receive an answer as a stream of events: if the card allows it, always, or never."),
+        Meta(description="Receive answers as a stream of events: auto (if the agent's card allows it), on or off."),
     ] = "auto"
     answer_states: Annotated[
         tuple[TaskState, ...],
