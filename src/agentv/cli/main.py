@@ -52,7 +52,7 @@ COMMANDS: Mapping[str, Entry] = {
     "baseline": Entry("agentv.cli.results.baseline", "Save a run's scores in a file to compare later runs with."),
     "label": Entry("agentv.cli.results.label", "Import human labels, or measure their agreement."),
     "judge": Entry("agentv.cli.results.judge", "Measure a judge's accuracy and consistency."),
-    "runs": Entry("agentv.cli.upkeep.runs", "List, tag, prune or delete stored runs."),
+    "runs": Entry("agentv.cli.upkeep.runs", "List, tag, export, prune or delete stored runs."),
     "cache": Entry("agentv.cli.upkeep.cache", "List or clear cached answers and embeddings."),
     "store": Entry("agentv.cli.upkeep.store", "Share runs through the team's store (PostgreSQL)."),
     "doctor": Entry("agentv.cli.tools.doctor", "Check this machine and project for problems."),

@@ -18,7 +18,7 @@ RUNS_SCHEMA = "agentv-runs-1"
 @click.group("runs", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> int:
-    """List, tag, prune or delete stored runs. Without a command, list them."""
+    """List, tag, export, prune or delete stored runs. Without a command, list them."""
     if context.invoked_subcommand is not None:
         return 0
     exit_code: int = context.invoke(list_command, as_json=False, verbose=False)
