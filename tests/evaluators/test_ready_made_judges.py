@@ -1,4 +1,5 @@
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +65,16 @@ def test_where_sources_come_from(changed: dict[str, Any], paths: tuple[str, ...]
 def test_a_path_of_sources_that_leads_nowhere_is_an_error() -> None:
     with pytest.raises(EvaluatorError, match=r"`sources`: 'metadata.pages' has no value in this answer"):
         numbered_sources(make_context(), ("metadata.pages",))
+
+
+def test_files_of_the_workspace_may_be_sources(tmp_path: Path) -> None:
+    (tmp_path / "terms.md").write_text("Returns within 30 days.")
+    context = make_context(workspace_path=str(tmp_path))
+    assert numbered_sources(context, ("files.terms.md",)) == "[1] Returns within 30 days."
+    with pytest.raises(EvaluatorError, match=r"there is no file 'other.md' in the workspace"):
+        numbered_sources(context, ("files.other.md",))
+    with pytest.raises(EvaluatorError, match=r"'files.terms.md' needs a workspace"):
+        numbered_sources(make_context(), ("files.terms.md",))
 
 
 @pytest.mark.parametrize(

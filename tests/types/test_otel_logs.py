@@ -103,6 +103,15 @@ def test_messages_as_events_are_read() -> None:
     assert said(logged) == [("system", "Be brief."), ("user", QUESTION), ("assistant", ANSWER)]
 
 
+def test_texts_of_content_events_are_read() -> None:
+    events = [
+        {"name": "gen_ai.content.prompt", "attributes": [attribute("gen_ai.prompt", QUESTION)]},
+        {"name": "gen_ai.content.completion", "attributes": [attribute("gen_ai.completion", ANSWER)]},
+    ]
+    logged = answer({"gen_ai.operation.name": "chat"}, events=events)
+    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
+
+
 def test_tool_calls_model_and_usage_are_read() -> None:
     call = {"type": "tool_call", "id": "c1", "name": "find", "arguments": {"order": "1001"}}
     result = {"type": "tool_call_response", "id": "c1", "response": {"state": "shipped"}}

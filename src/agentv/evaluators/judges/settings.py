@@ -20,6 +20,7 @@ from agentv.evaluators.judges.prompts import (
     prompt_problems,
 )
 from agentv.evaluators.named_files import script_files
+from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.rubrics import make_items
 from agentv.scoring.results.folding import Vote
 from agentv.scoring.results.sources import parse_source, source_value
@@ -144,6 +145,8 @@ def numbered_sources(context: EvaluationContext, paths: tuple[str, ...] = ()) ->
 
 
 def _value_at(context: EvaluationContext, path: str) -> JsonValue:
+    if path.startswith("files."):
+        return judged_text(context, path)
     value = source_value(context, path)
     if value is None:
         raise EvaluatorError(f"`sources`: {path!r} has no value in this answer")

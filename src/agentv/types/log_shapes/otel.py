@@ -302,8 +302,9 @@ def _messages_of_events(events: Sequence[JsonObject]) -> dict[str, Found]:
         if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             raw = _first_value(body, "gen_ai.prompt", "gen_ai.completion")
             listed = _message_list(raw)
-            messages = _conversation(listed) if listed is not None else [{"role": "user", "content": raw}]
-            (prompts if name.endswith("prompt") else answers).extend(messages)
+            is_prompt = name.endswith("prompt")
+            single = {"role": "user" if is_prompt else "assistant", "content": raw}
+            (prompts if is_prompt else answers).extend(_conversation(listed) if listed is not None else [single])
         elif name == "gen_ai.choice":
             message = body.get("message")
             inner = decoded(message) if isinstance(message, str) else message
