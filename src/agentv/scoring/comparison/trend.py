@@ -64,7 +64,7 @@ _STEPS = 40
 """The number of intervals of the numerical integral in `_crossing`; even, for Simpson's rule."""
 
 _MAX_DEVIATION = 8.0
-"""The integral ends at this many standard deviations."""
+"""Where `deviate` is this many standard deviations above the mean of the second normal, the integrand counts as 0."""
 
 _LEAST_P = 1e-300
 _ROUNDING = 1e-12
@@ -85,7 +85,7 @@ class Observation(Struct, frozen=True):
     def of_moments(cls, moments: ClusterMoments) -> "Observation":
         """Return an observation of a rate or a mean score (0..1)."""
         weight, mean = moments.effective_clusters, min(max(moments.mean, 0.0), 1.0)
-        # The variance of a single case is unknown: take the largest that values of 0..1 can have.
+        # One case does not show how cases vary: take the largest variance of values of 0..1 with this mean.
         variance = mean * (1 - mean) if moments.clusters < _MIN_CASES else moments.variance * weight
         return cls(mean, weight, variance)
 
@@ -186,9 +186,10 @@ def _p_between_runs(series: Sequence[Observation], at: int) -> float:
 def _p_within_runs(series: Sequence[Observation], at: int) -> float:
     """Return the p of one split by Fisher's exact test of the passes and fails before and after it.
 
-    A side counts as n cases that pass or fail, with n = weight * mean * (1 - mean) / variance: a pass rate of n cases
-    varies as much as the side's mean does. A normal approximation would report changes where one case in a hundred
-    fails. Return 0.0 if the variance is not known.
+    The runs on each side of the split are replaced by n cases that pass or fail, whose pass rate varies as much as the
+    mean of these runs: n = weight * mean * (1 - mean) / variance, with the mean of the whole series and its variance
+    per case. A normal approximation would report false changes if, for instance, one case in a hundred fails. Return
+    0.0 if the variance is not known.
     """
     if any(each.variance is None for each in series):
         return 0.0
@@ -217,7 +218,7 @@ def _p_anywhere(deviate: float, splits: Sequence[float]) -> float:
 
     `splits` are given as shares (0..1) of the series. The standardized differences are normal and Markov: a Brownian
     bridge, seen at the splits. The probability that all of them are within ±`deviate` is at least the product of the
-    step probabilities: Glaz & Johnson 1984, JASA 79.
+    probabilities of each, given that the one before it is within (Glaz & Johnson 1984, JASA 79).
     """
     beyond = math.erfc(deviate / math.sqrt(2))
     if beyond >= 1:
@@ -327,7 +328,8 @@ def find_series(
     """Return the series of all suites and targets that have a row in these runs. `runs` are ordered oldest first.
 
     Each series has at most `last` points, the newest ones. Shards are left out if the merged run is there. With
-    `by_commit` the newest measured run of a commit represents all of its runs.
+    `by_commit` the newest measured run represents all runs of the same commit and selection; runs with uncommitted
+    changes are counted separately.
     """
     merged = {parent for run in runs for parent in run.parents}
     unmerged = [run for run in runs if run.run_id not in merged]
@@ -433,7 +435,10 @@ def _of_series(change: ChangePoint, at: int, *, is_share: bool) -> SeriesChange:
 
 
 def _observation(measured: MetricValue | None) -> Observation | None:
-    """Return the observation to test: the logarithm of a cost or latency, whose variation is multiplicative."""
+    """Return the observation to test; None without a value, and for a cost or latency of 0.
+
+    Costs and latencies vary by factors, so their logarithms are tested; rates and means are tested as they are.
+    """
     if measured is None:
         return None
     if measured.moments is not None:

@@ -81,7 +81,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def cost_usd(self) -> float | None:
-        """Dollars for targets and judges, without a cache."""
+        """Dollars for targets and judges, if no answer comes from a cache."""
         return _sum(part.scaled(part.measured.cost_usd if part.measured else None) for part in self.parts)
 
     @property

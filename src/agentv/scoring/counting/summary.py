@@ -62,7 +62,7 @@ _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
 MAX_FAILING = 10
 MAX_WORST = MAX_ERRORS = 5
 _MAX_WAITING = 256
-"""The number of waiting rows at which `settle` is called. If only rules judge, most rows are equal."""
+"""The number of waiting rows at which `settle` is called. Counting rows together pays off if many are equal."""
 
 
 class RowCounts:
@@ -171,8 +171,9 @@ class Summary:
     `order` is the order of targets and prompts in reports.
 
     `has_given_answers` says that the rows are a stream of given answers, and no target was called. A stream may be
-    endless and bring new criteria with each line, so fewer groups are counted; criteria that cannot be averaged are
-    listed, too. Percentiles are those of `judging_times`, the times that the evaluators of each row took together.
+    endless and bring new criteria with each line, so fewer groups are counted. Criteria that cannot be averaged also
+    get a group, which stays empty. Percentiles are those of `judging_times`, the times that the evaluators of each row
+    took together.
 
     With a `spill`, the sums by case and session, which intervals need, take a bounded part of memory.
     """
@@ -319,7 +320,7 @@ class Summary:
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
         """Return the 95 % interval of what `measure` returns; None with too few cases, or for a metric without one.
 
-        Metrics with an interval: rates and means over judged rows, percentiles, pass@k and pass^k.
+        Metrics with an interval: rates and means over judged rows, percentiles of latencies, pass@k and pass^k.
         """
         match name:
             case "errors" | "error_rate" | "cost_usd":

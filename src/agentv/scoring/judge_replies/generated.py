@@ -1,7 +1,7 @@
 """Parsing of generated requirements and cases from a model's reply.
 
-The object that carries the call's nonce counts. Without one, objects that also occur in the prompt are ignored, because
-a document there may contain a list of requirements of its own.
+The list is taken from the object that carries the nonce of the call. Without such an object, objects that also occur in
+the prompt are ignored, because a document there may contain a list of requirements of its own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,8 +88,8 @@ def _text(value: JsonValue) -> str:
 def _list_in(reply: str, key: str, *, nonce: str, shown: Iterable[str], single: str) -> Sequence[JsonValue]:
     """Return the list under `key`; without that key, the outermost objects of the reply that have the key `single`.
 
-    A reply may be the bare list, whose items are such objects. A list that was cut off or is too long to read is
-    rejected, because it would be incomplete.
+    A reply may be the bare list, whose items are such objects. A list under `key` that was cut off or is too long to
+    read is rejected, because it would be incomplete; of a bare list that was cut off, the complete items are returned.
     """
     outer = find_objects(reply).objects
     all_objects = [each for found in outer for each in nested_objects(found)]

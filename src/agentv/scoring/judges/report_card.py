@@ -70,7 +70,7 @@ def _mean_squared_distance(value: float, others: Mapping[float, int], count: int
 MIN_CASES_FOR_INTERVAL = 20
 """The minimum number of cases for an interval, except those of sensitivity and specificity."""
 MIN_CASES_PER_VERDICT = 10
-"""The minimum number of cases that people pass for an interval of sensitivity, and that they fail for specificity.
+"""An interval of sensitivity needs this number of cases that people pass, one of specificity as many that they fail.
 
 A rate is corrected only if both numbers are reached.
 """
@@ -93,7 +93,7 @@ class AgreementRate(Struct, frozen=True):
 
 
 class Kappa(Struct, frozen=True):
-    """A kappa with its interval; None where it is undefined."""
+    """A kappa, or Krippendorff's alpha, with its interval; None where it is undefined."""
 
     value: float | None
     interval: Interval | None = None
@@ -339,7 +339,8 @@ def criterion_labels(
     """Return the labels by criterion, and those that cannot be read.
 
     Without `metric`, that of the criterion's scale is used. With `nominal` a score is a category, and any text is
-    readable. With `ordinal` or `interval`, the first label of each criterion on a custom scale counts as unreadable.
+    readable. With `ordinal` or `interval`, labels on a custom scale have no order: the first one of each criterion is
+    also returned among the unreadable labels, for all of them.
     """
     by_criterion: dict[str, dict[tuple[ResultKey, int], dict[str, Label]]] = {}
     defined: dict[str, EvaluationCriteria | None] = {}

@@ -52,9 +52,9 @@ def composed(score: EvaluationScore, results: Sequence[EvaluatorResult]) -> Eval
 
 
 def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, method: str) -> EvaluationScore:
-    """Return a composite's score with the value computed by `method`, and the members' hits and misses.
+    """Return a composite's score with this value, and the members' hits and misses.
 
-    `method` is the beginning of the reasoning, such as `lowest of`.
+    `method` says how the value was computed, such as `lowest of`; the reasoning begins with it.
     """
     hits = tuple(f"{result.name}: {hit}" for result in results for hit in result.hits)
     misses = tuple(f"{result.name}: {miss}" for result in results for miss in result.misses)
@@ -152,7 +152,10 @@ def _failed(
     failed_turns: Sequence[TurnScore],
     criteria: Sequence[EvaluationCriteria],
 ) -> EvaluationScore:
-    """Return the score if turns could not be judged: a criterion gets an error if one of them has no value for it."""
+    """Return `score` as an error, because of the failed turns.
+
+    A criterion also gets an error if any failed turn has no value for it.
+    """
     failures = [(turn.number, turn.score.error) for turn in failed_turns if turn.score.error is not None]
     message = "; ".join(f"turn {number}: {error.message}" for number, error in failures)
     names = dict.fromkeys(result.criterion_name for turn in turns for result in turn.score.results)

@@ -120,7 +120,7 @@ def _part(messages: Sequence[Message], turn: Turn) -> Sequence[Message]:
 
 
 def _answer(context: EvaluationContext) -> tuple[Message, ...]:
-    """Return the answer's messages; its text is appended if none of them contains it."""
+    """Return the answer's messages; its text is appended if it is not the text of any assistant's message there."""
     output = context.output_messages or ()
     if output and (not context.candidate or any(_says((message,), context.candidate) for message in output)):
         return output

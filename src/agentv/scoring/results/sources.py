@@ -1,4 +1,4 @@
-"""Source paths of an evaluator's text, such as `response`, `metadata.a` or `output_messages.-1.content`."""
+"""Paths that name the text an evaluator judges, such as `response`, `metadata.a` or `output_messages.-1.content`."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -108,7 +108,7 @@ _CAMEL_CASE_NAMES = {
 
 
 _WHOLE_MESSAGE = ((), ("content",))
-"""If these are the steps after a message, the text of its content is returned."""
+"""The ends of a path after a message that return the text of its content: no further step, or `content`."""
 
 
 def _walk(value: JsonValue | tuple[Message, ...], path: SourcePath) -> JsonValue:

@@ -28,7 +28,7 @@ _POWER = 0.8
 def common_step(differences: Sequence[float]) -> float | None:
     """Return the largest step of which all differences are whole multiples: 1 for passes and fails, 0.1 for tenths.
 
-    None if no step of at least 1/10,000 fits, or if all differences are 0.
+    A step is a whole multiple of 1/d with d in _DENOMINATORS. None if no such step fits, or if all differences are 0.
     """
     distinct = {abs(each) for each in differences if abs(each) > ROUNDING}
     if not distinct:
@@ -156,8 +156,8 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 DRAWS = 9_999
 """The number of random sign patterns if there are too many to count them all."""
 
-# Without a common step, the largest difference is this many steps: the finest number of 10,000, 1,000 and 100 that can
-# be counted exactly, else 250 for random draws.
+# Without a common step, differences are rounded to a grid on which the largest one is this many steps: 10,000, 1,000 or
+# 100, the largest number with which exact counting is cheap enough; otherwise 250, for random draws.
 _FINEST_GRID = 10_000
 _COARSEST_GRID = 100
 _SAMPLED_GRID = 250
@@ -206,7 +206,7 @@ def _in_steps(differences: Sequence[float], step: float) -> list[int]:
 
 
 def _bits_moved(steps: Sequence[int]) -> int:
-    """Return the cost of exact counting: one addition per step, of an integer with a field for each possible sum."""
+    """Return the cost of exact counting: one addition per difference, of an integer with a field per needed sum."""
     return len(steps) * (len(steps) + 1) * (sum(map(abs, steps)) // 2 + 1)
 
 
@@ -224,7 +224,7 @@ def _counted_share(steps: Sequence[int], observed: int) -> float:
     subsets = 1
     for size in sizes:
         subsets = (subsets + (subsets << width * size)) & tail
-    # The sum of the fields: of digits in base 2**width, where no sum overflows.
+    # The fields are digits in base b = 2**width, so the remainder modulo b - 1 is their sum, which is less than b - 1.
     in_tail = subsets % ((1 << width) - 1)
     return min(1.0, 2 * in_tail / (1 << len(sizes)))
 
