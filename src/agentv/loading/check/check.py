@@ -50,8 +50,8 @@ from agentv.types.targets import TargetConfig
 def check_gate_names(parsed: ParsedSuite, targets: Collection[str] | None) -> Iterator[Problem]:
     """Yield a problem for each gate whose metric is measured for an unknown name, such as `tag(NAME)`.
 
-    `targets` are the names in the targets file, None without one. Streams, whose cases are not known, are not checked,
-    nor are files with cases that could not be read.
+    `targets` are the names in the targets file, None without one. Two kinds of files are not checked: those with
+    errors, and streams, whose cases are read one by one and not held in memory (`cases.count` is None).
     """
     suite = parsed.suite
     has_all_cases = all(problem.severity != "error" for problem in parsed.problems)
@@ -355,7 +355,7 @@ def _check_inline_judge(reader: Reader, provider: object, specs: Specs) -> None:
 
 
 def used_targets(suite: EvalSuite | None, targets: ParsedTargets) -> frozenset[str] | None:
-    """Return the targets that a run of a suite without options uses, with those that its evaluators may name.
+    """Return the targets that `agentv run` without options uses for a suite, and those that its evaluators may name.
 
     None if it is not known which target would be chosen.
     """

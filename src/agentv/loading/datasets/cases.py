@@ -39,7 +39,7 @@ class RowRules(Struct, frozen=True):
 
 
 class ReadRow(NamedTuple):
-    """The case of a row, None for a part of a logged trace, and the warnings about it."""
+    """The case of a row, with the warnings about it. `case` is None if the row is a part of a logged trace."""
 
     case: EvalCase | BrokenCase | None
     warnings: tuple[Problem, ...] = ()
@@ -54,7 +54,7 @@ def is_case(values: JsonValue) -> bool:
 
 
 def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
-    """Return the case of a row of the file `shown`; a BrokenCase for one with problems."""
+    """Return the case of a row of the file `shown`; a BrokenCase for one with errors."""
     location = Location(rules.scope.file, row.line)
     if row.problems and not row.values:
         return ReadRow(BrokenCase(f"line-{row.line}", row.problems, location))
@@ -341,7 +341,7 @@ class DatasetCases(Struct, frozen=True):
         return None
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
-        """Yield the case of each row; a row with problems becomes a BrokenCase."""
+        """Yield the case of each row; a row with errors becomes a BrokenCase."""
         last = self.head[-1].location if self.head else None
         rest = self.read(after_line=0 if last is None else last.line)
         return chain(self.head, (read.case for read in rest if read.case is not None))

@@ -32,10 +32,11 @@ FileKind: TypeAlias = Literal["eval", "targets", "config", "evaluation", "other"
 
 
 def kind_of_file(path: Path) -> FileKind:
-    """Return the kind of a YAML file: an eval file has cases or its `$schema`, a targets file has targets.
+    """Return the kind of a YAML file: by its name for "config", otherwise by its top-level keys or its `$schema`.
 
-    A configuration of `run_evaluation` has evaluators, but neither cases nor targets. A broken file is an eval file if
-    one of its lines starts with the key of the cases.
+    An eval file has cases, a targets file has targets, and a configuration of `run_evaluation` has evaluators, but
+    neither cases nor targets. A file that is not valid YAML is an eval file if one of its lines starts with the key of
+    the cases.
     """
     if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):
         return "config"
@@ -90,7 +91,7 @@ def record_noun(path: Path) -> str | None:
 
 
 def _first_line(path: Path) -> str:
-    """Return the first line of a regular file with content, at most 1 MiB of it; "" if it cannot be read."""
+    """Return the first non-blank line in the first MiB of a regular file; "" if there is none, or if reading fails."""
     if not path.is_file():
         return ""
     try:

@@ -54,7 +54,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Yield a regular file's lines. A line longer than MAX_BYTES is the last, cut to one byte more than that.
+    """Yield a regular file's lines. Stop after a line longer than MAX_BYTES, of which MAX_BYTES + 1 bytes are yielded.
 
     Raises EvalFileError when the file cannot be read.
     """
@@ -130,7 +130,8 @@ def write_text(path: Path, text: str) -> None:
 def replace_content(path: Path, data: bytes, *, before: bytes) -> None:
     """Replace the content of a file atomically; links, permissions and owner are preserved.
 
-    Raises StorageError when the content is no longer `before`, so that a concurrent change is never overwritten.
+    Raises StorageError, and replaces nothing, if another program has changed the content, so that it is no longer
+    `before`; this is checked directly before the replacement.
     """
     real = path.resolve()
     try:

@@ -102,9 +102,10 @@ def check_readable(path: Path) -> None:
 
 
 class AgentvImport(Struct):
-    """The translation of one eval file and its files of cases, with counts of the keys without effect so far.
+    """The translation of one eval file and its files of cases.
 
-    `env` fills references to variables; None leaves them as they are.
+    `without_effect` counts the keys so far that have no effect here, each with a warning, and `ignored` those that are
+    left out without one. `env` fills references to variables; None leaves them as they are.
     """
 
     generation: Generation
@@ -171,7 +172,7 @@ class AgentvImport(Struct):
 
 
 class ImportedReader(Reader):
-    """A reader of a translated document whose problems have the paths of the file."""
+    """A reader of a translated document. all_problems() gives its problems the paths of the file before translation."""
 
     def __init__(self, document: Document, problems: Sequence[Problem], source: Reader, written: Document) -> None:
         super().__init__(document, problems)
@@ -223,7 +224,7 @@ def start_import(
 
 
 def newer_version_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | None:
-    """Return the problem of a file of AgentV 5; None for any other."""
+    """Return the problem of a file of AgentV 5, or of a promptfoo configuration with such a key; else None."""
     key = fifth_key(value)
     if key is None:
         return None

@@ -41,7 +41,7 @@ _FOURTH_CASE_KEYS = ("assertions", "assert")
 _SECOND_CASE_KEYS = ("input", "expected_output")
 _SECOND_TYPES = frozenset({"field_accuracy", "latency", "cost", "token_usage", "execution_metrics"})
 _SECOND_ITEM_KEYS = frozenset({"outcome", "expected_outcome", "score_ranges", "required_min_score"})
-"""Keys of a rubric's items; AgentV 1 had `description` alone."""
+"""Keys that items of rubrics have only since AgentV 2."""
 FIFTH_MESSAGE = "an AgentV 5 file; 1.5 to 4.42 are read"
 FIFTH_KEYS = ("extensions", "environment", "evaluate_options")
 """Keys of AgentV 5, which no earlier version had."""
@@ -140,7 +140,11 @@ _KEYS_ABSENT_FROM_ROWS = frozenset({"evaluators", "execution", "rubrics", "outco
 
 
 def generation_of_lines(lines: Iterable[JsonValue]) -> Generation:
-    """Return the generation of a dataset's first lines. Rows of `input` and `expected_output` alone are our own."""
+    """Return the generation of a dataset's first lines; FIRST unless a case has a key of a later one.
+
+    Plain rows of `input` and `expected_output`, without lists of messages and without any of _KEYS_ABSENT_FROM_ROWS,
+    count as FIRST.
+    """
     found = Generation.FIRST
     for line in lines:
         if not isinstance(line, Mapping):

@@ -1,7 +1,7 @@
 """Structs as schemas of pydantic's core, which read and describe models of files and settings of plug-ins.
 
-schemas.py makes JSON Schemas of them. What it needs besides types, such as docstrings and the spellings of keys, is a
-note in the metadata of each schema.
+schemas.py makes JSON Schemas of them. For that purpose, the metadata of a schema may contain a note with information
+that is not part of the type, such as the docstring and the spellings of keys.
 """
 
 import types
@@ -78,7 +78,11 @@ def object_schema(kind: type) -> CoreSchema:
 
 
 def _field_schema(field: StructField) -> CoreSchema:
-    """Return the schema of a field: of its type, after nested keys are lifted and spellings replaced."""
+    """Return the schema of a field: that of its type, preceded by the conversions that the field declares.
+
+    `nested` moves the entries under a key of each listed object up into the object; `spellings` replaces other
+    spellings of a value by the canonical one.
+    """
     if file_model.has_members(field):  # evaluators, which are checked elsewhere
         schema = _noted(_schema(tuple[Any, ...]), DefinedAs("Evaluators"))
     else:
@@ -100,7 +104,7 @@ def _noted(schema: CoreSchema, note: object) -> CoreSchema:
 
 
 def _schema(hint: Any) -> CoreSchema:
-    """Return the schema of a type: lists for tuples, objects for Structs, any other type as pydantic reads it."""
+    """Return the schema of a type hint: our own if the type is known here, else that of pydantic."""
     try:
         return _known_schema(hint)
     except _ForeignHintError:

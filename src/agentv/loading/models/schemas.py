@@ -156,7 +156,7 @@ def models_in(hint: Any) -> Iterator[type[FileModel]]:
 
 
 def _result_schema() -> Schema:
-    """Return the schema of an exported row: the keys of exports, including the older one-evaluator form."""
+    """Return the schema of an exported row, including the keys of cases in the short form (`evaluator: TYPE`)."""
     _, parts = msgspec.json.schema_components((CaseResult,))
     parts = {name: rewritten(part, _as_exported) for name, part in parts.items()}
     row, evaluator = parts.pop("CaseResult"), parts["EvaluatorResult"]
@@ -290,8 +290,8 @@ def _plugin_schema(
 ) -> Schema:
     """Return the schema of an object whose keys are the common ones and those of the plug-in that `key` names.
 
-    A name that is not registered may be a plug-in's: no rule applies to its own keys. Nor does one apply to an object
-    with the key `nesting_key`, under which the keys of the plug-in may be nested.
+    The keys of the plug-in are not checked if its name is not registered, as a plug-in that is not installed may have
+    it, or if the object has the key `nesting_key`, under which these keys may be nested.
     """
     branches: list[Schema] = []
     for spec in registry:

@@ -295,7 +295,7 @@ ROLES = {
 """The role of each column name; of several columns with the same role, the first in this order has it."""
 
 METADATA_PREFIX = "metadata."
-"""The start of the columns, and of the roles, that are entries of a case's metadata."""
+"""The prefix of columns and roles whose values become entries of a case's metadata."""
 
 
 def _check_roles(columns: dict[str, str]) -> dict[str, str]:

@@ -188,7 +188,7 @@ class ParsedTargets(Struct, frozen=True):
 
 
 def _listed_texts(value: JsonValue) -> list[str]:
-    """Return the texts in a list; of any other value, the value itself if it is a text."""
+    """Return the texts in a list; for a single text, a list of it; for any other value, []."""
     items = value if isinstance(value, list | tuple) else [value]
     return [item for item in items if isinstance(item, str)]
 

@@ -143,7 +143,7 @@ def _drop_unsupported_keys(source: Located) -> None:
     written = json.dumps(source.value, ensure_ascii=False)
     for key, place in source.entries():
         if key not in _TOP_LEVEL_KEYS:
-            if f'"#/{key}' not in written:  # a key that a `$ref` refers to only holds shared values
+            if f'"#/{key}' not in written:  # a key named in a `$ref` only holds values for reuse
                 place.drop(f"`{key}` is not a known key of promptfoo; it is not carried over")
         elif _TOP_LEVEL_KEYS[key] is not None:
             place.drop(f"`{key}` is not carried over", _TOP_LEVEL_KEYS[key])
@@ -269,7 +269,7 @@ def _targets(suite: _Suite, test: Test) -> list[JsonValue] | None:
 
 
 def _chosen_prompts(suite: _Suite, test: Test) -> list[JsonValue] | None:
-    """Return the ids of the prompts that a test is sent with; None if all are."""
+    """Return the ids of the prompts that a test chooses; None if it is sent with all prompts."""
     if test.prompts.value is None:
         return None
     ids = _prompt_ids(suite.prompts)
