@@ -85,7 +85,7 @@ class Endpoints(Struct):
         return ParsedRequest(question, chosen if self._applies(chosen, body) else None)
 
     def reply_to(self, api: Api, parsed: ParsedRequest) -> Reply:
-        """Return the model's reply. Raises RefusedError when the fault is a refusal."""
+        """Return the model's reply. Raises RefusedError if the fault is a refusal or blocks the prompt."""
         reply = self.behavior.answer(parsed.question) if api.has_reply else Reply()
         if parsed.chosen_fault is None:
             return reply
@@ -98,7 +98,11 @@ class Endpoints(Struct):
         return reply
 
     def answer_line(self, api: Api, body: JsonObject, call: Call) -> tuple[int, JsonObject]:
-        """Return the status and the body for one request of a batch. Faults of the connection do not apply here."""
+        """Return the status and the body for one request of a batch.
+
+        Only faults that refuse the request or change the model's reply apply; those of bytes, streams and connections
+        do not.
+        """
         call = replace(call, model=as_text(body.get("model")))
         try:
             parsed = self.parse(api, body, call.model)
@@ -153,7 +157,7 @@ class Endpoints(Struct):
     async def _until_closing(
         self, sending: Coroutine[None, None, web.StreamResponse], request: web.Request
     ) -> web.StreamResponse:
-        """Run a fault until it ends or the server stops; then abort the connection."""
+        """Run a fault until it ends; if the server stops first, abort the connection."""
         task, closing = asyncio.ensure_future(sending), asyncio.ensure_future(self.closing.wait())
         try:
             await asyncio.wait({task, closing}, return_when=asyncio.FIRST_COMPLETED)

@@ -13,7 +13,7 @@ _MINUTE = 60.0
 class Quota(Struct, frozen=True):
     """The limits of each API key. The amount of a minute may be used at once, and is refilled steadily.
 
-    `burst` is the number of requests that may be made at once, if it is not that of a minute. `concurrent` is the
+    `burst` is the number of requests that may be made at once; None means those of a minute. `concurrent` is the
     maximum number of concurrent requests. Without `headers` replies do not report the remaining amounts.
     """
 

@@ -138,7 +138,8 @@ async def run_healthcheck(
 ) -> None:
     """Raise ProviderError with kind `healthcheck` if the configured healthcheck fails; None always passes.
 
-    A command runs once for each of `eval_dirs`: in its own `cwd`, else in the target's `cwd`, relative to that folder.
+    A command runs in `check.cwd`, else in the target's `cwd`, else in the eval folder. A relative path starts from each
+    of `eval_dirs` in turn; the command runs once in each resulting folder.
     """
     if check is None:
         return

@@ -174,7 +174,7 @@ def short_line(step: Step) -> str:
 
 
 def whole_text(step: Step) -> str:
-    """Return a step as text that is neither cut nor joined to one line, so that secrets in it are found."""
+    """Return a step as text, neither cut nor joined to one line: a changed secret would not be redacted."""
     return " ".join(_verb_and_text(step))
 
 
@@ -314,7 +314,10 @@ class Transcript:
             self._replace_call(place, call)
 
     def _duration_ms(self, step: Returned) -> float | None:
-        """Return the time since the last step that began the call; None if there is none."""
+        """Return the time from the call's latest `Called` step to its result; None if it is not known.
+
+        A step with the time of the result is ignored: it was reported together with the result.
+        """
         began = [at for at in self._call_times.get(step.id, ()) if at != step.at]
         return milliseconds_between(began[-1], step.at) if began and step.at is not None else None
 

@@ -14,7 +14,7 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget
 
 NEW_LIMIT_SINCE = "2024-09-01"
-"""The first API version with max_completion_tokens, which newer models require, and with the usage of streams."""
+"""The first API version with max_completion_tokens, which newer models require, and with token usage in streams."""
 
 
 class AzureSettings(ModelSettings, frozen=True, kw_only=True):

@@ -222,7 +222,10 @@ _PART_EVENTS = {
     "response.reasoning_summary_text.delta": ("summary", "summary_index", "summary_text", "text"),
 }
 _TextPlace = tuple[str, int, str, str]
-"""The place of a text in an item: (list, index, type of the part, key). If the list is "", it is a key of the item."""
+"""The place of a text in an item: (list, index, type of the part, key).
+
+The text is at `key` in that part of the list; if the list is "", at `key` in the item itself.
+"""
 
 
 class ResponsesCollector:

@@ -1,4 +1,7 @@
-"""The settings of commands and healthchecks, apart from the code that starts processes: targets are read without it."""
+"""The settings of commands and healthchecks.
+
+The code that starts processes is in other files, so that reading a targets file does not import it.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
@@ -23,7 +26,7 @@ class HttpHealthcheck(Struct, frozen=True):
 
 
 class CommandHealthcheck(Struct, frozen=True):
-    """Passes if the command exits with 0. A relative `cwd` starts from the eval file; no placeholders."""
+    """Passes if the command, which has no placeholders, exits with 0. `cwd` is relative to the eval file's folder."""
 
     type: Literal["command"]
     command_template: str

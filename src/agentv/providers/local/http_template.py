@@ -43,7 +43,7 @@ _ONLY_VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 
 
 class Placeholder(Struct, frozen=True):
-    """A variable that is replaced by a whole JSON value, not by a part of a string."""
+    """A variable that stands for a whole JSON value; one inside a string remains part of that string."""
 
     name: str
 
@@ -99,7 +99,7 @@ def parse_body(body: JsonValue, content_type: str, *, setting: str = "body") -> 
     """Parse the `body` of a target: an object, a list or a string. Sent as JSON, a string must be JSON once filled.
 
     Raises ValueError if the body is invalid or has an unknown variable, or if values cannot be inserted safely into
-    `content_type`. The message starts with `body`, or for an unknown variable in JSON with `setting`.
+    `content_type`. The message starts with `body`; only that of an unknown variable in JSON starts with `setting`.
     """
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     if media_type.endswith("+json"):

@@ -43,7 +43,8 @@ class PythonSettings(Struct, frozen=True):
 class PythonProvider:
     """Calls the function with a ProviderRequest: a coroutine function in the event loop, any other in a thread.
 
-    An agent object gets the question of the request (`function_of`).
+    An agent object gets the question of the request (`function_of`). With `keeps_deadlines` the caller sets no timer:
+    `invoke` enforces the timeout itself.
     """
 
     kind = "python"
@@ -175,7 +176,7 @@ def _agent_function(method: Callable[..., Any], arguments: _MakeArguments) -> Ca
 
 
 def _without_usage(call: Callable[[ProviderRequest], Any]) -> Callable[[ProviderRequest], Any]:
-    """Return a function whose results have no usage: a crew reports the sum of all its calls so far, not of one."""
+    """Return a function whose results have no usage: a crew of CrewAI reports the sum of all its calls, not of one."""
 
     def call_without_usage(request: ProviderRequest) -> Any:
         returned = call(request)
@@ -196,7 +197,7 @@ def _question_arguments(request: ProviderRequest) -> tuple[tuple[object, ...], M
 
 
 def _kickoff_arguments(kickoff: object, request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
-    """Return the arguments of `kickoff`: inputs that fill the templates of a crew, or the question as text."""
+    """Return the arguments of `kickoff`: inputs for the templates of a crew of CrewAI, or the question as text."""
     takes_inputs = callable(kickoff) and "inputs" in inspect.signature(kickoff).parameters
     return ((), {"inputs": {"question": _whole_question(request)}}) if takes_inputs else _question_arguments(request)
 
