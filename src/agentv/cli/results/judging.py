@@ -233,7 +233,11 @@ def _make_card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *
 def _save_calibration(
     home: Path, labelled: _Labelled, pairing: _Pairing, answers: Sequence[LabelledAnswer], card: ReportCard
 ) -> str | None:
-    """Save the calibration for the judge setups it was measured on; if that fails, print why to standard error."""
+    """Save the calibration for the judge setups it was measured on; return the path of its file.
+
+    A setup is a digest of an evaluator's settings, prompts and judges. Return None if no answer can be compared, or if
+    the setups cannot be found, and then print why to standard error. Raises StorageError if the file cannot be written.
+    """
     if not answers or not card.confusion.answers:
         return None
     slots = {each.slot for each in answers}

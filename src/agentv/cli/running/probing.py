@@ -23,7 +23,8 @@ def probe_paths(
 ) -> "list[Probe]":
     """Send one request to each target and judge of the eval files; return the results.
 
-    The request is like that of the target's first case. `targets` selects targets; an empty tuple selects all.
+    The request is a short fixed prompt with the id, metadata and workspace of the target's first case. `targets`
+    selects targets; an empty tuple selects all.
     """
     from agentv.engine.planning.inputs import load_inputs
     from agentv.engine.planning.options import RunOptions

@@ -1,4 +1,4 @@
-"""The options of all commands that continue a stored run: team store, quota, budget, folders, failing judges."""
+"""The options that `resume`, `retry` and `rescore` share; `merge` has some of them."""
 
 import os
 from collections.abc import Callable

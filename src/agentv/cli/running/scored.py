@@ -166,7 +166,7 @@ def _continue(
             if generation is not None:
                 run.store.note(GENERATION_STARTED, generation.to_event())
             scoring.lines = make_lines(scoring)
-            # Stored answers are read from the run folder: to resume, no stream has to be piped in.
+            # Only a resume may need the piped stream again: a retry or rescore reads answers from the run folder.
             source = resume_source(_log_files(stored)) if is_resume else "files"
             ended = score_lines(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=source)
             run.observe(RunEnded(ended))
@@ -209,9 +209,10 @@ def _note_output_not_appended(stored: StoredRun) -> None:
 
 
 def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRunner:
-    """Return a runner of a scored run's current configuration, in the run's folder; `only` selects evaluators.
+    """Return a runner of a scored run's current configuration; `only` selects evaluators.
 
-    Raises ConfigError for a run without a configuration file.
+    The current folder must be the run's working folder, from which relative paths start. Raises ConfigError
+    for a run without a configuration file.
     """
     config = load_config(_score_options(stored, ContinueOptions(), None))
     runner = EvaluationRunner(replace(config, only=only or config.only, storage=None))
@@ -318,5 +319,5 @@ def _gates(stored: StoredRun) -> tuple[str, ...] | None:
 
 
 def _plan(stored: StoredRun, home: Path, cwd: Path) -> ScoredPlan:
-    """Return the plan of a run that has its run.json already."""
+    """Return the plan of a stored run; what is needed only to write run.json is left empty."""
     return ScoredPlan(next(iter(stored.suites), ""), "", {}, home=home, folder=str(cwd))

@@ -114,7 +114,7 @@ def passes_text(comparison: Comparison) -> str:
 
 
 def detectable_text(comparison: Comparison) -> str:
-    """Return the minimum detectable difference of mean scores at 80 % power."""
+    """Return the minimum detectable difference of mean scores at 80 % power, or why there is none."""
     cases = 0 if comparison.score is None else comparison.score.cases
     detectable = comparison.detectable
     if detectable is not None:

@@ -17,8 +17,9 @@ from agentv.types.events import RunEvent
 class Export:
     """An observer that writes `text_of(event)` for each event to a part file, renamed to `path` when it is closed.
 
-    The file of an interrupted run has the finished results. If no event had a text, `empty` is written; if `empty` is
-    None, there is no file. Raises ConfigError if the file cannot be opened, StorageError if it cannot be written.
+    The file of an interrupted run has the finished results. If no event had a text, `empty` is written, or no file if
+    `empty` is None. Without any event, no file is written either; an existing file then stays unchanged. Raises
+    ConfigError if the file cannot be opened, StorageError if it cannot be written.
     """
 
     def __init__(self, path: Path, text_of: Callable[[RunEvent], str], *, empty: str | None = "") -> None:

@@ -62,7 +62,7 @@ def matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint) 
 
 
 def best_text(matrix: MatrixSummary) -> str:
-    """Return which cell is the best, with the significance; empty if fewer than two cells have a judged row."""
+    """Return which cell is the best, with the significance; empty if fewer than two cells have judged results."""
     best = matrix.best
     if best is None:
         return ""
@@ -104,13 +104,13 @@ def mean_cell(cell: CellSummary) -> tuple[str, str]:
 
 
 def judged_text(cell: CellSummary) -> str:
-    """Return the number of judged rows of a cell, and the number of its errors: `of 200, 3 errors`."""
+    """Return the number of judged results of a cell, and the number of its errors: `of 200, 3 errors`."""
     errors = cell.counts.get("error", 0)
     return f"of {cell.judged:,}" + (f", {count_text(errors, 'error')}" if errors else "")
 
 
 def common_count(matrix: MatrixSummary) -> int | None:
-    """Return the number of judged rows of every cell; None if they differ, or a cell has errors or no rows."""
+    """Return the number of judged results of each cell; None if it differs, or a cell has errors or no results."""
     is_full = len(matrix.cells) == len(matrix.prompts) * len(matrix.targets)
     counts = {each.judged for each in matrix.cells}
     has_errors = any(each.judged != each.rows for each in matrix.cells)
@@ -157,7 +157,7 @@ class _Layout:
         return max(1, (width - self._name_width) // (max(self._widths) + _COLUMN_GAP))
 
     def _cell(self, cell: CellSummary | None, *, with_count: bool) -> list[str]:
-        """Return the lines of a cell: rate, mean, and on request the number of judged rows."""
+        """Return the lines of a cell: rate, mean, and on request the number of judged results."""
         if cell is None:
             return ["-", "", *([""] if with_count else [])]
         # All cells leave room for the mark, so that their numbers are aligned.

@@ -61,7 +61,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def partial_of(result: CaseResult, answer: Answer | None) -> Partial | None:
-    """Return the partial answer of a failed call, from its stored answer, which has messages, or from the result."""
+    """Return the partial answer of a failed call: that of `answer`, which includes messages, else that of `result`."""
     return (None if answer is None else answer.partial) or result.partial
 
 
