@@ -1,4 +1,4 @@
-"""Targets that answer many cases with one call, a batch; cases without an answer are called one by one."""
+"""Batches: calls of a target for many cases at once. Missing answers are requested case by case, where possible."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime

@@ -27,7 +27,7 @@ from agentv.types.usage import Usage
 
 
 class _CacheKeys(Struct, frozen=True):
-    """The cache keys of a request: `request` is shared by all equal requests of a run, `repeated` is its own."""
+    """The cache keys of a request: `request` is the same for all equal requests of a run, `repeated` is not."""
 
     request: str
     repeated: str
@@ -148,7 +148,7 @@ LOST_BATCH_KIND = "bad_request"
 unreadable response) says nothing about the batch, which is paid for and may be fetched later."""
 
 NOT_ACCEPTED_STATUSES = (429, 503)
-"""HTTP statuses that guarantee that a batch was not accepted. After any other, a new batch might be paid as well."""
+"""HTTP statuses after which a batch is submitted again: it was certainly not accepted, so it is not paid twice."""
 
 MAX_BATCH_SIZE = 10_000
 """Requests in one batch by default. The vendors accept more, but a lost batch loses all of its requests."""
@@ -203,7 +203,7 @@ class BatchApi(Struct, frozen=True):
     async def _answers_of_batches(
         self, remaining: Mapping[str, ProviderRequest], keys: frozenset[str]
     ) -> AsyncIterator[Mapping[str, ProviderResponse | Failure]]:
-        """Yield the answers of one batch after another until none remain; `remaining` are some or all of `keys`."""
+        """Yield the answers of one batch after another, until no request remains. `keys` are those of all requests."""
         while remaining:
             batch = await self._resume_open_batch(remaining, keys) or await self._submit_batch(remaining)
             yield batch.answers
@@ -215,9 +215,10 @@ class BatchApi(Struct, frozen=True):
     async def _resume_open_batch(
         self, remaining: Mapping[str, ProviderRequest], keys: frozenset[str]
     ) -> BatchAnswers | None:
-        """Return the answers of a batch that an earlier run submitted; None if there is none, or if it is lost.
+        """Return the answers of a batch submitted by an earlier run, or by this run before it was resumed.
 
-        Those of `keys` that do not remain were answered from the cache, but may be part of that batch as well.
+        None if there is no such batch, or if it is lost. `keys` also has the keys of requests that are answered already
+        (from the cache, or by another batch): an open batch may contain them, too.
         """
         ticket = self.runtime.find_open_batch(self.resilient.target.name, frozenset(remaining), keys)
         if ticket is None:
@@ -241,7 +242,7 @@ class BatchApi(Struct, frozen=True):
                     lambda: self.provider.submit_batch(requests), may_repeat=_was_not_accepted
                 )
             except ProviderError as error:
-                if error.failure.http_status is not None:  # without a response it may have been accepted
+                if error.failure.http_status is not None:  # with no response at all, it may have been accepted
                     reservation.settle({})
                 raise
             return await self._fetch_answers(ticket, requests, reservation)

@@ -163,9 +163,10 @@ class Runtime:
         return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
 
     def find_open_batch(self, target: str, remaining: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
-        """Return the ticket of an open batch that answers `remaining`, or None.
+        """Return the ticket of an open batch with answers to `remaining`, or None.
 
-        `remaining` are those of the answer keys `keys` that have no answer yet.
+        `remaining` are those of the answer keys `keys` that have no answer yet. A batch of another run must contain all
+        of them, a batch of this run at least one.
         """
         from agentv.storage.run.open_batches import find_open_batch  # noqa: PLC0415 - few runs submit batches
 
@@ -177,7 +178,7 @@ class Runtime:
         if known is not None:
             return known[1]
         spec = self.specs.providers.get(target.provider)
-        # Planning rejects targets without a price, but does not see a judge that only a late line of a stream names.
+        # Planning rejects targets without a price, but cannot see the judges that are named in the lines of a stream.
         is_budgeted = self.budget is not None and not any(target is other for other in self._uncalled)
         if is_budgeted and (problem := budget_problem(target, spec, self._prices)):
             raise ConfigError(problem)
@@ -247,8 +248,9 @@ class Runtime:
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
         """Return the judge of a target's answers: its `judge_target`, else the target itself, or None.
 
-        The result is None if the target itself cannot judge, or if the judge cannot be created: planning has rejected
-        runs that need the judge, and other runs must not fail because its key is missing.
+        The result is None if the target has no `judge_target` and cannot judge, or if its `judge_target` cannot be
+        created, for instance because a key is missing. A run that needs this judge was rejected by planning; a run that
+        does not need it must not fail.
         """
         if not target.judge_target:
             return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None

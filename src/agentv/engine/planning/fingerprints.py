@@ -53,9 +53,9 @@ class StoredEvaluators(Struct, frozen=True):
 
 
 class Fingerprints:
-    """The keys of targets and scores. Each file is read, and each evaluator's setup digest computed, once per run.
+    """The keys of targets and scores. Each file is read once per run; other values are cached.
 
-    Values are cached by the id of an object, together with the object, so that its id cannot be reused meanwhile.
+    They are cached by the id of an object, together with the object, so that its id cannot be reused meanwhile.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -73,7 +73,7 @@ class Fingerprints:
         return known[1]
 
     def stored_form(self, evaluators: tuple[EvaluatorLike, ...], *, single_form: bool) -> StoredEvaluators:
-        """Return evaluators as stored with their case: as a list, or as a type in the older `single_form`."""
+        """Return evaluators as stored with their case: a list, or in `single_form` the type of the only evaluator."""
         known = self._stored_forms.get(id(evaluators))
         if known is not None:
             return known[1]
@@ -166,7 +166,7 @@ class Fingerprints:
 
 
 def put_bounded(cached: dict[Key, Value], key: Key, value: Value, *, most: int) -> None:
-    """Add a value to a cache, without its oldest value if it holds `most` already."""
+    """Add a value to a cache; if it holds `most` values already, remove the oldest one first."""
     if len(cached) >= most:
         cached.pop(next(iter(cached)))
     cached[key] = value

@@ -82,7 +82,7 @@ JudgeLike: TypeAlias = TargetLike | Callable[..., object] | OpenAIClient | Anthr
 """A target, a function that gets the judge's request, or a client of OpenAI or Anthropic."""
 
 GIVEN = "given"
-"""The provider name of targets given as objects."""
+"""The first word of the provider names of targets given as objects, such as `given judge`."""
 
 
 class NoSettings(Struct, frozen=True):
@@ -292,7 +292,7 @@ def _converted(case: EvalCase, given: GivenEvaluators) -> EvalCase:
 
 
 def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, specs: Specs) -> EvalSuite:
-    """Return a suite with the evaluators given for it; dicts and functions, also of its cases, are converted."""
+    """Return a suite with `evaluators`, if given. They and the evaluators of its cases become configs or objects."""
     given = GivenEvaluators(Path(suite.base_dir), specs)
     if isinstance(suite.cases, ListedCases):
         cases = tuple(_converted(case, given) if isinstance(case, EvalCase) else case for case in suite.cases.cases)

@@ -51,7 +51,7 @@ def may_pay_for_embeddings(settings: object, known: KnownTargets) -> bool:
 
 
 def check_embedder(settings: object, known: KnownTargets) -> None:
-    """Raise AgentvError unless the embedding model of an evaluator exists, is complete and is installed."""
+    """Raise AgentvError if the embedding model of an evaluator is unknown, incomplete, unsupported or not installed."""
     model = embedding_model(settings)
     if model is None:
         return

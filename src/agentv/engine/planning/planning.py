@@ -117,8 +117,9 @@ def make_plan(
     overrides: Mapping[str, Evaluator] | None = None,
     checks_sources: bool = True,
 ) -> RunPlan:
-    """Return the plan of a run. Raises ConfigError with every problem that can be found without a paid call.
+    """Return the plan of a run. No call is made.
 
+    Raises ConfigError with all problems of suites, targets and gates; if there are none, with those of the budget.
     `overrides` are evaluators given as objects, by type name. With `checks_sources` False, the sources of workspaces
     are not checked: they need not exist on this machine.
     """
@@ -206,7 +207,7 @@ def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | 
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:
-    """Return the plan of a suite; None if it has no usable target, which is then among the findings."""
+    """Return the plan of a suite, or None if none of its targets can be used. Problems are added to `findings`."""
     default_names = options.targets or item.suite.targets or (item.suite.target,)
     targets: list[ResolvedTarget] = []
     default_targets: set[str] = set()

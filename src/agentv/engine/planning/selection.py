@@ -67,7 +67,8 @@ class Selection(Struct, frozen=True):
 def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
     """Return the cases of a suite that the options select.
 
-    Without a filter nothing is read. A line that cannot be read is always selected, so that it is reported.
+    Without a filter, limit, sample or shard nothing is read. Filters select all lines that cannot be read, so that
+    they are reported; a limit, sample or shard may exclude them.
     """
     shard = parse_shard(options.shard) if options.shard else None
     if not (options.case_globs or options.tags or options.expression or options.sample or options.limit):

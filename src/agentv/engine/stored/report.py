@@ -252,8 +252,8 @@ class StoredCheck(Struct, frozen=True):
 def check_stored_run(run: StoredRun) -> StoredCheck:
     """Compare a stored run with the checksums and the verdict that it recorded at its end.
 
-    Rows are read only if their file has changed; a symbolic link is not followed, since a writer refuses it. Raises
-    StorageError for a row that cannot be read.
+    Rows are not read if a checksum shows that their file is unchanged, nor if it is a symbolic link, which cannot be
+    opened for writing anyway. Raises StorageError for a row that cannot be read.
     """
     recorded = load_checksums(run)
     notes = tuple(_file_notes(run, recorded))

@@ -44,8 +44,8 @@ def with_evaluators_of(
 ) -> tuple[SuiteInput, ...]:
     """Return suites whose cases are all scored by the evaluators of a file, and by no others.
 
-    The file has the format of `agentv score`: `evaluators: [...]`. `allow_paths` are folders outside of the project,
-    in which the file may name other files. Raises EvalFileError with all its problems.
+    The file has the format of `agentv score`: `evaluators: [...]`. The file may name files in the folders
+    `allow_paths`, outside of the project. Raises EvalFileError with all its problems.
     """
     evaluators = load_run_config(path, specs, allow_paths=allow_paths).evaluators
     return tuple(replace(item, suite=_with_only_evaluators(item.suite, evaluators)) for item in suites)
