@@ -14,7 +14,7 @@ from agentv.types.records.segment import UploadedSegment
 MAX_LINES = 50
 """The maximum number of answers, and of results, in one message."""
 MAX_BYTES = 80_000
-"""The size of the lines at which a message is full: Ray is slower with one of 100 kB (bench/cluster.py)."""
+"""A message is full when its lines have this size: Ray is slower with messages of 100 kB (bench/cluster.py)."""
 
 GATHER_S = 0.05
 """Seconds that a node waits for more lines after the first, so that one message has several."""
@@ -59,7 +59,7 @@ class EndedRow(Struct, frozen=True, tag="ended", array_like=True):
 
 
 class AnsweredLine(Struct, frozen=True, tag="answered", array_like=True):
-    """An answer that a node stores itself, without its large parts, for observers."""
+    """A copy, for observers, of an answer that a node stores itself. The copy lacks the large parts."""
 
     answer: bytes
 

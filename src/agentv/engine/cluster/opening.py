@@ -114,8 +114,9 @@ def make_cluster(
     quota: QuotaClient,
     nodes_may_store: bool = True,
 ) -> Cluster:
-    """Return the cluster of a run, not started yet. Raises MissingExtraError, or ConfigError for a plan without files.
+    """Return the cluster of a run, not started yet.
 
+    Raises MissingExtraError, or ConfigError for a plan that was not read from files.
     With `nodes_may_store` the nodes store the rows themselves, if the run has a place for segments.
     """
     budget, shared_budget = runtime.budget, None

@@ -32,9 +32,9 @@ class RowPlace(Struct, frozen=True):
 class JudgedLine(Struct, frozen=True):
     """One line with its judgement, or with the failure that prevented one. Lines count from 1.
 
-    `part` counts, from 1, the answers of one line, and `digest` is that of its content. `evaluators` are the results
-    behind the judgement, each with its results per criterion. `slot` is the result key in a run; outside of a run
-    `target` names the target. `answer` is a stored answer that is judged again, as a new `generation`.
+    `part` counts, from 1, the answers of one line, and `digest` is computed from the line's content. `evaluators` are
+    the results behind the judgement, each with its results per criterion. `slot` is the result key in a run; outside of
+    a run `target` names the target. `answer` is a stored answer that is judged again, as a new `generation`.
     """
 
     file: str

@@ -112,7 +112,7 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
     criteria: tuple[EvaluationCriteria, ...]
     stores: tuple[EvaluationStorageProvider, ...]
     targets: tuple[TargetConfig, ...]
-    """The targets given with the configuration, judges included."""
+    """The targets given with the configuration, and its judges, including a default one."""
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...] = ()
     where: str = WHERE
@@ -270,7 +270,7 @@ class _Planning(Struct):
     def _known_targets(
         self, planned: Sequence[PlannedEvaluator], judge: str | None, base_dir: Path, specs: Specs
     ) -> KnownTargets:
-        """Return the targets that may be named; a targets file is read only if one of its targets is needed."""
+        """Return the targets that may be named; a targets file is read only if one of its targets may be needed."""
         names = {name for evaluator in planned for name in judge_targets(evaluator.settings)}
         if judge is not None:
             names.add(judge)
@@ -367,7 +367,7 @@ def _copied(value: Any) -> Any:
 def config_snapshot(
     config: EvaluationRunConfig, plan: CriteriaPlan, criteria: Sequence[EvaluationCriteria]
 ) -> JsonObject:
-    """Return what a judgement stores of its configuration; `config` is for `EvaluationRunConfig.from_dict`."""
+    """Return what a judgement stores of its configuration. `EvaluationRunConfig.from_dict` reads its key `config`."""
     return {
         "evaluatorTypes": list(dict.fromkeys(evaluator.config.type for evaluator in plan.selected)),
         "criteriaNames": [criterion.name for criterion in criteria],

@@ -99,7 +99,8 @@ class Sampler:
         self._sample = _sample_of(sample, by, seed)
         share = sample if isinstance(sample, str) else f"{sample:.4%}".rstrip("0%").rstrip(".") + "%"
         self._share_text = share if by is None else f"{share} by {by}"
-        self._plain_key = self._sample.by[0] if len(self._sample.by) == 1 else None  # None: inside another object
+        # None without a key, and for a key inside another object.
+        self._plain_key = self._sample.by[0] if len(self._sample.by) == 1 else None
         self._config = config if isinstance(config, EvaluationRunConfig) else EvaluationRunConfig.from_dict(config)
         self._max_queued, self._workers, self._flush_s, self._extra = queue, workers, flush_s, extra
         self._on_result = on_result

@@ -16,7 +16,7 @@ from agentv.types.targets import ResolvedTarget
 def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, JsonValue]:
     """Return the SHA-256 of each existing file named in a target's settings, by path as written there.
 
-    Paths are relative to the targets file, or else to one of `folders`, those of the eval files.
+    Paths are relative to the targets file, or to one of `folders` (those of the eval files), or to the target's `cwd`.
     """
     digests = {word: _digest(path) for word, path in find_scripts(target, folders).items()}
     return {word: digest for word, digest in digests.items() if digest is not None}

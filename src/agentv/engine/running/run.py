@@ -213,12 +213,12 @@ def _nodes_quota(recorder: RunRecorder, *, on_ray: bool) -> QuotaService:
         from agentv.engine.cluster.opening import ray_quota  # noqa: PLC0415 - few runs use it
 
         return ray_quota(recorder)
-    # A live node may renew its leases late: they last as long as the leases of its rows.
+    # A node may be slow to renew its leases of the quota, so these last as long as its leases of rows.
     return InProcessQuota(time.monotonic, lease_s=NODE_LEASE_S)
 
 
 def _quota_client(quota: QuotaService, recorder: RunRecorder) -> QuotaClient:
-    """Return the client of a shared quota. If the quota is unreachable for too long, the run stops for a resume."""
+    """Return the client of a shared quota. If the quota is unreachable for too long, the run stops, to be resumed."""
 
     def stop(reason: str) -> None:
         recorder.stop.drain(f"quota_error: {reason}", state="failed")
