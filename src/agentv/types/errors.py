@@ -1,4 +1,4 @@
-"""Every exception agentv raises.
+"""The public exceptions of agentv; internal ones are defined in the modules that raise them.
 
 AgentvError
 ├── ConfigError (ValueError)
@@ -96,7 +96,7 @@ class MissingExtraError(PluginError, ImportError):
 
 
 class ProviderError(AgentvError, RuntimeError):
-    """A target did not answer. `failure` is the reason, of one of a fixed set of kinds; `calls` are the attempts made.
+    """A target did not answer. `failure` is the reason, `calls` are the attempts made.
 
     `partial` is the target's output before it failed, None if there is none; a batch has `partials`, by case id.
     """

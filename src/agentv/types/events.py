@@ -31,7 +31,10 @@ class RunStarted(Struct, frozen=True):
 
 
 class RowsCounted(Struct, frozen=True):
-    """The rows of a stream were counted while the run goes on. Both numbers are estimates if cases differ in trials."""
+    """The rows and cases of a stream were counted while the run goes on.
+
+    `planned` is the number of rows, an estimate if cases differ in trials. In a shard both numbers are estimates.
+    """
 
     planned: int
     cases: int

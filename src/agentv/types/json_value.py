@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     JsonValue: TypeAlias = bool | int | float | str | Sequence["JsonValue"] | Mapping[str, "JsonValue"] | None
     JsonObject: TypeAlias = Mapping[str, JsonValue]
 else:
-    # msgspec does not support recursive types.
+    # msgspec does not support recursive type aliases.
     JsonValue = Any
     JsonObject = Mapping[str, Any]
 

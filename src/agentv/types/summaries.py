@@ -150,7 +150,7 @@ class BestCell(Struct, frozen=True):
 
 
 class MatrixSummary(Struct, frozen=True):
-    """The prompts and targets of a run: each in the order of their first rows, and the cells that have rows.
+    """The prompts and targets of a run, both in the order of their first rows, and the cells that have rows.
 
     `best` is None if fewer than two cells have a judged row.
     """

@@ -17,10 +17,10 @@ if TYPE_CHECKING:  # importing child processes takes 10 ms, and settings are rea
 Contract: TypeAlias = Literal["agentv", "agentv-2", "agentv-3", "agentv-4"]
 """The keys of the JSON that a code judge reads and prints.
 
-`agentv` is our own contract; the others add keys of the program AgentV. `agentv-2` (AgentV 2.0 to 2.6) adds
-`trace_summary`. `agentv-3` (2.9 to 4.41) and `agentv-4` (4.42) add more keys to the input, and let the script print
-`assertions`, or plain text and an exit code. The input `output` is a list of messages in `agentv-3`, the answer's text
-in `agentv-4`.
+`agentv` is our own contract; the others add keys of AgentV, a TypeScript program with a similar name. `agentv-2`
+(AgentV 2.0 to 2.6) adds `trace_summary`. `agentv-3` (2.9 to 4.41) and `agentv-4` (4.42) add more keys to the JSON that
+the script reads, and let it print `assertions`, or print plain text and end with an exit code. Under the key `output`
+the script reads a list of messages in `agentv-3`, the answer's text in `agentv-4`.
 """
 
 CONTRACT_HELP = (

@@ -115,7 +115,7 @@ def read_json(text: str) -> JsonObject | Sequence[JsonValue] | None:
 
 
 def _expected_json(context: EvaluationContext) -> JsonObject | Sequence[JsonValue] | None:
-    """Return the JSON of the last expected message that has any, else of the reference answer; None if neither has."""
+    """Return the JSON in the last expected assistant message that has any, else in the reference answer; else None."""
     for message in reversed(context.eval_case.expected_messages):
         found = _json_of(message)
         if found is not None:
@@ -214,8 +214,8 @@ _MONTHS_IN_YEAR = 12
 def read_date(text: str, formats: Sequence[str] = ()) -> date | None:
     """Return the date in a text such as `2025-01-15`, `15-JAN-2025` or `15/01/2025`; None for anything else.
 
-    In `15/01/2025` the first number is the month if `formats` name MM/DD alone, the day if they name DD/MM alone.
-    Otherwise a number above 12 is the day, and the first is the month if both are at most 12.
+    In a date such as `03/04/2025` the first number is the month if `formats` name only MM/DD, and the day if they name
+    only DD/MM. Otherwise a number above 12 is the day; if both are at most 12, the first is the month.
     """
     text = text.strip()
     try:

@@ -65,7 +65,7 @@ def make_regex(config: EvaluatorConfig, settings: RegexSettings, _tools: Evaluat
 def regex_check(settings: RegexSettings) -> Check:
     """Return a check of a text with a pattern, which is compiled once, here.
 
-    The check raises EvaluatorError of kind `regex_timeout` if a match takes more than a second.
+    The check raises EvaluatorError of kind `regex_timeout` if a match takes more than a second or too much memory.
     """
     pattern = compile_pattern(settings)
     shown = quoted(settings.pattern)
@@ -77,7 +77,7 @@ def regex_check(settings: RegexSettings) -> Check:
         except TimeoutError as error:
             message = f"the pattern {shown} did not finish within {MATCH_TIMEOUT_S:g} s; make it simpler"
             raise EvaluatorError(message, kind="regex_timeout") from error
-        except MemoryError as error:  # the regex package limits what recursion, such as (?R), may take
+        except MemoryError as error:  # the regex package limits the memory of recursion, such as (?R)
             message = f"the pattern {shown} needs too much memory; make it simpler"
             raise EvaluatorError(message, kind="regex_timeout") from error
         if settings.expect == "match":

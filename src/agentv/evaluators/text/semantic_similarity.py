@@ -55,7 +55,7 @@ class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
     ] = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a threshold that cannot be reached, or an invalid path."""
+        """Raise ValueError unless the threshold is above 0 and at most 1, and there are references with valid paths."""
         if self.threshold is not None and not 0 < self.threshold <= 1:
             raise ValueError("`threshold` must be above 0 and at most 1")
         if not self.references:
@@ -105,7 +105,10 @@ class SemanticSimilarityEvaluator:
         self._embedder = embedder
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Return the cosine, clamped to 0..1. Raises EvaluatorError for an empty text or a failed embedding."""
+        """Return the cosine, clamped to 0..1, as the score; with a threshold, 1.0 if it is reached, else 0.0.
+
+        Raises EvaluatorError for an empty text or a failed embedding.
+        """
         text = Passage(self._source, judged_text(context, self._source))
         passages = (text, *(Passage(*found) for found in references_at(context, self._settings.references)))
         for passage in passages:

@@ -38,15 +38,15 @@ class EvaluationRunError(Struct, frozen=True):
 class AggregatedEvaluationResult(Struct, frozen=True):
     """The judgement of one existing answer.
 
-    `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. It is made of `scored`
-    results out of `expected`; each of the others has an error, which is in `run_errors`, or an evaluator of weight 0,
-    or a custom scale, which is stored but not averaged. `verdict` is the score's quality band; `fail` if a `required`
-    evaluator is unmet; None if nothing was scored, or if a result with weight or a required one could not be judged.
-    `judge_usage` and `judge_cost_usd` are those of the judges; the cost is None when a price is not known.
-    `input_snapshot` is a deep copy of the input. `evaluation_config_snapshot["config"]` is the config, with secrets
-    redacted, from which the evaluation can be repeated. `unverified` counts the evaluators whose judge's verdict was
-    accepted although it may come from the judged text, because it does not repeat the nonce, the random text of the
-    call. `duration_ms` is wall time.
+    `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. `expected` is the number
+    of expected results, `scored` the number of those in the mean. A result is not in the mean if it could not be judged
+    (the error is in `run_errors`), if its evaluator has weight 0, or if its scale is a custom one. `verdict` is the
+    score's quality band; `fail` if a `required` evaluator is unmet; None if nothing was scored, or if a result with
+    weight or a required one could not be judged. `judge_usage` and `judge_cost_usd` are those of the judges; the cost
+    is None when a price is not known. `input_snapshot` is a deep copy of the input.
+    `evaluation_config_snapshot["config"]` is the config, with secrets redacted, from which the evaluation can be
+    repeated. `unverified` counts the evaluators whose judge's verdict was accepted although it may come from the judged
+    text, because it does not repeat the nonce, the random text of the call. `duration_ms` is wall time.
     """
 
     overall_score: float | None

@@ -74,7 +74,7 @@ class EvaluationCriteria(Struct, frozen=True):
         return criterion
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the criterion as JSON; a list of labels is its scale."""
+        """Return the criterion as JSON; labels that were given as the scale are written as a list in `scale`."""
         known: dict[str, JsonValue] = {
             "name": self.name,
             "description": self.description,

@@ -28,14 +28,14 @@ _FIELD_OF_KEY: Mapping[str, str] = {
 }
 """The known keys, in snake_case or camelCase, and the field of each.
 
-Of several keys of a field in a line, the one with the field's own name is read, else the first.
+If a line has several keys of the same field, the key with the field's own name is read, else the first one.
 """
 
 KNOWN_KEYS: tuple[str, ...] = tuple(_FIELD_OF_KEY)
 
 
 def read_own(value: JsonObject) -> LogRecord:
-    """Return the fields of a line with our own keys."""
+    """Return the fields of a line that has no other shape: its known keys are read, the others are `unread`."""
     fields: dict[str, Found] = {}
     unread = []
     places = {snake_case(key): key for key in value}

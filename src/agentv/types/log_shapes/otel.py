@@ -283,7 +283,7 @@ def _with_system(fields: dict[str, Found], raw: JsonValue) -> dict[str, Found]:
 
 _INSTRUCTIONS = "gen_ai.system_instructions"
 _INDEXED = ("gen_ai.prompt", "gen_ai.completion")
-"""Keys that may be spread over one attribute for each field of a message, such as `gen_ai.prompt.0.content`."""
+"""Attributes that are one key, or one key for each field of each message, such as `gen_ai.prompt.0.content`."""
 _MESSAGE_KEYS = {
     "prompt": ("gen_ai.input.messages", "gen_ai.prompt", "traceloop.entity.input", "input.value"),
     "response": ("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "output.value"),
@@ -387,7 +387,7 @@ _MEDIA = ("image", "audio", "video")
 
 
 def _list_of(value: JsonValue) -> list[JsonValue]:
-    """Return a list, also from its JSON; any other value as its only item, [] for an empty one."""
+    """Return a list, also from its JSON; [] for null or an empty text, and a list of one item for any other value."""
     inner = decoded(value) if isinstance(value, str) else None
     value = value if inner is None else inner
     if isinstance(value, list | tuple):

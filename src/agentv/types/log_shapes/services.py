@@ -217,7 +217,10 @@ def read_phoenix(value: JsonObject) -> LogRecord:
 
 
 def _messages(value: JsonValue) -> JsonValue:
-    """Return messages of OpenInference, which wrap each level in an object, as messages of OpenAI's chat API."""
+    """Return messages of OpenInference as messages of OpenAI's chat API.
+
+    OpenInference wraps each message, content part and tool call in an object with a single key, such as `message`.
+    """
     items = value if isinstance(value, list | tuple) else []
     messages = [_unwrapped(item, "message") for item in items]
     return [_message(message) for message in messages if isinstance(message, Mapping)]

@@ -211,7 +211,10 @@ def joined(parts: list[Part]) -> Content | None:
 def tool_message(
     output: JsonValue, *, call_id: str | None, tool: str | None, failed: bool = False, timestamp: str | None = None
 ) -> Message:
-    """Return a message with the result of a tool call, as a text or an object, or else as a `tool_result` part."""
+    """Return a message with the result of a tool call.
+
+    A text or an object is its content; the result of a failed call and any other value become a `tool_result` part.
+    """
     content: Content | None = output if isinstance(output, str | Mapping) else None
     if failed or content is None:
         result = {"tool_call_id": call_id, "tool": tool, "output": output, "is_error": failed or None}

@@ -61,7 +61,10 @@ def _plain_object(value: object, levels: int) -> JsonValue:
 
 
 def _fields(value: object) -> Iterator[tuple[str, object]] | None:
-    """Yield the public fields of an object with their names; None for an object without declared fields."""
+    """Return the names and values of an object's public fields.
+
+    None for an object without declared fields, or with a `raw_item`, which replaces them.
+    """
     kind = type(value)
     if getattr(value, "raw_item", None) is not None:
         return None

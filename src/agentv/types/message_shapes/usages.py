@@ -39,7 +39,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def read_usage(value: object) -> Usage | None:
-    """Return token counts in the form of any API: JSON, an object, or a list of these, which are summed.
+    """Read token counts in the form of any API from JSON, an object, or a list of these, which are summed.
 
     None if there is no count that is a whole number.
     """
@@ -86,7 +86,7 @@ def _first_count(given: Mapping[str, object], names: tuple[str, ...]) -> int | N
 
 
 def _with_separate_counts(usage: Usage, given: Mapping[str, object]) -> Usage:
-    """Add the counts that are not part of the totals: Anthropic's cached input, and Google's thoughts."""
+    """Add to `input` and `output` what their counts leave out: Anthropic's cached input and Google's thoughts."""
     if "input_tokens" in given:
         separate_counts = map(given.get, ("cache_read_input_tokens", "cache_creation_input_tokens"))
         usage = replace(usage, input=usage.input + sum(int(count) for count in separate_counts if _is_count(count)))

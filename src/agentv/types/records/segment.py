@@ -13,7 +13,7 @@ class SegmentsRecord(Struct, frozen=True, kw_only=True):
 
 
 class LinesTotal(Struct, frozen=True, kw_only=True):
-    """The beginning of a file: its number of lines, their size in bytes, and their CRC-32 in hexadecimal."""
+    """The lines of a file from its start to the end of a segment: number, size in bytes, and CRC-32 in hexadecimal."""
 
     lines: int
     bytes: int
@@ -21,9 +21,10 @@ class LinesTotal(Struct, frozen=True, kw_only=True):
 
 
 class SegmentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A segment: part `part`, from 0, of `file`, with its lines, size and CRC-32; `total` sums up all parts so far.
+    """A segment, which is one part of the lines of `file`, with its number of lines, size and CRC-32.
 
-    `name` is the name of the stored file or object; None stands for the default, which follows from `file` and `part`.
+    `part` is its number, counted from 0; `total` covers this part and all before it. `name` is the name of the stored
+    file or object; None stands for the default, which follows from `file` and `part`.
     """
 
     schema: str = always(SEGMENT_SCHEMA)
@@ -37,7 +38,10 @@ class SegmentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UploadedSegment(Struct, frozen=True, kw_only=True):
-    """Lines of `file` that a node has uploaded to the segments' folder as `name`; they count once they are listed."""
+    """Lines of `file` that a node has uploaded to the segments' folder as `name`.
+
+    They are a part of the run only when the driver has listed them in segments.jsonl.
+    """
 
     file: str
     name: str
