@@ -187,7 +187,8 @@ def score_trajectory(trajectory: Trajectory, calls: Sequence[ToolCall]) -> Traje
             if trajectory.scoring == "matched"
             else _compare(trajectory, calls)
         )
-        time_limits = _check_time_limits(trajectory, calls, comparison)
+        limits = trajectory.time_limits
+        time_limits = _check_time_limits(limits, calls, comparison) if limits else _NO_TIME_LIMITS
         hits += comparison.hits + time_limits.hits
         misses += comparison.misses + time_limits.misses
         unknown = time_limits.unknown
@@ -219,11 +220,17 @@ class _TimeLimits(Struct):
     unknown: list[str] = field(default_factory=list)
 
 
-def _check_time_limits(trajectory: Trajectory, calls: Sequence[ToolCall], comparison: _Comparison) -> _TimeLimits:
-    """Compare the time of each matched call with its limit; the limit of a missing call is not met."""
+_NO_TIME_LIMITS = _TimeLimits()
+
+
+def _check_time_limits(limits: Mapping[int, float], calls: Sequence[ToolCall], comparison: _Comparison) -> _TimeLimits:
+    """Compare the time of each matched call with its limit; the limit of a missing call is not met.
+
+    `limits` are in milliseconds, by the index of the expected call.
+    """
     time_limits = _TimeLimits()
-    matched = comparison.matched_calls() if trajectory.time_limits else {}
-    for index, limit_ms in trajectory.time_limits.items():
+    matched = comparison.matched_calls()
+    for index, limit_ms in limits.items():
         durations = [(calls[each], calls[each].duration_ms) for each in matched.get(index, ())]
         if any(took is None for _, took in durations):
             time_limits.unknown += [call.tool for call, took in durations if took is None]
