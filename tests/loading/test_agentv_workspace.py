@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agentv.loading.files.composer import compose
 from agentv.loading.files.documents import Document
-from agentv.loading.importers.agentv_workspace import translate_workspace, translate_workspace_at
+from agentv.loading.importers.agentv_workspace import translate_workspace
 from agentv.loading.importers.translation import Translation
 from agentv.types.json_value import JsonValue
 from agentv.types.workspaces import workspace_from_json
@@ -193,7 +193,9 @@ def test_a_workspace_in_an_eval_file_has_the_positions_of_the_file(tmp_path: Pat
     document, _ = compose(written, "a.yaml")
     assert document is not None
 
-    translation = translate_workspace_at(document, ("workspace",), tmp_path)
+    at = ("workspace",)
+    workspace = Document(document.path, document.at(at), document.mark(at), document.marks)
+    translation = translate_workspace(workspace, tmp_path)
 
     assert [(note.problem.path, note.problem.line, note.problem.column) for note in translation.notes] == [
         ("a.yaml", 3, 3),

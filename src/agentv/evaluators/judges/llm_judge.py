@@ -1,7 +1,7 @@
 """A model as judge: `llm_judge` scores freely or by criteria, `rubric` checks requirements. Both share one class.
 
-The classes whose names end in `Mode` are the kinds of judgement: what the judge is told to reply, and how its verdicts
-become a score.
+The classes whose names end in `Mode` are the kinds of judgement: which reply is requested from the judge, and how its
+verdicts become a score.
 """
 
 import inspect

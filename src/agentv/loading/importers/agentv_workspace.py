@@ -21,15 +21,6 @@ _PATH_VARIABLE = "{{workspace_path}}"
 _MAX_COMMAND_MS = 600_000
 
 
-def translate_workspace_at(document: Document, at: JsonPath, folder: Path) -> Translation:
-    """Return the translation of the workspace at a path of an eval file; see translate_workspace.
-
-    The document of the result has the positions of the file, and the workspace alone as its value.
-    """
-    value = Document(document.path, document.at(at), document.mark(at), document.marks)
-    return translate_workspace(value, folder)
-
-
 def translate_workspace(document: Document, folder: Path) -> Translation:
     """Return the translation of a workspace: an object, or the path of a YAML file with one, relative to `folder`.
 

@@ -17,8 +17,8 @@ Form: TypeAlias = Literal["own", "recorded", "mapped"]
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _EARLIEST_S = 10**8  # 1973: an earlier number is more likely a duration or a counter
 _TIME_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6), (10**20, 10**9))
-"""Seconds, milliseconds, microseconds and nanoseconds since 1970 are told apart by size: the exclusive upper bound of
-each, and the number of such units in a second."""
+"""Seconds, milliseconds, microseconds and nanoseconds since 1970 are distinguished by size: the exclusive upper bound
+of each, and the number of such units in a second."""
 
 
 class Found(Struct, frozen=True):
