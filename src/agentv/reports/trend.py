@@ -5,11 +5,13 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from agentv.reports.compare.words import difference_text, p_value_text, unfinished_text
+from agentv.reports.compare.words import unfinished_text
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.text.amounts import (
     count_text,
+    difference_text,
     money_text,
+    p_value_text,
     percent_interval_text,
     percent_text,
     score_interval_text,

@@ -7,7 +7,6 @@ from agentv.reports.compare.words import (
     FindReasons,
     case_label,
     case_lists,
-    difference_text,
     measure_cells,
     pairing_text,
     side_title,
@@ -15,7 +14,7 @@ from agentv.reports.compare.words import (
     verdict_text,
 )
 from agentv.reports.html.parts import asset, page_head, scrolled_table
-from agentv.reports.text.amounts import score_text
+from agentv.reports.text.amounts import difference_text, score_text
 from agentv.reports.text.markup import Html, element
 from agentv.reports.text.printable import one_line
 from agentv.scoring.comparison.circumstances import find_circumstances

@@ -7,13 +7,12 @@ from agentv.reports.compare.words import (
     FindReasons,
     case_label,
     case_lists,
-    difference_text,
     measure_cells,
     side_title,
     summary_sentences,
     verdict_text,
 )
-from agentv.reports.text.amounts import score_text
+from agentv.reports.text.amounts import difference_text, score_text
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import Change, Comparison, finding_text

@@ -4,15 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from agentv.reports.compare.words import (
-    cases_text,
-    difference_text,
-    p_value_text,
-    side_title,
-    unfinished_text,
-    verdict_text,
-)
-from agentv.reports.text.amounts import count_text, score_text
+from agentv.reports.compare.words import cases_text, side_title, unfinished_text, verdict_text
+from agentv.reports.text.amounts import count_text, difference_text, p_value_text, score_text
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Paint, Signs

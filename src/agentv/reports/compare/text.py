@@ -7,14 +7,13 @@ from agentv.reports.compare.words import (
     FindReasons,
     case_label,
     case_lists,
-    difference_text,
     measure_cells,
     pairing_text,
     side_title,
     summary_sentences,
     verdict_text,
 )
-from agentv.reports.text.amounts import score_text
+from agentv.reports.text.amounts import difference_text, score_text
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import UNICODE, Paint, Signs, without_colour
 from agentv.reports.text.width import clip, display_width, table, wrap

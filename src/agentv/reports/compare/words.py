@@ -4,7 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from agentv.reports.run.row_text import row_reason
-from agentv.reports.text.amounts import count_text, money_text, percent_text, score_text, seconds_text, tokens_text
+from agentv.reports.text.amounts import (
+    count_text,
+    difference_text,
+    money_text,
+    p_value_text,
+    percent_text,
+    score_text,
+    seconds_text,
+    tokens_text,
+)
 from agentv.reports.text.printable import one_line
 from agentv.scoring.comparison.compare import CaseDifference, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
@@ -15,7 +24,6 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import RunVerdict
 
 HEAD = ("", "before", "after", "difference", "95 % CI", "p", "cases")
-_MIN_SHOWN_P = 0.0001
 _MEASURE_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
 
 
@@ -216,17 +224,3 @@ def _signed(measured: MeasureDifference, value: float) -> str:
             return shown if is_zero else f"{'+' if value > 0 else '-'}{shown}"
         case _:
             return difference_text(value)
-
-
-def difference_text(difference: float, *, decimals: int = 2) -> str:
-    """Return `+0.12`, `-0.03`; `0.00` only for no difference, never for a small one."""
-    if abs(difference) < 10**-9:
-        return f"{0:.{decimals}f}"
-    return f"{difference:+.{decimals}f}" if abs(difference) >= 10**-decimals / 2 else f"{difference:+.1g}"
-
-
-def p_value_text(p: float | None) -> str:
-    """Return a p value: `0.023`, `<0.0001`; `-` for None."""
-    if p is None:
-        return "-"
-    return f"<{_MIN_SHOWN_P}" if p < _MIN_SHOWN_P else f"{p:.2g}"

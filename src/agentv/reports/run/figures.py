@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agentv.reports.compare.words import difference_text
 from agentv.reports.text.amounts import (
     count_text,
+    difference_text,
     money_text,
     percent_interval_text,
     percent_text,

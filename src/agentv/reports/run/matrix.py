@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentv.reports.compare.words import difference_text, p_value_text
 from agentv.reports.text.amounts import (
     count_text,
+    difference_text,
+    p_value_text,
     percent_interval_text,
     percent_text,
     score_interval_text,

@@ -8,6 +8,7 @@ _THOUSAND = 1000
 _WHOLE_SECONDS_FROM_S = 10
 _LEAST_SHOWN_USD = 0.0001
 _CENTS_FROM_USD = 0.1
+_MIN_SHOWN_P = 0.0001
 
 
 def count_text(number: int, noun: str) -> str:
@@ -28,6 +29,20 @@ def score_text(score: float | None) -> str:
     if score is None:
         return "-"
     return f"{min(score, 0.99) if score < 1 - 1e-9 else score:.2f}"
+
+
+def difference_text(difference: float, *, decimals: int = 2) -> str:
+    """Return `+0.12`, `-0.03`; `0.00` only for no difference, never for a small one."""
+    if abs(difference) < 10**-9:
+        return f"{0:.{decimals}f}"
+    return f"{difference:+.{decimals}f}" if abs(difference) >= 10**-decimals / 2 else f"{difference:+.1g}"
+
+
+def p_value_text(p: float | None) -> str:
+    """Return a p value: `0.023`, `<0.0001`; `-` for None."""
+    if p is None:
+        return "-"
+    return f"<{_MIN_SHOWN_P}" if p < _MIN_SHOWN_P else f"{p:.2g}"
 
 
 def percent_interval_text(interval: Interval | None) -> str:
