@@ -18,7 +18,6 @@ AgentvError
 └── StorageError (OSError)         results could not be stored or read
 """
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -59,8 +58,10 @@ class TemplateError(ConfigError):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that `name` most likely means, or None, ignoring case."""
+    from difflib import get_close_matches  # noqa: PLC0415 - needed only for a mistake
+
     by_letters = {each.casefold(): each for each in known}
-    return next((by_letters[each] for each in difflib.get_close_matches(name.casefold(), by_letters, n=1)), None)
+    return next((by_letters[each] for each in get_close_matches(name.casefold(), by_letters, n=1)), None)
 
 
 class UnknownNameError(ConfigError, LookupError):

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from html import escape
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from agentv.types.summaries import (
     MatrixSummary,
     TargetSummary,
 )
-from agentv.types.views import Line, View, reason_of, score_text, table_html, view_html, view_of, view_text
+from agentv.types.views import Line, View, escape, reason_of, score_text, table_html, view_html, view_of, view_text
 
 RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states of a row: a verdict, or the reason why there is none."""

@@ -1,7 +1,6 @@
 """Short text and HTML of results, for `print` and for notebooks. The HTML is escaped and has no script."""
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from msgspec import Struct
 
@@ -71,6 +70,13 @@ def _cells(line: Line) -> tuple[str, str, str]:
 def _score_cell(line: Line) -> str:
     note = f" ({line.note})" if line.note else ""
     return f"{score_text(line.score)}{note}"
+
+
+def escape(text: str) -> str:
+    """Return a text with `&`, `<`, `>` and quotes as HTML entities."""
+    from html import escape as html_escape  # noqa: PLC0415 - loads two thousand entities, and few processes show HTML
+
+    return html_escape(text)
 
 
 def view_html(view: View) -> str:

@@ -22,7 +22,8 @@ from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.json_line import decode_value
 from agentv.types.errors import ConfigError, EvalFileError
-from agentv.types.log_shapes.otel import is_otlp, spans_of
+from agentv.types.log_shapes.fields import is_otlp
+from agentv.types.log_shapes.otel import spans_of
 from agentv.types.messages_json import compact_json
 from agentv.types.records.answer import source_of
 

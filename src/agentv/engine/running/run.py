@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.quotas import InProcessQuota, QuotaClient
 from agentv.execution.threads import abandoned_calls
+from agentv.storage.run.find import calibrations_folder
 from agentv.types.errors import AgentvError, ClusterError, StorageError
 from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
@@ -102,11 +104,18 @@ async def run_plan(
             recorder.save_report(report, has_every_row=resume_plan is None or resume_plan.has_every_row)
         finally:
             store.close(stop.state)
-    from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - a dry run needs no rates
-
-    report = with_corrected_rates(report)
+    report = _with_corrected_rates(report)
     recorder.emit(RunEnded(report))
     return report
+
+
+def _with_corrected_rates(report: RunReport) -> RunReport:
+    """Return the report with its corrected rates, if the project has calibrations."""
+    if report.folder is None or not calibrations_folder(Path(report.folder).resolve().parent.parent).is_dir():
+        return report
+    from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - few projects have any
+
+    return with_corrected_rates(report)
 
 
 def connect_to_cluster(plan: RunPlan) -> AbstractAsyncContextManager[None]:

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.loading.datasets.log_rows import LoggedRow, in_line, is_logged, read_logged_row, records_of
 from agentv.loading.datasets.rows import Row, RowFile
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.models.reader import Reader, in_order, kind_of
@@ -21,10 +20,12 @@ from agentv.types.cases import BrokenCase, EvalCase, Location
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.fields import at_path
-from agentv.types.log_shapes.reading import TraceStep
 from agentv.types.messages import Message
 from agentv.types.messages_json import messages_to_json, pretty_json
 from agentv.types.problems import Problem
+
+if TYPE_CHECKING:
+    from agentv.loading.datasets.log_rows import LoggedRow
 
 _TAG_SEPARATOR = re.compile(r"[,;]")
 _ID_DIGITS = 12
@@ -62,10 +63,9 @@ def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
     if is_case(row.values):
         case = read_case(reader, row.at, rules.scope)
         return make_read_row(case, reader.problems, location, row.values.get("id"))
-    logged = _read_logged(reader, row, rules.columns)
-    if isinstance(logged, TraceStep):
-        message = f"no case, because it is a part of a trace: {logged.kind}"
-        return ReadRow(None, (Problem(shown, message, row.line, 1, severity="warning"),))
+    logged = _read_logged(reader, row, shown, rules.columns)
+    if isinstance(logged, ReadRow):
+        return logged
     roles = _RoleValues(reader, row.at, row.values, rules=rules, logged=logged)
     if rules.template is None:
         return make_read_row(_case_by_roles(roles, location), reader.problems, location, roles.id)
@@ -81,22 +81,30 @@ def make_read_row(case: EvalCase | None, found: Iterable[Problem], location: Loc
     return ReadRow(BrokenCase(broken_id, problems, location))
 
 
-def _read_logged(reader: Reader, row: Row, columns: Mapping[str, str]) -> LoggedRow | TraceStep | None:
-    """Return the conversation, or the part of a trace, that a row logs; problems are recorded.
+def _read_logged(reader: Reader, row: Row, shown: str, columns: Mapping[str, str]) -> "LoggedRow | ReadRow | None":
+    """Return the conversation that a row logs; problems are recorded.
 
-    Return None for a row that logs nothing, and if `columns` names the column of the question.
+    A row that is a part of a trace gives a ReadRow with a warning. Return None for a row that logs nothing, and if
+    `columns` names the column of the question.
     """
+    # Here and below: datasets whose rows are cases need no reader of logs.
+    from agentv.loading.datasets.log_rows import LoggedRow, is_logged, read_logged_row  # noqa: PLC0415
+
     paths = {"messages": columns["messages"]} if "messages" in columns else {}
     if "input" in map(_role, columns) or not (paths or is_logged(row.values)):
         return None
     if paths and at_path(row.values, paths["messages"]) is None:
         return None  # reported with the other columns
     try:
-        return read_logged_row(row.values, paths)
+        logged = read_logged_row(row.values, paths)
     except EvalFileError as error:
         for each in error.problems:
             reader.error(row.at, f"{each.json_path} {each.message}".removeprefix("$ "), allowed=_COLUMNS_ADVICE)
         return None
+    if isinstance(logged, LoggedRow):
+        return logged
+    message = f"no case, because it is a part of a trace: {logged.kind}"
+    return ReadRow(None, (Problem(shown, message, row.line, 1, severity="warning"),))
 
 
 _COLUMNS_ADVICE = "name other columns with `columns: {messages: PATH}` or `columns: {input: PATH, expected: PATH}`"
@@ -110,7 +118,7 @@ class _RoleValues:
     """
 
     def __init__(
-        self, reader: Reader, at: JsonPath, row: JsonObject, rules: RowRules, logged: LoggedRow | None = None
+        self, reader: Reader, at: JsonPath, row: JsonObject, rules: RowRules, logged: "LoggedRow | None" = None
     ) -> None:
         self.reader, self.at, self.rules, self._logged = reader, at, rules, logged
         self.row = row if logged is None else {**logged.variables, **row}
@@ -321,6 +329,8 @@ def _split_records(row: Row, shown: str, columns: Mapping[str, str]) -> Iterator
     if any(at_path(row.values, column) is not None for column in columns.values()):
         yield row
         return
+    from agentv.loading.datasets.log_rows import in_line, records_of  # noqa: PLC0415
+
     try:
         for each in records_of(row.values, is_whole=row.is_whole):
             yield row if each is row.values else Row(row.line, each)

@@ -20,9 +20,9 @@ from agentv.loading.files.text import read_lines, read_text, shown
 from agentv.loading.models.reader import kind_of
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue, snake_case
-from agentv.types.log_shapes.fields import decoded
+from agentv.types.log_shapes.fields import decoded, is_otlp
 from agentv.types.log_shapes.mapping import LogMap
-from agentv.types.log_shapes.otel import is_otlp, spans_of
+from agentv.types.log_shapes.otel import spans_of
 from agentv.types.log_shapes.reading import TraceStep, is_export, read_conversation
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, pretty_json

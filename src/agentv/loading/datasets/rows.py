@@ -28,8 +28,7 @@ from agentv.loading.files.text import (
 from agentv.loading.models.reader import kind_of, open_yaml
 from agentv.types.errors import EvalFileError, MissingExtraError, PluginError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import decoded
-from agentv.types.log_shapes.otel import is_otlp
+from agentv.types.log_shapes.fields import decoded, is_otlp
 from agentv.types.problems import Problem
 
 TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}

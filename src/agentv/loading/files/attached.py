@@ -2,13 +2,13 @@
 
 import functools
 import hashlib
-import mimetypes
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -16,6 +16,9 @@ from agentv.loading.files.path_guard import FileProblemError, PathGuard
 from agentv.loading.files.places import upward
 from agentv.types.errors import nearest
 from agentv.types.messages import FilePart
+
+if TYPE_CHECKING:
+    from mimetypes import MimeTypes
 
 _TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
 
@@ -169,6 +172,8 @@ def _decoded_text(data: bytes, raw_path: str) -> str:
 
 
 @functools.cache
-def _media_types() -> mimetypes.MimeTypes:
+def _media_types() -> "MimeTypes":
     """Return Python's MIME types, loaded with the first file, since this reads the lists of the system."""
-    return mimetypes.MimeTypes()
+    from mimetypes import MimeTypes  # noqa: PLC0415 - loaded with the first file
+
+    return MimeTypes()

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from agentv.loading.files.documents import Document
 from agentv.loading.files.text import shown
-from agentv.loading.importers.agentv_suites import FileTranslator, SuiteDefaults, without_positions
-from agentv.loading.importers.case_texts import with_environment
 from agentv.loading.importers.generations import (
     FIFTH_MESSAGE,
     Generation,
@@ -24,6 +23,9 @@ from agentv.loading.suites.references import holds_reference
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
+
+if TYPE_CHECKING:
+    from agentv.loading.importers.agentv_suites import FileTranslator, SuiteDefaults
 
 _ASSERTIONS = ("assertions", "expectations")
 
@@ -112,7 +114,7 @@ class AgentvImport(Struct):
     folders: tuple[Path, ...]
     is_known_type: Callable[[str], bool]
     env: Mapping[str, str] | None = field(default_factory=dict)
-    defaults: SuiteDefaults = field(default_factory=SuiteDefaults)
+    defaults: "SuiteDefaults | None" = None
     without_effect: int = 0
     ignored: int = 0
     is_skills: bool = False
@@ -140,9 +142,7 @@ class AgentvImport(Struct):
 
     def suite(self, source: Reader) -> "ImportedReader":
         """Translate the top level of the file, and the cases in it."""
-        translated = self._translated(source, lambda translator: translator.suite(), of_suite=True)
-        self.defaults = without_positions(self.defaults)
-        return translated
+        return self._translated(source, lambda translator: translator.suite(), of_suite=True)
 
     def cases(self, source: Reader) -> "ImportedReader":
         """Translate another file of cases, or one line of JSON."""
@@ -150,8 +150,12 @@ class AgentvImport(Struct):
         return self._translated(source, lambda translator: translator.cases(value))
 
     def _translated(
-        self, source: Reader, translate: Callable[[FileTranslator], Document], *, of_suite: bool = False
+        self, source: Reader, translate: "Callable[[FileTranslator], Document]", *, of_suite: bool = False
     ) -> "ImportedReader":
+        # Most eval files are ours, and need no translator.
+        from agentv.loading.importers.agentv_suites import FileTranslator, without_positions  # noqa: PLC0415
+        from agentv.loading.importers.case_texts import with_environment  # noqa: PLC0415
+
         source = _without_key_problems(source)
         written = source.document
         if of_suite and is_skills_file(source.document.value):
@@ -167,7 +171,7 @@ class AgentvImport(Struct):
         self.ignored += translator.report.ignored
         self.files += [path for path in translator.report.files if path not in self.files]
         if of_suite:
-            self.defaults, self.about = translator.defaults, translator.about
+            self.defaults, self.about = without_positions(translator.defaults), translator.about
         return ImportedReader(document, given_problems, source, written)
 
 

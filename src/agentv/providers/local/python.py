@@ -9,7 +9,6 @@ from typing import Annotated, Any, TypeAlias, cast
 from msgspec import Meta, Struct
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described, load_object
-from agentv.providers.apis.dialogue import build_prompt
 from agentv.providers.apis.responses import parse_response
 from agentv.types.errors import MessageError, PluginError, ProviderError
 from agentv.types.failures import Failure
@@ -218,6 +217,8 @@ def _invoke_arguments(given: object, request: ProviderRequest) -> tuple[tuple[ob
 
 
 def _messages(request: ProviderRequest) -> list[JsonValue]:
+    from agentv.providers.apis.dialogue import build_prompt  # noqa: PLC0415 - only graphs take messages
+
     prompt = build_prompt(request)
     system: list[JsonValue] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     return [*system, *({"role": turn.role, "content": turn.content} for turn in prompt.turns)]

@@ -7,7 +7,6 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from agentv.scoring.counting.tallies import Tally
-from agentv.scoring.statistics.differences import PairedDifferences, holm, permutation_test
 from agentv.types.summaries import LEVEL, BestCell, CellSummary, MatrixSummary
 
 CellName: TypeAlias = tuple[str | None, str]
@@ -75,6 +74,8 @@ def _best(cells: Mapping[CellName, Tally]) -> BestCell | None:
     means = {name: tally.mean for name, tally in cells.items() if tally.mean is not None}
     if len(means) < _MIN_CELLS:
         return None
+    from agentv.scoring.statistics.differences import PairedDifferences, holm, permutation_test  # noqa: PLC0415
+
     # `sorted` is stable: of cells with the same mean, the first is listed first.
     best, *others = sorted(means, key=lambda name: -(means[name] or 0.0))
     differences = [list(_paired(cells[best], cells[other])) for other in others]

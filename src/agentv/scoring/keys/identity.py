@@ -268,7 +268,7 @@ class DigestSet:
     arrays, the buckets. The probability that two of a million keys share a digest is three in a hundred million.
     """
 
-    def __init__(self, *, max_unsorted: int = 2**15) -> None:
+    def __init__(self, *, max_unsorted: int = 2**12) -> None:
         self._max_unsorted = max_unsorted
         self._unsorted: set[int] = set()
         self._buckets: list[array[int]] = []

@@ -54,9 +54,9 @@ class SegmentWriter:
     `error` is the last failure, None once nothing is left to move.
     """
 
-    def __init__(self, folder: Path, *, rules: SegmentRules) -> None:
+    def __init__(self, folder: Path, *, rules: SegmentRules | None = None) -> None:
         self._folder = folder
-        self._rules = rules
+        self._rules = rules or SegmentRules()
         segments = load_segments(folder)
         if segments is None:
             raise StorageError(f"{folder} has no {SEGMENTS_FILE}")
@@ -205,11 +205,6 @@ class SegmentWriter:
 def set_segments_folder(folder: Path, url: str) -> None:
     """Set the folder for the segments of a new run, a folder below `url`. Raises OSError."""
     begin_segments(folder, joined(stored_form(url, base=folder), folder.name))
-
-
-def has_segments(folder: Path) -> bool:
-    """Return True if a run has a folder or URL for segments."""
-    return (folder / SEGMENTS_FILE).exists()
 
 
 def remove_segments(folder: Path) -> None:

@@ -8,12 +8,12 @@ from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.json_line import decode, pretty, time_text
 from agentv.storage.records.narrow import read_integer, read_number, read_object, read_text, read_time
+from agentv.storage.run.find import calibrations_folder
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.summaries import Calibration, Confusion, MeasuredRate
 
 CALIBRATION_SCHEMA = "agentv-calibration-1"
-CALIBRATIONS_FOLDER = "calibrations"
 
 
 def save_calibration(home: Path, calibration: Calibration) -> Path:
@@ -22,7 +22,7 @@ def save_calibration(home: Path, calibration: Calibration) -> Path:
     Raises StorageError.
     """
     key = digest([calibration.evaluator, calibration.criterion, sorted(calibration.setups)])
-    path = home / CALIBRATIONS_FOLDER / f"{slug(calibration.evaluator) or 'judge'}-{key[:12]}.json"
+    path = calibrations_folder(home) / f"{slug(calibration.evaluator) or 'judge'}-{key[:12]}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_by_rename(path, pretty(calibration_to_record(calibration)))
@@ -33,7 +33,7 @@ def save_calibration(home: Path, calibration: Calibration) -> Path:
 
 def load_calibrations(home: Path) -> tuple[Calibration, ...]:
     """Return all calibrations of a `.agentv` folder, sorted by file name. Raises StorageError for an invalid one."""
-    return tuple(_load(path) for path in sorted((home / CALIBRATIONS_FOLDER).glob("*.json")))
+    return tuple(_load(path) for path in sorted(calibrations_folder(home).glob("*.json")))
 
 
 def _load(path: Path) -> Calibration:

@@ -20,6 +20,11 @@ def runs_folder(home: Path) -> Path:
     return home / "runs"
 
 
+def calibrations_folder(home: Path) -> Path:
+    """Return the folder of the calibrations of judges inside `.agentv`."""
+    return home / "calibrations"
+
+
 def list_run_folders(home: Path) -> tuple[Path, ...]:
     """Return the folders of all runs, oldest first."""
     try:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import msgspec
@@ -18,7 +19,7 @@ from msgspec import Struct
 from agentv.scoring.keys.identity import DigestSet, files_of
 from agentv.storage.files.line_file import LineFile, write_by_rename
 from agentv.storage.files.run_file import append_to, whole_lines
-from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter, has_segments, set_segments_folder
+from agentv.storage.files.segments import SEGMENTS_FILE
 from agentv.storage.records.decode import CASES
 from agentv.storage.records.encode import (
     case_line_key,
@@ -41,6 +42,9 @@ from agentv.types.records.answer import Answer
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.records.segment import UploadedSegment
+
+if TYPE_CHECKING:
+    from agentv.storage.files.segment_writer import SegmentRules, SegmentWriter
 
 MAX_WAIT_S = 0.05
 """Seconds after which a written line is synced."""
@@ -142,7 +146,7 @@ class RunFolder:
         clock: Clock,
         fsync: Callable[[int], None] = os.fsync,
         segments: str | None = None,
-        segment_rules: SegmentRules = SegmentRules(),  # noqa: B008 - frozen
+        segment_rules: "SegmentRules | None" = None,
     ) -> None:
         self._run_id = run_id
         self._clock = clock
@@ -362,13 +366,18 @@ class RunFolder:
 
 
 def _open_files(
-    folder: Path, lock: RunLock, segments: str | None, rules: SegmentRules
-) -> tuple[list[LineFile], SegmentWriter | None]:
+    folder: Path, lock: RunLock, segments: str | None, rules: "SegmentRules | None"
+) -> "tuple[list[LineFile], SegmentWriter | None]":
+    has_segments = (folder / SEGMENTS_FILE).exists()
     try:
-        if segments is not None and not has_segments(folder):
+        if segments is None and not has_segments:
+            return [append_to(folder / name) for name in LINE_FILES], None
+        from agentv.storage.files.segment_writer import SegmentWriter, set_segments_folder  # noqa: PLC0415 - few runs
+
+        if segments is not None and not has_segments:
             set_segments_folder(folder, segments)
         files = [append_to(folder / name) for name in LINE_FILES]
-        return files, SegmentWriter(folder, rules=rules) if has_segments(folder) else None
+        return files, SegmentWriter(folder, rules=rules)
     except OSError:
         lock.release()
         raise

@@ -7,13 +7,13 @@ The known attributes and events are those of the semantic conventions (`gen_ai.*
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeGuard, cast
+from typing import cast
 
 from msgspec.structs import replace
 
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import Found, LogRecord, decoded, find_fields, milliseconds_between
+from agentv.types.log_shapes.fields import RESOURCE_KEYS, Found, LogRecord, decoded, find_fields, milliseconds_between
 from agentv.types.log_shapes.services import nested_attributes, read_phoenix
 from agentv.types.message_shapes.usages import read_usage
 
@@ -25,14 +25,6 @@ _ANSWER_ATTRIBUTES = (
 )
 _ANSWER_EVENTS = ("gen_ai.choice", "gen_ai.content.completion", "gen_ai.client.inference.operation.details")
 _ATTRIBUTE_PREFIXES = ("gen_ai.", "traceloop.", "pydantic_ai.", "all_messages_events")
-
-
-def is_otlp(value: object) -> TypeGuard[JsonObject]:
-    """Return True for an export of spans: the body of an OTLP request in JSON."""
-    return isinstance(value, Mapping) and any(isinstance(value.get(key), list) for key in _RESOURCE_KEYS)
-
-
-_RESOURCE_KEYS = ("resourceSpans", "resource_spans")
 
 
 def spans_of(export: JsonObject) -> Iterator[JsonObject]:
@@ -74,7 +66,7 @@ def _has_answer(span: JsonObject) -> bool:
 
 
 def _spans(export: JsonObject, problems: Problems) -> Iterator[JsonObject]:
-    for at_resource, resource in _parts(export, "$", _RESOURCE_KEYS, problems):
+    for at_resource, resource in _parts(export, "$", RESOURCE_KEYS, problems):
         for at_scope, scope in _parts(resource, at_resource, _SCOPE_KEYS, problems):
             for at, span in _parts(scope, at_scope, ("spans",), problems):
                 events = [
