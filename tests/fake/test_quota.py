@@ -62,7 +62,7 @@ def test_each_key_has_its_own() -> None:
 def test_no_more_than_so_many_at_a_time() -> None:
     quotas = Quotas(Quota(100, concurrent=2, clock=Clock()))
     assert taken(quotas, 3) == [True, True, False]
-    quotas.give_back("k")
+    quotas.end_request("k")
     assert taken(quotas, 2) == [True, False]
 
 

@@ -1,4 +1,4 @@
-"""The replies of the fake model: texts and embeddings. Equal requests get equal replies."""
+"""The replies of the fake model: texts, tool calls and embeddings. Equal requests get equal replies."""
 
 import base64
 import hashlib
@@ -31,6 +31,8 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
 _MAX_DEPTH = 8
+"""The limit of nested values in an example, and of references to references: a schema may refer to itself."""
+
 _COMBINING_KEYS = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
 _FORMATS: Mapping[str, str] = {
     "date": "2026-01-01",
@@ -42,15 +44,17 @@ _FORMATS: Mapping[str, str] = {
 
 
 def example_object(schema: JsonObject) -> JsonObject:
-    """Return arguments for a tool call: every required property, or all properties when none is required."""
+    """Return an example of a tool's schema, as arguments of a call; {} if the example is not an object."""
     example = example_of(schema)
     return example if isinstance(example, Mapping) else {}
 
 
 def example_of(schema: JsonObject, *, name: str = "", root: JsonObject | None = None, depth: int = 0) -> JsonValue:
-    """Return an example of a schema: `const`, `default`, the first of `enum` or `examples`, or a small value.
+    """Return an example of a schema: its `const` or `default`, the first of its `enum` or `examples`, or a small value.
 
-    `name` is the name of the property, from which example texts are made. References within the schema are followed.
+    `name` is the name of the property, for example texts such as "some city". References are resolved in `root`, which
+    is the schema itself by default. `depth` is the number of objects and arrays around the value; from a depth of 8 on,
+    None takes the place of a small value.
     """
     root = schema if root is None else root
     schema = _merged(schema, root)
@@ -73,6 +77,7 @@ def example_of(schema: JsonObject, *, name: str = "", root: JsonObject | None = 
 
 
 def _object(schema: JsonObject, root: JsonObject, depth: int) -> JsonObject:
+    """Return an example with the required properties, or with all properties if none is required."""
     properties = as_object(schema.get("properties"))
     required = [as_text(name) for name in as_list(schema.get("required"))]
     return {
@@ -96,19 +101,19 @@ def _scalar(schema: JsonObject, kind: str, name: str) -> JsonValue:
 
 
 def _type_of(schema: JsonObject) -> str:
-    kind = schema.get("type")
-    named = as_text(kind if isinstance(kind, str) else next(iter(as_list(kind)), None)).lower()
-    if named:
-        return named
+    types = as_list(schema.get("type")) or [schema.get("type")]
+    name = as_text(types[0]).lower()  # Gemini's types are in upper case
+    if name:
+        return name
     if "properties" in schema:
         return "object"
     return "array" if "items" in schema else "string"
 
 
 def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
-    """Return a schema merged with its reference, its first alternative and all its parts."""
+    """Return one schema without combining keys, made from a schema and all `_parts_to_merge`."""
     for _ in range(_MAX_DEPTH):
-        parts = _referenced_schemas(schema, root)
+        parts = _parts_to_merge(schema, root)
         if not parts:
             break
         schema = {key: value for key, value in schema.items() if key not in _COMBINING_KEYS}
@@ -117,22 +122,22 @@ def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
     return schema
 
 
-def _referenced_schemas(schema: JsonObject, root: JsonObject) -> list[JsonObject]:
-    """Return the schemas to merge: the first alternative of anyOf and oneOf, all of allOf, and the reference."""
+def _parts_to_merge(schema: JsonObject, root: JsonObject) -> list[JsonObject]:
+    """Return the first schema of anyOf, the first of oneOf, all of allOf, and the schema that $ref names in `root`."""
     first_of_any, first_of_one = (objects(schema.get(key))[:1] for key in ("anyOf", "oneOf"))
-    schemas = [*first_of_any, *first_of_one, *objects(schema.get("allOf"))]
+    parts = [*first_of_any, *first_of_one, *objects(schema.get("allOf"))]
     reference = as_text(schema.get("$ref"))
     if reference.startswith("#/"):
         found: JsonObject = root
         for step in reference[2:].split("/"):
             found = as_object(found.get(step))
-        schemas.append(found)
-    return schemas
+        parts.append(found)
+    return parts
 
 
 _GENERATION_PROMPT = re.compile(r'^- "nonce": "([^"]+)", copied exactly\n- "(rubrics|cases)": ', re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!?\n]+")
-_MAX_ITEMS = 3
+_MAX_SENTENCES = 3
 
 
 def generated_reply(question: Question) -> str | None:
@@ -149,11 +154,11 @@ def generated_reply(question: Question) -> str | None:
 
 
 def _sentences(user_text: str, fence_name: str, nonce: str) -> list[str]:
-    """Return the first sentences within the fence of this name; those of the whole text if there is no such fence."""
+    """Return the first three sentences inside the fence of this name, or of the whole text if it has no such fence."""
     label = f"{fence_name} {re.escape(nonce)}"
     found = re.search(rf"<<<{label}>>>\n(.*?)\n<<<end of {label}>>>", user_text, re.DOTALL)
     texts = (text.strip(' "{}[]#*-') for text in _SENTENCE.findall(found[1] if found else user_text))
-    return [text for text in texts if text][:_MAX_ITEMS]
+    return [text for text in texts if text][:_MAX_SENTENCES]
 
 
 def _rubric(text: str) -> JsonObject:
@@ -178,7 +183,10 @@ _PASSING_SHARE = 0.5
 
 
 def judge_reply(question: Question) -> str | None:
-    """Return the verdict for a judge's prompt, as JSON; None for any other prompt."""
+    """Return the verdict for a judge's prompt, as JSON; None for any other prompt.
+
+    A judge's prompt is one whose system message requires a nonce in the reply.
+    """
     found = _NONCE.search(question.system)
     if found is None:
         return None
@@ -194,7 +202,10 @@ def judge_reply(question: Question) -> str | None:
 
 
 def overlap(expected: str, candidate: str) -> tuple[list[str], list[str]]:
-    """Return the words of `expected` that the candidate has, and those that it lacks, in order."""
+    """Return the words of `expected` that are in the candidate, and those that are not: each once, in lower case.
+
+    Only numbers and words of at least four letters count.
+    """
     present = set(_words(candidate))
     words = list(dict.fromkeys(_words(expected)))
     return [word for word in words if word in present], [word for word in words if word not in present]
@@ -214,23 +225,33 @@ def _fence(nonce: str) -> re.Pattern[str]:
 
 
 def _answer_and_sections(prompt: str, nonce: str) -> tuple[str, Mapping[str, str]]:
-    """Return the answer to judge, and the other sections by name; without sections, the rest of the prompt under ""."""
+    """Return the fenced text, which is the answer to judge, and the text of each section outside of fences by name.
+
+    In a prompt without sections, all text outside of fences is one section with the name "".
+    """
     fence = _fence(nonce)
     candidate = "\n".join(found.group(2) for found in fence.finditer(prompt))
-    _, *named = _SECTION.split(fence.sub("", prompt))
-    return candidate, dict(zip(named[::2], named[1::2], strict=True)) or {"": fence.sub("", prompt)}
+    unfenced = fence.sub("", prompt)
+    _, *names_and_texts = _SECTION.split(unfenced)
+    sections = dict(zip(names_and_texts[::2], names_and_texts[1::2], strict=True))
+    return candidate, sections or {"": unfenced}
 
 
 def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], system: str) -> JsonObject:
-    expected = [sections.get(name, "") for name in ("expected_outcome", "reference_answer")]
-    overlaps = [overlap(text, candidate) for text in expected if text.strip() and text.strip() != "(none given)"]
-    found, missing = max(
-        overlaps or [overlap("\n".join(sections.values()), candidate)], key=lambda pair: _found_share(*pair)
-    )
+    """Return the verdict by the share of the expected words that are in the answer.
+
+    Those are the words of the expected outcome or of the reference answer, whichever gives the higher share; without
+    both, they are the words of all sections.
+    """
+    texts = [sections.get(name, "").strip() for name in ("expected_outcome", "reference_answer")]
+    expected = [text for text in texts if text not in ("", "(none given)")] or ["\n".join(sections.values())]
+    overlaps = [overlap(text, candidate) for text in expected]
+    found, missing = max(overlaps, key=lambda pair: _found_share(*pair))
     allowed = _SCORE.search(system)
     share = round(_found_share(found, missing), 2)
     score: JsonValue = share
-    if allowed is not None and not allowed[1].startswith("a number from 0.0 ("):  # a scale other than 0.0 to 1.0
+    # Only the description of the scale from 0 to 1 begins with "0.0"; on that scale, the share is the score.
+    if allowed is not None and not allowed[1].startswith("a number from 0.0 ("):
         score = _on_scale(share, allowed[1])
     return {
         "nonce": nonce,
@@ -242,13 +263,15 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], system: st
 
 
 def _preference(nonce: str, prompt: str) -> JsonObject:
-    """Return the preference for the answer that shares more words with the rest of the prompt."""
+    """Return the answer that shares more words with the prompt's sections, or "tie"."""
     answers = {found.group(1): found.group(2) for found in _fence(nonce).finditer(prompt)}
-    rest = "\n".join(_answer_and_sections(prompt, nonce)[1].values())
-    first, second = (len(overlap(rest, answers.get(name, ""))[0]) for name in ("answer_a", "answer_b"))
-    winner = "A" if first > second else "B"
-    better = "tie" if first == second else winner
-    return {"nonce": nonce, "reasoning": f"A shares {first} words, B {second}.", "better": better}
+    _, sections = _answer_and_sections(prompt, nonce)
+    expected = "\n".join(sections.values())
+    shared_a, shared_b = (len(overlap(expected, answers.get(name, ""))[0]) for name in ("answer_a", "answer_b"))
+    better = "tie"
+    if shared_a != shared_b:
+        better = "A" if shared_a > shared_b else "B"
+    return {"nonce": nonce, "reasoning": f"A shares {shared_a} words, B {shared_b}.", "better": better}
 
 
 def _checks(nonce: str, candidate: str, requirements: str) -> JsonObject:
@@ -285,7 +308,7 @@ def _score(line: re.Match[str], candidate: str) -> JsonObject:
 
 
 def _on_scale(share: float, allowed: str) -> JsonValue:
-    """Return the score for a share of 0 to 1; `allowed` is the part of a judge prompt that describes the scores."""
+    """Return the score for a share from 0 to 1. `allowed` is the judge prompt's description of the allowed scores."""
     if bounds := _RANGE.fullmatch(allowed):
         low, high = float(bounds[1]), float(bounds[2])
         return round(low + (high - low) * share, 2)
@@ -299,20 +322,23 @@ def _on_scale(share: float, allowed: str) -> JsonValue:
 
 
 CALLS_TOOL = "calls-tool"
-"""The model of this name calls the first tool of a request before it answers."""
+"""The model of this name calls a tool of the request before it answers, even if the request does not require one."""
 
 _MAX_ECHOED = 300
 _STEP = re.compile(r"^@(call|say) +(.+)$", re.MULTILINE)
 
 
 def answer(question: Question) -> Reply:
-    """Return the reply to a request.
+    """Return the reply to a request. The first rule that applies decides.
 
-    A judge's prompt gets a verdict (`judge_reply`); a prompt of `agentv generate` gets cases or rubrics
-    (`generated_reply`). Lines `@call TOOL {"json": "arguments"}` and `@say TEXT` in the user's text are steps;
-    each result of a tool leads to the next one. The model `calls-tool`, and any model that is forced to call a tool,
-    calls one with arguments made from its schema. A request for JSON gets an example of the schema; the reply to any
-    other request repeats its text.
+    1. A judge's prompt gets a verdict (`judge_reply`).
+    2. Lines `@call TOOL {"json": "arguments"}` and `@say TEXT` in a user's text are steps (`_scripted_reply`).
+    3. The model `calls-tool`, and any model that is required to call a tool, calls one, unless it just got a result.
+    4. A prompt of `agentv generate` gets cases or rubrics (`generated_reply`).
+    5. A request for JSON gets an example of its schema.
+    6. The result of a tool is repeated, or else the user's last text: 300 characters at most.
+
+    The reply has a constant thinking text if the request wants thinking. `max_tokens` limits the text of the reply.
     """
     reply = _reply_to(question)
     if question.thinks:
@@ -346,13 +372,17 @@ def _reply_to(question: Question) -> Reply:
 
 
 def _unused_tool_result(question: Question) -> str | None:
-    """Return a tool's result that the model has not used yet, or None."""
+    """Return the result of a tool if it is the last turn, apart from system turns; else None."""
     last = next((turn for turn in reversed(question.turns) if turn.role != "system"), None)
     return last.text if last is not None and last.role == "tool" else None
 
 
 def _scripted_reply(question: Question) -> Reply | None:
-    """Return the next scripted step of the user's text, or None."""
+    """Return the next step of the last user's text that has steps; None without such a text.
+
+    The number of tool results after that text is the number of steps that are done. When all are done, a last `@say` is
+    repeated; after a last `@call`, the reply is the tool's result.
+    """
     scripts = [index for index, turn in enumerate(question.turns) if _is_script(turn)]
     if not scripts:
         return None
@@ -391,7 +421,10 @@ _EMBEDDED_WORD = re.compile(r"\w+")
 
 
 def embed(text: str, dimensions: int = _DIMENSIONS) -> list[float]:
-    """Return a vector of length 1: the hash of each lower-case word selects an index, and adds 1 or -1 there."""
+    """Return a vector of length 1, or of length 0 if the words cancel each other out.
+
+    The hash of each word, in lower case, selects an index and whether 1 or -1 is added at that index.
+    """
     vector = [0.0] * dimensions
     for word in _EMBEDDED_WORD.findall(text.lower()) or [""]:
         number = int.from_bytes(hashlib.sha256(word.encode(errors="replace")).digest()[:8])
@@ -405,7 +438,7 @@ def _vectors(question: Question) -> list[list[float]]:
     return [embed(turn.text, dimensions) for turn in question.turns]
 
 
-def _question(model: str, texts: list[str], options: JsonObject) -> Question:
+def _embedding_question(model: str, texts: list[str], options: JsonObject) -> Question:
     return Question(model, tuple(Turn("user", text) for text in texts), options=options)
 
 
@@ -414,9 +447,9 @@ def _read_openai(body: JsonObject, model: str) -> Question:
     if not given:
         raise refused("Missing required parameter: 'input'.")
     items = as_list(given)
-    # A list of numbers is one text, given as token ids.
+    # A list of numbers is one text as token ids; a list of such lists is several texts.
     texts = [given] if not items or isinstance(items[0], int) else items
-    return _question(model, [text if isinstance(text, str) else compact_json(text) for text in texts], body)
+    return _embedding_question(model, [text if isinstance(text, str) else compact_json(text) for text in texts], body)
 
 
 def _write_openai(question: Question, _: Reply) -> JsonObject:
@@ -437,7 +470,7 @@ def _pack(vector: list[float]) -> str:
 def _read_gemini(body: JsonObject, model: str) -> Question:
     requests = objects(body.get("requests")) or [body]
     texts = [joined_texts(as_object(request.get("content")).get("parts")) for request in requests]
-    return _question(model, texts, {"dimensions": requests[0].get("outputDimensionality")})
+    return _embedding_question(model, texts, {"dimensions": requests[0].get("outputDimensionality")})
 
 
 def _write_gemini_one(question: Question, _: Reply) -> JsonObject:

@@ -27,11 +27,12 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
-_SYSTEM_BETA = "mid-conversation-"
-"""The prefix of betas that allow system messages between other messages; Claude Code sends such messages."""
+_SYSTEM_BETA_PREFIX = "mid-conversation-"
+"""The prefix of the beta names that allow system messages between other messages; Claude Code sends such messages."""
 
 _REMINDER = re.compile(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
-"""A text that Claude Code itself puts into the user's message."""
+"""A text that Claude Code adds to the user's message."""
+
 _FINISHES: Mapping[Finish, str] = {
     "stop": "end_turn",
     "tool": "tool_use",
@@ -48,7 +49,7 @@ _ERROR_TYPES: Mapping[int, str] = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-_SERVER_ERRORS = 500
+_FIRST_SERVER_ERROR = 500
 
 
 def _read(body: JsonObject, model: str) -> Question:
@@ -58,6 +59,7 @@ def _read(body: JsonObject, model: str) -> Question:
 
 
 def _read_question(body: JsonObject, model: str) -> Question:
+    """Return the question in a body, in which `max_tokens` is optional, as it is for counting tokens."""
     if not as_list(body.get("messages")):
         raise refused("messages: at least one message is required")
     system = joined_texts(body.get("system"))
@@ -75,9 +77,9 @@ def _read_question(body: JsonObject, model: str) -> Question:
 
 
 def _check(body: JsonObject, headers: Mapping[str, str]) -> None:
-    """Refuse system messages unless the request has the beta header for them."""
+    """Raise RefusedError for a system message, unless the request has a beta header that allows it."""
     roles = [message.get("role") for message in objects(body.get("messages"))]
-    if "system" in roles and _SYSTEM_BETA not in headers.get("anthropic-beta", ""):
+    if "system" in roles and _SYSTEM_BETA_PREFIX not in headers.get("anthropic-beta", ""):
         raise _wrong_role("system")
 
 
@@ -86,9 +88,10 @@ def _wrong_role(role: JsonValue) -> RefusedError:
 
 
 def _turns(message: JsonObject) -> list[Turn]:
-    """Return a message as turns: first its reminders as a system turn, then its text, then one turn per tool result.
+    """Return a message as turns: its reminders as a system turn, then its text, then one turn per tool result.
 
-    Tool results come last, because the reply to a request depends on its last turn.
+    Tool results come last, because the reply to a request depends on its last turn. A message without any of these is
+    one empty turn. Raises RefusedError for an unknown role.
     """
     content = message.get("content")
     role = _ROLES.get(as_text(message.get("role")))
@@ -98,10 +101,10 @@ def _turns(message: JsonObject) -> list[Turn]:
     reminders = [part for part in parts if _REMINDER.fullmatch(as_text(part.get("text")))]
     results = [part for part in parts if part.get("type") == "tool_result"]
     text = joined_texts([part for part in parts if part not in reminders])
-    before = [Turn("system", joined_texts(reminders))] if reminders else []
-    after = [Turn("tool", joined_texts(part.get("content"))) for part in results]
-    own = [Turn(role, text)] if text or not (before or after) else []
-    return [*before, *own, *after]
+    turns = [Turn("system", joined_texts(reminders))] if reminders else []
+    turns += [Turn(role, text)] if text else []
+    turns += [Turn("tool", joined_texts(part.get("content"))) for part in results]
+    return turns or [Turn(role, "")]
 
 
 def _tool(tool: JsonObject) -> Tool:
@@ -112,7 +115,7 @@ def _tool(tool: JsonObject) -> Tool:
 
 
 def _forced_tool(choice: JsonObject) -> str | None:
-    """Return the tool that `tool_choice` requires, "" for any, None for none."""
+    """Return the tool that `tool_choice` requires: "" for any tool, None if no call is required."""
     if choice.get("type") == "any":
         return ""
     return as_text(choice.get("name")) or None
@@ -146,8 +149,8 @@ def _blocks(reply: Reply) -> list[JsonObject]:
     return blocks
 
 
-def _message(question: Question, finish: str | None, blocks: Sequence[JsonObject], output: int) -> JsonObject:
-    usage = {"input_tokens": question.input_tokens, "output_tokens": output}
+def _message(question: Question, finish: str | None, blocks: Sequence[JsonObject], output_tokens: int) -> JsonObject:
+    usage = {"input_tokens": question.input_tokens, "output_tokens": output_tokens}
     cache = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     return {
         "id": f"msg_{question.digest}",
@@ -180,7 +183,7 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
 
 
 def _empty_and_deltas(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
-    """Return a block as a stream begins it, without its content, and the deltas with the content."""
+    """Return the block without its content, which begins it in a stream, and the deltas that send the content."""
     kind = as_text(block["type"])
     if kind == "tool_use":
         parts = pieces(compact_json(block["input"]))
@@ -196,7 +199,7 @@ def _event(data: Mapping[str, JsonValue]) -> str:
 
 
 def _refuse(problem: Problem) -> JsonObject:
-    default = "api_error" if problem.status >= _SERVER_ERRORS else "invalid_request_error"
+    default = "api_error" if problem.status >= _FIRST_SERVER_ERROR else "invalid_request_error"
     error = {"type": _ERROR_TYPES.get(problem.status, default), "message": problem.message}
     return {"type": "error", "error": error, "request_id": "req_fake"}
 

@@ -1,4 +1,4 @@
-"""The interface between the server and its model APIs: questions, replies, refusals, and reading of JSON."""
+"""The interface between the server and its model APIs: questions, replies, refusals, and helpers to read JSON."""
 
 import hashlib
 import json
@@ -12,19 +12,23 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 
 Finish: TypeAlias = Literal["stop", "tool", "length", "filter", "blocked"]
-"""Why a reply ends: complete, tool calls, token limit, content filter; `blocked`: no reply to a refused prompt."""
+"""Why a reply ends.
+
+`stop`: it is complete. `tool`: it calls tools. `length`: the token limit is reached. `filter`: the content filter
+stopped the reply. `blocked`: the content filter refused the prompt, so there is no reply.
+"""
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 CHARACTERS_PER_TOKEN = 4
 CREATED = 1_767_225_600
-"""The constant creation time of all objects, 2026-01-01, so that replies do not change from run to run."""
+"""The creation time of all objects, 2026-01-01 in Unix seconds; constant, so that equal requests get equal replies."""
 
 _PIECE = re.compile(r"\S+\s*|\s+")
 
 
 class ToolUse(Struct, frozen=True):
-    """A tool call in a reply. A `custom` tool takes one text, under `input`."""
+    """A tool call in a reply. The arguments of a `custom` tool are one text, under the key `input`."""
 
     name: str
     arguments: JsonObject
@@ -33,7 +37,7 @@ class ToolUse(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True):
-    """A tool that the model may call; `schema` describes its arguments."""
+    """A tool that the model may call. `schema` is the JSON Schema of its arguments; a `custom` tool takes one text."""
 
     name: str
     schema: JsonObject
@@ -41,7 +45,7 @@ class Tool(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """One message; a tool's result is a turn of its own."""
+    """One message, or a part of it: each result of a tool is a turn of its own."""
 
     role: Role
     text: str
@@ -50,8 +54,9 @@ class Turn(Struct, frozen=True):
 class Question(Struct, frozen=True):
     """One request to a model.
 
-    `must_call` is the name of the tool that has to be called, "" for any tool, None for none. `schema` is the JSON
-    Schema of the reply. `thinks` is True if the reply has thinking. `options` are other settings of the reply.
+    `must_call` is the name of the tool that has to be called: "" for any tool, None if no call is required. `schema` is
+    the JSON Schema of the reply: {} for any JSON, None for a text. `thinks` is True if the reply has thinking.
+    `options` has settings of single APIs, such as `include_usage` and `dimensions`.
     """
 
     model: str
@@ -66,7 +71,7 @@ class Question(Struct, frozen=True):
 
     @property
     def base_model(self) -> str:
-        """The model's name without the fault after the last @."""
+        """The model's name without the last @ and the fault after it."""
         return self.model.rpartition("@")[0] or self.model
 
     @property
@@ -76,7 +81,7 @@ class Question(Struct, frozen=True):
 
     @property
     def user_text(self) -> str:
-        """The last text of the user; "" if there is none."""
+        """The last text of the user that is not empty; "" if there is none."""
         return next((turn.text for turn in reversed(self.turns) if turn.role == "user" and turn.text), "")
 
     @property
@@ -87,7 +92,7 @@ class Question(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """A digest of the request (24 characters), from which identifiers are made."""
+        """24 hexadecimal digits made from the model and the turns, for identifiers in the reply."""
         turns: JsonValue = [[turn.role, turn.text] for turn in self.turns]
         return hashlib.sha256(compact_json([self.model, turns]).encode(errors="replace")).hexdigest()[:24]
 
@@ -118,7 +123,7 @@ def count_tokens(text: str) -> int:
 
 
 class Problem(Struct, frozen=True):
-    """The reason for a refusal, independent of the API. `code` is the machine-readable code of some APIs."""
+    """The reason for a refusal, independent of the API. `status` is the HTTP status; only OpenAI's APIs send `code`."""
 
     status: int
     message: str
@@ -135,11 +140,14 @@ class RefusedError(Exception):
 
 
 class Api(Struct, frozen=True):
-    """One API. `read` returns the question in a body; it raises RefusedError if the real API would refuse the body.
+    """One API.
 
+    `read` returns the question in a body for a model; it raises RefusedError if the real API would refuse the body.
     `write` returns the body of a reply, `refuse` the body of a refusal. `stream` yields the events of a streamed reply,
-    and `report` returns the event that reports an error in such a stream. `has_reply` is False for an API that only
-    counts or embeds its input. `check` raises RefusedError if a header that the body requires is missing.
+    and `report` returns the text that reports an error in such a stream. `has_reply` is False for an API that only
+    counts or embeds its input. `billed` is False for an API that is free. If `refuses_blocked_prompts` is True, a
+    blocked prompt gets a refusal, else a reply without text. Every request needs the `needed_headers` and the
+    `needed_query` parameters. `check` raises RefusedError if a header that the body requires is missing.
     """
 
     name: str
@@ -168,7 +176,7 @@ def event(data: JsonValue, name: str | None = None) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """Split a text into words with their spaces, for streaming."""
+    """Split a text into words, each with the spaces after it, for streaming."""
     return _PIECE.findall(text)
 
 
@@ -188,7 +196,7 @@ def as_text(value: JsonValue) -> str:
 
 
 def as_count(value: JsonValue) -> int | None:
-    """Return a whole number, None for anything else."""
+    """Return an integer, None for anything else (also for a boolean)."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -198,7 +206,7 @@ def objects(value: JsonValue) -> list[JsonObject]:
 
 
 def joined_texts(content: JsonValue) -> str:
-    """Return content as text: a string itself, or the `text` of each of its parts, one per line."""
+    """Return content as text: a string itself, or the `text` of each part that has one, joined by newlines."""
     if isinstance(content, str):
         return content
     return "\n".join(text for part in objects(content) if (text := as_text(part.get("text"))))

@@ -1,4 +1,4 @@
-"""Files and batches of OpenAI and Anthropic; a batch is done after a fixed number of polls."""
+"""OpenAI's files and batches, and Anthropic's message batches; a batch ends after a fixed number of polls."""
 
 import json
 from collections import Counter
@@ -21,17 +21,17 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 
 class BatchStore(Struct):
-    """The state that both batch APIs share: the description and content of each file by id, and a counter for names.
+    """The state that both batch APIs share: the description and content of each file by id, and a counter for ids.
 
-    A batch is done after `polls` polls.
+    A batch ends after `polls` polls.
     """
 
     polls: int
     files: dict[str, tuple[JsonObject, bytes]] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def new_name(self, kind: str) -> str:
-        """Return a unique name."""
+    def new_id(self, kind: str) -> str:
+        """Return a unique id that starts with `kind`."""
         return f"{kind}-fake-{next(self._numbers)}"
 
 
@@ -43,7 +43,7 @@ class Wait(Struct):
 
     @property
     def is_over(self) -> bool:
-        """True if the batch has ended or was cancelled."""
+        """True if no poll is left or the batch was cancelled."""
         return self.is_cancelled or self.polls_left <= 0
 
     def poll(self) -> None:
@@ -52,16 +52,16 @@ class Wait(Struct):
 
 
 def batch_fault(body: JsonObject) -> str:
-    """Return the name of the fault of a request in a batch, "" for none."""
+    """Return the name of the request's fault if it is one of batches (`OddBatch`), else ""."""
     try:
         chosen = choose_fault(as_text(body.get("model")))
-    except RefusedError:
+    except RefusedError:  # an unknown fault, which is refused when the request is answered
         return ""
     return chosen.name if chosen is not None and isinstance(chosen.fault, OddBatch) else ""
 
 
 def json_lines(rows: Sequence[JsonObject]) -> bytes:
-    """Return one line of JSON for each row, the last row first: real batches do not keep the order either."""
+    """Return one line of JSON for each row, the last row first: the results of real batches are not in order either."""
     return b"".join(json.dumps(row).encode() + b"\n" for row in reversed(rows))
 
 
@@ -74,9 +74,11 @@ _OK = 200
 
 
 class Batch(Struct):
-    """One OpenAI batch. `rows` and `errors` are its results, `problems` the reasons why the whole batch failed.
+    """One OpenAI batch. `request` is the body that created it.
 
-    `files` are the ids of its `output` and `error` file.
+    `rows` are the results of answered requests, `errors` those of refused and expired requests. `problems` are the
+    reasons why the whole batch fails. `expired` is True if any request expires. `total` is the number of requests.
+    `files` has the ids of the files with results, under "output" and "error".
     """
 
     id: str
@@ -136,10 +138,13 @@ class OpenAIBatches(Struct):
             stored = self.store.files.get(as_text(body.get("input_file_id")))
             api = _APIS.get(as_text(body.get("endpoint")).removeprefix("/v1"))
             if stored is None or api is None or body.get("completion_window") != "24h":
-                raise refused("The batch needs an existing input_file_id, an endpoint, and completion_window '24h'.")
+                allowed = ", ".join(f"/v1{path}" for path in _APIS)
+                raise refused(
+                    f"The batch needs an existing input_file_id, completion_window '24h', and an endpoint: {allowed}."
+                )
         except RefusedError as error:
             return _refuse(error)
-        batch = Batch(self.store.new_name("batch"), body, Wait(self.store.polls))
+        batch = Batch(self.store.new_id("batch"), body, Wait(self.store.polls))
         self._batches[batch.id] = batch
         _, content = stored
         self._answer(batch, content, api, replace(start_call(request, api.name), batch=batch.id))
@@ -154,7 +159,7 @@ class OpenAIBatches(Struct):
         return json_response(self._describe(batch))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
-        """Cancel a batch that has not ended."""
+        """Cancel a batch; refuse it if the batch has ended."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None:
             return _refuse(refused("No batch found with that id.", status=404))
@@ -169,7 +174,8 @@ class OpenAIBatches(Struct):
         return json_response({"object": "list", "data": data, "has_more": False})
 
     def _save(self, content: bytes, name: str, purpose: str) -> JsonObject:
-        identifier = self.store.new_name("file")
+        """Store a file, and return its description."""
+        identifier = self.store.new_id("file")
         about: JsonObject = {
             "id": identifier,
             "object": "file",
@@ -188,8 +194,8 @@ class OpenAIBatches(Struct):
         batch.total = len(lines)
         requests = [_read_line(line, as_text(batch.request["endpoint"])) for line in lines]
         names = [as_text(request.get("custom_id")) for request in requests]
-        for number, request in enumerate(requests, 1):
-            is_duplicate = names.count(names[number - 1]) > 1
+        for number, (request, name) in enumerate(zip(requests, names, strict=True), 1):
+            is_duplicate = names.count(name) > 1
             if not request or is_duplicate or batch_fault(as_object(request["body"])) == "batch-failed":
                 message = "The custom_id is not unique." if is_duplicate else "This line is not a valid request."
                 batch.problems.append({"code": "invalid_request", "line": number, "message": message, "param": None})
@@ -198,9 +204,10 @@ class OpenAIBatches(Struct):
                 self._answer_line(batch, request, api, call)
 
     def _answer_line(self, batch: Batch, line: JsonObject, api: Api, call: Call) -> None:
+        """Answer one request, and add its result to the batch; with the fault batch-lost it has no result."""
         body = as_object(line["body"])
         fault = batch_fault(body)
-        row: dict[str, JsonValue] = {"id": self.store.new_name("batch_req"), "custom_id": line["custom_id"]}
+        row: dict[str, JsonValue] = {"id": self.store.new_id("batch_req"), "custom_id": line["custom_id"]}
         if fault == "batch-expired":
             batch.expired = True
             error = {"code": "batch_expired", "message": "This request was not executed before the batch expired."}
@@ -212,6 +219,7 @@ class OpenAIBatches(Struct):
             rows.append({**row, "response": response, "error": None})
 
     def _describe(self, batch: Batch) -> JsonObject:
+        """Return the description of a batch; if the batch is done, first store the files with its results."""
         is_done = batch.status in ("completed", "expired")
         for name, rows in (("output", batch.rows), ("error", batch.errors)):
             if is_done and rows and name not in batch.files:
@@ -236,7 +244,7 @@ class OpenAIBatches(Struct):
 
 
 def _read_line(line: bytes, endpoint: str) -> JsonObject:
-    """Return one request of a file, {} for an invalid line."""
+    """Return the request in one line of a file, {} for an invalid line."""
     try:
         request = as_object(json.loads(line))
     except ValueError:
@@ -281,16 +289,16 @@ class MessageBatches(Struct):
             requests = objects((await read_object(request)).get("requests"))
             names = {as_text(item.get("custom_id")) for item in requests}
             if not requests or "" in names or len(names) < len(requests):
-                raise refused("requests: each needs a unique custom_id")
+                raise refused("requests: at least one is required, each with a unique custom_id")
             if any(batch_fault(as_object(item.get("params"))) == "batch-failed" for item in requests):
-                raise refused("requests: this batch cannot be created")
+                raise refused("requests: the fault batch-failed of a model refuses the whole batch")
         except RefusedError as error:
             return _refuse_messages(error)
-        identifier = self.store.new_name("msgbatch")
+        identifier = self.store.new_id("msgbatch")
         call = replace(start_call(request, ANTHROPIC.name), batch=identifier)
         rows = [row for item in requests for row in self._rows(item, call)]
         batch = self._batches[identifier] = MessageBatch(identifier, Wait(self.store.polls), rows)
-        return json_response(_describe(batch, request))
+        return json_response(_describe_message_batch(batch, request))
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Describe a batch, and count the poll."""
@@ -298,29 +306,31 @@ class MessageBatches(Struct):
         if batch is None:
             return _refuse_messages(refused("No such message batch", status=404))
         batch.wait.poll()
-        return json_response(_describe(batch, request))
+        return json_response(_describe_message_batch(batch, request))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
-        """Cancel a batch that has not ended."""
+        """Cancel a batch unless it has ended, and describe it."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None:
             return _refuse_messages(refused("No such message batch", status=404))
-        batch.wait.is_cancelled = not batch.wait.is_over or batch.wait.is_cancelled
-        return json_response(_describe(batch, request))
+        if not batch.wait.is_over:
+            batch.wait.is_cancelled = True
+        return json_response(_describe_message_batch(batch, request))
 
     async def read_results(self, request: web.Request) -> web.StreamResponse:
         """Return the results of a batch that has ended, as JSON Lines."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None or not batch.wait.is_over:
-            return _refuse_messages(refused("The batch has no results yet", status=404))
+            return _refuse_messages(refused("No such message batch, or it has not ended", status=404))
         return web.Response(body=json_lines(batch.results()), content_type="application/x-jsonl")
 
     async def list_all(self, request: web.Request) -> web.StreamResponse:
         """Describe all batches, the newest first."""
-        data: list[JsonValue] = [_describe(batch, request) for batch in reversed(self._batches.values())]
+        data: list[JsonValue] = [_describe_message_batch(batch, request) for batch in reversed(self._batches.values())]
         return json_response({"data": data, "has_more": False, "first_id": None, "last_id": None})
 
     def _rows(self, item: JsonObject, call: Call) -> list[JsonObject]:
+        """Answer one request, and return its result as a list, which is empty for the fault batch-lost."""
         params, name = as_object(item.get("params")), item["custom_id"]
         fault = batch_fault(params)
         if fault == "batch-lost":
@@ -333,7 +343,7 @@ class MessageBatches(Struct):
         return [{"custom_id": name, "result": {"type": "errored", "error": answered}}]
 
 
-def _describe(batch: MessageBatch, request: web.Request) -> JsonObject:
+def _describe_message_batch(batch: MessageBatch, request: web.Request) -> JsonObject:
     is_over = batch.wait.is_over
     kinds = Counter(as_text(as_object(row["result"])["type"]) for row in batch.results() if is_over)
     counted = {kind: kinds[kind] for kind in ("succeeded", "errored", "canceled", "expired")}

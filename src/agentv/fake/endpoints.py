@@ -1,4 +1,4 @@
-"""Handling of one request to a model: read, check, count against the quota, answer or apply a fault, log."""
+"""Handling of a request to a model: read and check it, count it against the quota, answer or refuse it, log it."""
 
 import asyncio
 import hashlib
@@ -26,7 +26,7 @@ _BLOCKED = Problem(400, "The prompt was refused by the content filter.", "conten
 
 
 class Behavior(Struct, frozen=True):
-    """The behaviour of the server: its replies, its latency, and the Retry-After of its refusals."""
+    """The behaviour of the server: its replies, its latency, and the Retry-After of faults that name one."""
 
     answer: Callable[[Question], Reply]
     latency_s: float
@@ -34,7 +34,7 @@ class Behavior(Struct, frozen=True):
 
 
 class ParsedRequest(NamedTuple):
-    """A valid request, and the fault that applies to it."""
+    """A valid request, and the fault that applies to it, if any."""
 
     question: Question
     chosen_fault: ChosenFault | None
@@ -43,7 +43,8 @@ class ParsedRequest(NamedTuple):
 class Endpoints(Struct):
     """The handler of model requests. `closing` is set when the server stops.
 
-    `_attempts` counts equal requests, by the digest of their body, for faults that apply to the first N attempts only.
+    `_attempts` counts requests with equal bodies, by a digest of the body. Only requests with a fault that is limited
+    to the first N attempts are counted.
     """
 
     behavior: Behavior
@@ -70,14 +71,18 @@ class Endpoints(Struct):
         if not permit.allowed:
             return self.refuse(api, _over_quota(permit), call)
         try:
-            await self._wait()
-            response = await self._send(request, api=api, parsed=parsed, call=call, headers=permit.headers)
+            await self._delay()
+            response = await self._send(request, api=api, parsed=parsed, call=call, quota_headers=permit.headers)
         finally:
-            self.quotas.give_back(call.key)
+            self.quotas.end_request(call.key)
         return response
 
     def parse(self, api: Api, body: JsonObject, model: str) -> ParsedRequest:
-        """Return the request in a body. Raises RefusedError for a request that the API would refuse."""
+        """Return the request in a body, with the fault that applies to this attempt.
+
+        Counts the attempt if the fault is limited to the first N. Raises RefusedError for a request that the API would
+        refuse, and for an unknown fault.
+        """
         if not model:
             raise refused("you must provide a model parameter")
         question = api.read(body, model)
@@ -85,7 +90,10 @@ class Endpoints(Struct):
         return ParsedRequest(question, chosen if self._applies(chosen, body) else None)
 
     def reply_to(self, api: Api, parsed: ParsedRequest) -> Reply:
-        """Return the model's reply. Raises RefusedError if the fault is a refusal or blocks the prompt."""
+        """Return the model's reply, as the fault changes it.
+
+        Raises RefusedError if the fault is a refusal, or if it blocks the prompt and the API refuses blocked prompts.
+        """
         reply = self.behavior.answer(parsed.question) if api.has_reply else Reply()
         if parsed.chosen_fault is None:
             return reply
@@ -98,10 +106,10 @@ class Endpoints(Struct):
         return reply
 
     def answer_line(self, api: Api, body: JsonObject, call: Call) -> tuple[int, JsonObject]:
-        """Return the status and the body for one request of a batch.
+        """Answer and log one request of a batch; return the status and the body of its result.
 
-        Only faults that refuse the request or change the model's reply apply; those of bytes, streams and connections
-        do not.
+        Faults that refuse the request or change the model's reply apply; those of bytes, streams and connections do
+        not, but those in `FAULTS_WITH_PLACEHOLDER` still set the placeholder text.
         """
         call = replace(call, model=as_text(body.get("model")))
         try:
@@ -127,8 +135,9 @@ class Endpoints(Struct):
         return json_response(api.refuse(problem), status=problem.status, headers=problem.headers)
 
     async def _send(
-        self, request: web.Request, api: Api, parsed: ParsedRequest, call: Call, headers: Mapping[str, str]
+        self, request: web.Request, api: Api, parsed: ParsedRequest, call: Call, quota_headers: Mapping[str, str]
     ) -> web.StreamResponse:
+        """Log the request, and send the reply as the fault changes it."""
         question, chosen = parsed
         call = replace(call, fault="" if chosen is None else chosen.name)
         try:
@@ -141,23 +150,24 @@ class Endpoints(Struct):
         fault = None if chosen is None else chosen.fault
         call = replace(call, status=200, output_tokens=reply.output_tokens, billed=api.billed)
         if isinstance(fault, OddSending):
-            self.log.calls.append(replace(call, status=fault.status, billed=fault.status == call.status))
+            sends_200 = fault.status == call.status
+            self.log.calls.append(replace(call, status=fault.status, billed=sends_200))
             return await self._until_closing(fault.send(Outgoing(request, body, content_type)), request)
         self.log.calls.append(call)
         if isinstance(fault, OddBody):
             return web.Response(
-                body=fault.change(body), headers={"Content-Type": fault.content_type or content_type, **headers}
+                body=fault.change(body), headers={"Content-Type": fault.content_type or content_type, **quota_headers}
             )
         if events and isinstance(fault, OddStream) and api.report is not None:
             events = [*events[: len(events) // 2], api.report(fault.problem).encode()]
         if events:
-            return await _stream(request, events, headers)
-        return web.Response(body=body, headers={"Content-Type": _JSON, **headers})
+            return await _stream(request, events, quota_headers)
+        return web.Response(body=body, headers={"Content-Type": _JSON, **quota_headers})
 
     async def _until_closing(
         self, sending: Coroutine[None, None, web.StreamResponse], request: web.Request
     ) -> web.StreamResponse:
-        """Run a fault until it ends; if the server stops first, abort the connection."""
+        """Run a fault until it ends; if the server stops or the request is cancelled first, abort the connection."""
         task, closing = asyncio.ensure_future(sending), asyncio.ensure_future(self.closing.wait())
         try:
             await asyncio.wait({task, closing}, return_when=asyncio.FIRST_COMPLETED)
@@ -170,14 +180,17 @@ class Endpoints(Struct):
         return task.result() if task.done() else web.Response(status=503)
 
     def _applies(self, chosen_fault: ChosenFault | None, body: JsonObject) -> bool:
-        """Count the attempts of a request, and return True if its fault still applies."""
-        if chosen_fault is None or chosen_fault.times is None:
-            return chosen_fault is not None
+        """Return True if a fault applies to this attempt. Counts the attempt if the fault has a limit."""
+        if chosen_fault is None:
+            return False
+        if chosen_fault.times is None:
+            return True
         digest = hashlib.sha256(json.dumps(body).encode()).digest()
         self._attempts[digest] += 1
         return self._attempts[digest] <= chosen_fault.times
 
     def _retry_after(self, form: str) -> Mapping[str, str]:
+        """Return the header with the time to wait, in a form of `Refusal.retry_after`."""
         wait_s = self.behavior.retry_after_s
         if form == "date":
             return {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=wait_s), usegmt=True)}
@@ -185,7 +198,8 @@ class Endpoints(Struct):
             return {"retry-after-ms": f"{wait_s * 1000:g}"}
         return {"Retry-After": f"{wait_s:g}"} if form else {}
 
-    async def _wait(self) -> None:
+    async def _delay(self) -> None:
+        """Wait for the latency, or until the server stops."""
         if self.behavior.latency_s:
             try:
                 async with asyncio.timeout(self.behavior.latency_s):
@@ -195,7 +209,7 @@ class Endpoints(Struct):
 
 
 def start_call(request: web.Request, api: str) -> Call:
-    """Return the log entry of a new request. The query is left out because it may hold a key."""
+    """Return the log entry of a new request, without the query, which may have a key."""
     return Call(request.method, request.path, api, key=fingerprint(key_of(request.headers, request.query)))
 
 
@@ -228,12 +242,9 @@ def check_required(request: web.Request, api: Api) -> None:
 
 def _over_quota(permit: Permit) -> Problem:
     wait_s = permit.retry_after_s
-    retry_headers = {
-        "retry-after": str(math.ceil(wait_s)),
-        "retry-after-ms": str(math.ceil(wait_s * 1000)),
-        **permit.headers,
-    }
-    headers = retry_headers if permit.headers else {}
+    headers = dict(permit.headers)
+    if headers:  # empty if the quota has `headers=False`
+        headers |= {"retry-after": str(math.ceil(wait_s)), "retry-after-ms": str(math.ceil(wait_s * 1000))}
     return Problem(429, f"Rate limit reached. Please try again in {wait_s:.3f}s.", headers=headers)
 
 

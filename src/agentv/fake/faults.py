@@ -1,4 +1,4 @@
-"""The faults of the fake server, chosen by the suffix after the @ in a model's name."""
+"""The faults of the fake server, chosen by a model's name: by what follows the last @, or by the whole name."""
 
 import asyncio
 import json
@@ -18,13 +18,13 @@ from agentv.fake.api import Problem, Reply, refused
 from agentv.types.json_value import JsonValue
 
 PLACEHOLDER_TEXT = "REPLACED-BY-A-FAULT"
-"""The text of a reply until a fault replaces it in the body."""
+"""The text that the model replies for faults that replace the text in the body."""
 
 HUGE_MIB = 600
 DRIP_S = 0.05
 _MIB = 2**20
 _LINGER = struct.pack("ii", 1, 0)
-"""The value of SO_LINGER with which closing a connection resets it."""
+"""The value of SO_LINGER that makes closing a connection reset it."""
 
 
 class Outgoing(Struct, frozen=True):
@@ -35,7 +35,7 @@ class Outgoing(Struct, frozen=True):
     content_type: str
 
     async def open(self, **headers: str) -> web.StreamResponse:
-        """Send the head of a reply with status 200."""
+        """Send the head of a reply with status 200; underscores in the names of `headers` become hyphens."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         response = web.StreamResponse(headers={"Content-Type": self.content_type, **named})
         await response.prepare(self.request)
@@ -104,7 +104,7 @@ async def drip(out: Outgoing) -> NoReturn:
 
 
 async def huge(out: Outgoing) -> web.StreamResponse:
-    """Send a valid reply whose text has 600 MiB."""
+    """Send a reply whose text has 600 MiB."""
     before, after = _split_at_placeholder(out.body)
     response = await out.open()
     await response.write(before)
@@ -116,7 +116,7 @@ async def huge(out: Outgoing) -> web.StreamResponse:
 
 
 async def gzip_bomb(out: Outgoing) -> web.StreamResponse:
-    """Send the reply of `huge` compressed: one block of 1 MiB, repeated."""
+    """Send the reply of `huge` compressed: its text is one compressed block of 1 MiB, repeated."""
     before, after = _split_at_placeholder(out.body)
     block_text = b"a" * _MIB
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
@@ -142,11 +142,12 @@ async def bad_gzip(out: Outgoing) -> web.StreamResponse:
 
 
 async def redirect(_: Outgoing) -> web.StreamResponse:
-    """Redirect to `/redirected`. If a client follows, the log has its request, with a fingerprint of the key."""
+    """Redirect to `/redirected`. The log shows whether a client follows, and whether it sends its key."""
     return web.Response(status=307, headers={"Location": "/redirected"})
 
 
 def _split_at_placeholder(body: bytes) -> tuple[bytes, bytes]:
+    """Return the body before and after the first placeholder; the whole body and b"" if there is none."""
     before, _, after = body.partition(PLACEHOLDER_TEXT.encode())
     return before, after
 
@@ -155,7 +156,10 @@ _NAME = re.compile(r"([a-z0-9-]+?)(?:-x(\d+))?")
 
 
 class Refusal(Struct, frozen=True):
-    """The request is refused with an error status. `retry_after` is the form of the header: `seconds`, `date`, `ms`."""
+    """The request is refused with an error status.
+
+    `retry_after` is the form of the header with the time to wait: `seconds`, `date` or `ms`; "" for no header.
+    """
 
     summary: str
     problem: Problem
@@ -170,7 +174,7 @@ class OddReply(Struct, frozen=True):
 
 
 class OddBody(Struct, frozen=True):
-    """The reply's bytes are changed."""
+    """The reply's bytes are changed, and its content type unless `content_type` is ""."""
 
     summary: str
     change: Callable[[bytes], bytes]
@@ -192,7 +196,7 @@ class OddBatch(Struct, frozen=True):
 
 
 class OddStream(Struct, frozen=True):
-    """The first half of a stream's events, then one that reports `problem`; no effect on other replies."""
+    """A stream ends after half of its events, with one that reports `problem`; other replies are unchanged."""
 
     summary: str
     problem: Problem
@@ -217,7 +221,7 @@ def _number_to_nan(value: JsonValue) -> JsonValue:
 
 
 def _map_leaves(change: Callable[[JsonValue], JsonValue]) -> Callable[[JsonValue], JsonValue]:
-    """Return a function that changes all values in a JSON value except objects and lists."""
+    """Return a function that applies `change` to all values in a JSON value that are not objects or lists."""
 
     def change_value(value: JsonValue) -> JsonValue:
         if isinstance(value, Mapping):
@@ -228,7 +232,7 @@ def _map_leaves(change: Callable[[JsonValue], JsonValue]) -> Callable[[JsonValue
 
 
 def _map_json(change: Callable[[JsonValue], JsonValue]) -> Callable[[bytes], bytes]:
-    """Return a function that changes a JSON body, or every event of a stream."""
+    """Return a function that applies `change` to a JSON body, or to every JSON object in a stream of events."""
 
     def change_line(line: bytes) -> bytes:
         head = b"data: " if line.startswith(b"data: {") else b""
@@ -295,14 +299,17 @@ FAULTS: Mapping[str, Fault] = {
     "batch-expired": OddBatch("in a batch: the request is not answered in time"),
     "batch-failed": OddBatch("in a batch: the whole batch fails"),
 }
-"""Every fault by name. `NAME-xN` (`429-x2`) applies to the first N attempts of a request; later ones are answered."""
+"""Every fault by name.
+
+`NAME-xN` (`429-x2`) applies to the first N attempts of a request; later attempts are answered. `OddBatch` ignores N.
+"""
 
 FAULTS_WITH_PLACEHOLDER: frozenset[str] = frozenset({"not-utf8", "huge", "gzip-bomb"})
 """The faults that replace `PLACEHOLDER_TEXT` in the body of a reply."""
 
 
 class ChosenFault(Struct, frozen=True):
-    """A fault, and how many times it applies to each request; None for always."""
+    """A fault, and the number of attempts of each request to which it applies: `times` is None for all."""
 
     name: str
     fault: Fault
@@ -310,9 +317,9 @@ class ChosenFault(Struct, frozen=True):
 
 
 def choose_fault(model: str) -> ChosenFault | None:
-    """Return the fault in a model's name: what follows the last @, or a whole name that has no @.
+    """Return the fault that a model's name selects: by what follows the last @, or without an @ by the whole name.
 
-    Return None for an ordinary name. Raises RefusedError for an unknown fault after the @.
+    A name without an @ that is not a fault gives None. Raises RefusedError for an unknown fault after the @.
     """
     _, at, suffix = model.rpartition("@")
     match = _NAME.fullmatch(suffix)
@@ -320,13 +327,15 @@ def choose_fault(model: str) -> ChosenFault | None:
     if match is None or fault is None:
         if at:
             known = ", ".join(FAULTS)
-            raise refused(f"Unknown fault {suffix!r}; known: {known}, each also as NAME-xN.", status=404)
+            raise refused(
+                f"Unknown fault {suffix!r}; known: {known}, each also as NAME-xN for the first N attempts.", status=404
+            )
         return None
     return ChosenFault(match[1], fault, int(match[2]) if match[2] else None)
 
 
 def reply_for(name: str, fault: Fault, reply: Reply) -> Reply:
-    """Return the model's reply under a fault."""
+    """Return the reply as an `OddReply` changes it, with the placeholder text if the fault needs that, or unchanged."""
     if isinstance(fault, OddReply):
         return fault.change(reply)
     return _with_placeholder(reply) if name in FAULTS_WITH_PLACEHOLDER else reply

@@ -1,4 +1,4 @@
-"""The Gemini generateContent API, with keys in camelCase (JSON) or snake_case (protobuf)."""
+"""The Gemini generateContent API. Requests may have keys in camelCase (JSON) or snake_case (protobuf)."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ _STATUSES: Mapping[int, str] = {
 
 
 def _field(value: JsonObject, name: str) -> JsonValue:
-    """Return a field by its JSON name, or by that name in snake_case."""
+    """Return the field with this name in camelCase, or else in snake_case."""
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     return value.get(name, value.get(snake))
 
@@ -91,6 +91,7 @@ def _parameters(tool: JsonObject) -> JsonObject:
 
 
 def _forced_tool(config: JsonObject) -> str | None:
+    """Return the tool that has to be called: "" for any tool, None if no call is required."""
     if config.get("mode") != "ANY":
         return None
     return as_text(next(iter(as_list(_field(config, "allowedFunctionNames"))), None))

@@ -1,4 +1,4 @@
-"""The log of calls with their token counts; it has fingerprints of the keys, never the keys themselves."""
+"""The log of calls, with their token counts and with fingerprints of the keys, never the keys themselves."""
 
 import hashlib
 from collections import deque
@@ -16,8 +16,9 @@ _KEY_HEADERS = ("api-key", "x-api-key", "x-goog-api-key")
 class Call(Struct, frozen=True):
     """One request in the log.
 
-    `status` is the status that was sent, 0 for none. `billed` is True for every reply of a model that began with
-    status 200. `batch` is the id of the request's batch, "" for none. `key` is a fingerprint, "" without a key.
+    `status` is the status that was sent, 0 for none. `fault` is the name of the fault that applied, "" for none.
+    `billed` is True for a reply with status 200, even if the connection broke later; counting tokens is free. `batch`
+    is the id of the request's batch, "" for none. `key` is the fingerprint of the API key, "" without a key.
     """
 
     method: str
@@ -39,7 +40,7 @@ class CallLog(Struct):
     calls: deque[Call] = field(default_factory=lambda: deque(maxlen=_MAX_CALLS))
 
     def to_json(self) -> JsonObject:
-        """Return all calls with their totals."""
+        """Return all calls, with their number, and the number and the tokens of the billed ones."""
         billed = [call for call in self.calls if call.billed]
         return {
             "schema": SCHEMA,
@@ -57,7 +58,7 @@ def fingerprint(key: str) -> str:
 
 
 def key_of(headers: Mapping[str, str], query: Mapping[str, str]) -> str:
-    """Return the API key of a request from any of the usual headers or the query; "" without one."""
+    """Return the API key of a request, from a header of one of the APIs or else from the query; "" without a key."""
     named = {name.lower(): value for name, value in headers.items()}
     bearer = named.get("authorization", "").partition(" ")[2].strip()
     return next((named[name] for name in _KEY_HEADERS if named.get(name)), "") or bearer or query.get("key", "")

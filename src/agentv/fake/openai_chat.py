@@ -89,7 +89,10 @@ def _schema(response_format: JsonObject) -> JsonObject | None:
 
 
 def forced_tool(choice: JsonValue, function: JsonObject) -> str | None:
-    """Return the tool that `tool_choice` requires, "" for any, None for none. `function` has the `name` of the tool."""
+    """Return the tool that has to be called: "" for any tool, None if no call is required.
+
+    `choice` is the `tool_choice` of a request; `function` is the object in it that has the name of a tool.
+    """
     if choice == "required":
         return ""
     return as_text(function.get("name")) or None
@@ -100,7 +103,7 @@ def _write(question: Question, reply: Reply) -> JsonObject:
     if reply.tool_uses:
         message["tool_calls"] = [_call(use) for use in reply.tool_uses]
     elif reply.finish == "stop":
-        message["content"] = reply.text
+        message["content"] = reply.text  # a complete reply has a text, even if it is empty
     choice: JsonObject = {"index": 0, "message": message, "logprobs": None, "finish_reason": _FINISHES[reply.finish]}
     return {**_head(question, "chat.completion"), "choices": [choice], "usage": usage(question, reply)}
 

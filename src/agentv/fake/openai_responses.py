@@ -1,4 +1,4 @@
-"""The OpenAI responses API: input and output are lists of items, which are streamed as events."""
+"""The OpenAI responses API. Input and output are lists of items; a stream sends each output item as several events."""
 
 from collections.abc import Iterator, Mapping
 from itertools import count
@@ -56,7 +56,10 @@ def _read(body: JsonObject, model: str) -> Question:
 
 
 def _turns(item: JsonObject) -> list[Turn]:
-    """Return the turn of an item, if any; tool calls and reasoning are not turns."""
+    """Return the turn of an item in a list, which is empty for tool calls and reasoning.
+
+    Raises RefusedError for a message with an unknown role.
+    """
     kind = as_text(item.get("type")) or "message"
     if kind.endswith("_output"):
         output = item.get("output")

@@ -11,10 +11,11 @@ _MINUTE = 60.0
 
 
 class Quota(Struct, frozen=True):
-    """The limits of each API key. The amount of a minute may be used at once, and is refilled steadily.
+    """The limits of each API key. A minute's requests and tokens may be used at once, and are refilled steadily.
 
-    `burst` is the number of requests that may be made at once; None means those of a minute. `concurrent` is the
-    maximum number of concurrent requests. Without `headers` replies do not report the remaining amounts.
+    `burst` replaces the number of requests that may be made at once. `concurrent` is the maximum number of requests
+    that are being answered. If `headers` is False, replies report neither limits nor the time to wait. `clock` returns
+    seconds.
     """
 
     requests_per_minute: float
@@ -26,7 +27,10 @@ class Quota(Struct, frozen=True):
 
 
 class Meter(Struct):
-    """A token bucket: an amount that is used up and refilled. `refilled_at` is a time of the quota's clock."""
+    """An amount of requests or tokens that is used up and refilled steadily.
+
+    `left` is negative after a request for more than the capacity. `refilled_at` is a time of the quota's clock.
+    """
 
     per_minute: float
     capacity: float
@@ -39,17 +43,17 @@ class Meter(Struct):
         self.refilled_at = now
 
     def wait_s(self, amount: float) -> float:
-        """Return the seconds until `amount` is available; for more than the capacity, until the bucket is full."""
+        """Return the seconds until `amount` is available; for more than the capacity, until the meter is full."""
         return max(0.0, (min(amount, self.capacity) - self.left) * _MINUTE / self.per_minute)
 
     @property
     def reset_s(self) -> float:
-        """The seconds until the bucket is full."""
+        """The seconds until the meter is full."""
         return (self.capacity - self.left) * _MINUTE / self.per_minute
 
 
 class Account(Struct):
-    """The meters of one key."""
+    """The meters of one key. `running` is the number of its requests that are being answered."""
 
     requests: Meter
     tokens: Meter | None
@@ -57,7 +61,7 @@ class Account(Struct):
 
 
 class Permit(Struct, frozen=True):
-    """The decision on a request, and headers for its reply. `retry_after_s` is 0 for an allowed request."""
+    """The decision on a request, and the headers for its reply. `retry_after_s` is 0 for an allowed request."""
 
     allowed: bool
     retry_after_s: float = 0.0
@@ -71,7 +75,10 @@ class Quotas(Struct):
     _accounts: dict[str, Account] = field(default_factory=dict)
 
     def take(self, key: str, tokens: int) -> Permit:
-        """Take one request and `tokens` from the key's account, if available; `give_back` ends the request."""
+        """Take one request and `tokens` from the key's account, or refuse the request if not all are available.
+
+        Call `end_request` when an allowed request has been answered.
+        """
         if self.quota is None:
             return Permit(allowed=True)
         account = self._account(key, self.quota)
@@ -87,8 +94,8 @@ class Quotas(Struct):
         headers = _headers(account) if self.quota.headers else {}
         return Permit(allowed, 0.0 if allowed else max(wait_s, 0.001), headers)
 
-    def give_back(self, key: str) -> None:
-        """End an allowed request."""
+    def end_request(self, key: str) -> None:
+        """End an allowed request; it no longer counts as concurrent."""
         if self.quota is not None:
             self._accounts[key].running -= 1
 

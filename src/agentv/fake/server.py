@@ -1,4 +1,4 @@
-"""The fake model server: routes, and FakeServer to start and stop it and to read its log."""
+"""The fake model server: its routes, and FakeServer, which starts and stops it and has its log."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -49,7 +49,7 @@ _VERTEX = "projects/{project}/locations/{location}/publishers/google/"
 
 
 def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
-    """Add all routes to the application; a batch is done after `polls` polls."""
+    """Add all routes to the application; a batch ends after `polls` polls."""
 
     def handler(api: Api) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -65,7 +65,7 @@ def add_routes(app: web.Application, endpoints: Endpoints, polls: int) -> None:
                 "/{version:v1|v1beta|v1beta1|v1alpha}/" + folder + "models/{model}:" + method, handler(api)
             )
     _add_batches(app, endpoints, BatchStore(polls))
-    _add_log(app, endpoints)
+    _add_log_and_fallback(app, endpoints)
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/api/hello", _describe)  # Claude Code checks that its server is reachable
     app.router.add_get("/", _describe)
@@ -88,7 +88,7 @@ def _add_batches(app: web.Application, endpoints: Endpoints, store: BatchStore) 
     app.router.add_get("/v1/messages/batches/{batch}/results", messages.read_results)
 
 
-def _add_log(app: web.Application, endpoints: Endpoints) -> None:
+def _add_log_and_fallback(app: web.Application, endpoints: Endpoints) -> None:
     log = endpoints.log
 
     async def show(_: web.Request) -> web.StreamResponse:
@@ -132,7 +132,7 @@ _MAX_REQUEST_BYTES = 512 * 2**20
 
 
 class Received(Struct, frozen=True):
-    """One received request, with its API key. `path` includes the query; names of headers are in lower case."""
+    """One received request, including its API key. `path` includes the query; names of headers are in lower case."""
 
     method: str
     path: str
@@ -141,11 +141,13 @@ class Received(Struct, frozen=True):
 
 
 class FakeServer:
-    """A local server that implements the model APIs. Use it with `async with`, which sets `port` and `url`.
+    """A local server that implements the model APIs. Use it with `async with`, which starts it and sets `port`.
 
-    `port` 0 selects a free port. `quota` limits every key. Refusals with a Retry-After name `retry_after_s`.
-    `latency_s` is the time before each reply. A batch is done after `batch_polls` polls. With `keep_requests` all
-    requests are stored in `requests`. `answer` returns the model's reply, instead of `answers.answer`.
+    `port` 0 selects a free port; OSError is raised if a port cannot be used. `quota` limits every key. Faults with a
+    Retry-After name `retry_after_s`; refusals by the quota name the time until it allows the request. `latency_s` is
+    the time before each reply of a model outside of batches. A batch ends after `batch_polls` polls. With
+    `keep_requests` all requests are stored in `requests`. `answer` returns the model's reply; its default is
+    `answers.answer`.
     """
 
     def __init__(
@@ -177,14 +179,17 @@ class FakeServer:
 
     @property
     def calls(self) -> list[Call]:
-        """Every request to a model or to an unknown path, in the order in which they were answered."""
+        """The latest 100,000 requests to a model or to an unknown path, in the order in which they were answered.
+
+        Each request in a batch is one of them.
+        """
         return list(self._log.calls)
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES, middlewares=[self._receive])
         add_routes(app, Endpoints(self._behavior, self._quotas, self._log, self._closing), self._batch_polls)
         app.on_response_prepare.append(self._add_request_id)
-        # A request is cancelled when its client disconnects.
+        # Cancelling the request of a client that disconnects ends faults that would last for ever.
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
@@ -204,7 +209,7 @@ class FakeServer:
             await self._runner.cleanup()
 
     async def _add_request_id(self, _: web.Request, response: web.StreamResponse) -> None:
-        """Add a request id to a reply, in the header of each API."""
+        """Add a request id to a reply, under the header names of OpenAI, Anthropic and Azure."""
         name = f"req_fake_{next(self._numbers)}"
         for header in ("x-request-id", "request-id", "apim-request-id"):
             response.headers[header] = name
