@@ -111,7 +111,10 @@ def _type_of(schema: JsonObject) -> str:
 
 
 def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
-    """Return one schema without combining keys, made from a schema and all `_parts_to_merge`."""
+    """Return the schema with the keys of its `_parts_to_merge` in place of `$ref`, `anyOf`, `oneOf` and `allOf`.
+
+    Parts may have such keys too, so this is repeated. A `$ref` that does not start with "#/" is kept.
+    """
     for _ in range(_MAX_DEPTH):
         parts = _parts_to_merge(schema, root)
         if not parts:
@@ -185,7 +188,8 @@ _PASSING_SHARE = 0.5
 def judge_reply(question: Question) -> str | None:
     """Return the verdict for a judge's prompt, as JSON; None for any other prompt.
 
-    A judge's prompt is one whose system message requires a nonce in the reply.
+    A judge's prompt has a system message that requires a nonce in the reply, in the words of `_NONCE`; a prompt of
+    `agentv generate` uses other words.
     """
     found = _NONCE.search(question.system)
     if found is None:
@@ -250,7 +254,7 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], system: st
     allowed = _SCORE.search(system)
     share = round(_found_share(found, missing), 2)
     score: JsonValue = share
-    # Only the description of the scale from 0 to 1 begins with "0.0"; on that scale, the share is the score.
+    # Only the scale from 0 to 1 is described with the lower bound "0.0"; on that scale, the share is the score.
     if allowed is not None and not allowed[1].startswith("a number from 0.0 ("):
         score = _on_scale(share, allowed[1])
     return {
@@ -263,7 +267,7 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], system: st
 
 
 def _preference(nonce: str, prompt: str) -> JsonObject:
-    """Return the answer that shares more words with the prompt's sections, or "tie"."""
+    """Return the verdict "A", "B" or "tie": which answer shares more words with the prompt's sections."""
     answers = {found.group(1): found.group(2) for found in _fence(nonce).finditer(prompt)}
     _, sections = _answer_and_sections(prompt, nonce)
     expected = "\n".join(sections.values())
@@ -276,7 +280,7 @@ def _preference(nonce: str, prompt: str) -> JsonObject:
 
 def _checks(nonce: str, candidate: str, requirements: str) -> JsonObject:
     checks = [_check(requirement, candidate) for requirement in _REQUIREMENT.finditer(requirements)]
-    return {"nonce": nonce, "checks": checks, "overall_reasoning": "Each requirement by the words it shares."}
+    return {"nonce": nonce, "checks": checks, "overall_reasoning": "Judged by the words of each requirement."}
 
 
 def _check(requirement: re.Match[str], candidate: str) -> JsonObject:
@@ -297,7 +301,7 @@ def _check(requirement: re.Match[str], candidate: str) -> JsonObject:
 
 def _scores(nonce: str, candidate: str, criteria: str) -> JsonObject:
     scores = [_score(line, candidate) for line in _CRITERION.finditer(criteria)]
-    return {"nonce": nonce, "criteria": scores, "overall_reasoning": "Each criterion by the words it shares."}
+    return {"nonce": nonce, "criteria": scores, "overall_reasoning": "Judged by the words of each criterion."}
 
 
 def _score(line: re.Match[str], candidate: str) -> JsonObject:
@@ -380,8 +384,8 @@ def _unused_tool_result(question: Question) -> str | None:
 def _scripted_reply(question: Question) -> Reply | None:
     """Return the next step of the last user's text that has steps; None without such a text.
 
-    The number of tool results after that text is the number of steps that are done. When all are done, a last `@say` is
-    repeated; after a last `@call`, the reply is the tool's result.
+    The number of tool results after that text is the number of steps that are done. A `@say` has no tool result, so it
+    is never done: each later reply repeats it. When a last `@call` is done, the reply is the tool's result.
     """
     scripts = [index for index, turn in enumerate(question.turns) if _is_script(turn)]
     if not scripts:

@@ -183,7 +183,7 @@ def _stream(question: Question, reply: Reply) -> Iterator[str]:
 
 
 def _empty_and_deltas(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
-    """Return the block without its content, which begins it in a stream, and the deltas that send the content."""
+    """Return what a stream sends of a block: first the block without its content, then the content as deltas."""
     kind = as_text(block["type"])
     if kind == "tool_use":
         parts = pieces(compact_json(block["input"]))

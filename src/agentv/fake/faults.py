@@ -18,7 +18,7 @@ from agentv.fake.api import Problem, Reply, refused
 from agentv.types.json_value import JsonValue
 
 PLACEHOLDER_TEXT = "REPLACED-BY-A-FAULT"
-"""The text that the model replies for faults that replace the text in the body."""
+"""The text of the model's reply under `FAULTS_WITH_PLACEHOLDER`; those faults replace it in the body."""
 
 HUGE_MIB = 600
 DRIP_S = 0.05

@@ -16,7 +16,8 @@ _KEY_HEADERS = ("api-key", "x-api-key", "x-goog-api-key")
 class Call(Struct, frozen=True):
     """One request in the log.
 
-    `status` is the status that was sent, 0 for none. `fault` is the name of the fault that applied, "" for none.
+    `status` is the status that was sent, 0 for none. `fault` is the name of the fault that the model's name selects for
+    this attempt, even if it has no effect on such a request; "" for none, or if the request is refused earlier.
     `billed` is True for a reply with status 200, even if the connection broke later; counting tokens is free. `batch`
     is the id of the request's batch, "" for none. `key` is the fingerprint of the API key, "" without a key.
     """

@@ -56,7 +56,7 @@ def _read(body: JsonObject, model: str) -> Question:
 
 
 def _turns(item: JsonObject) -> list[Turn]:
-    """Return the turn of an item in a list, which is empty for tool calls and reasoning.
+    """Return a list with the turn that an item of the input makes: none for tool calls and reasoning.
 
     Raises RefusedError for a message with an unknown role.
     """

@@ -14,7 +14,7 @@ class Quota(Struct, frozen=True):
     """The limits of each API key. A minute's requests and tokens may be used at once, and are refilled steadily.
 
     `burst` replaces the number of requests that may be made at once. `concurrent` is the maximum number of requests
-    that are being answered. If `headers` is False, replies report neither limits nor the time to wait. `clock` returns
+    that are being answered. If `headers` is False, no headers report the limits or the time to wait. `clock` returns
     seconds.
     """
 

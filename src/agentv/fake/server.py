@@ -143,11 +143,11 @@ class Received(Struct, frozen=True):
 class FakeServer:
     """A local server that implements the model APIs. Use it with `async with`, which starts it and sets `port`.
 
-    `port` 0 selects a free port; OSError is raised if a port cannot be used. `quota` limits every key. Faults with a
-    Retry-After name `retry_after_s`; refusals by the quota name the time until it allows the request. `latency_s` is
-    the time before each reply of a model outside of batches. A batch ends after `batch_polls` polls. With
-    `keep_requests` all requests are stored in `requests`. `answer` returns the model's reply; its default is
-    `answers.answer`.
+    `port` 0 selects a free port; OSError is raised if a port cannot be used. `quota` limits every key. `retry_after_s`
+    is the time in the Retry-After header of faults that send one; the header of a refusal by the quota has the time
+    until the quota allows the request. `latency_s` is the time before each reply of a model outside of batches. A batch
+    ends after `batch_polls` polls. With `keep_requests` all requests are stored in `requests`. `answer` returns the
+    model's reply; its default is `answers.answer`.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class FakeServer:
     def calls(self) -> list[Call]:
         """The latest 100,000 requests to a model or to an unknown path, in the order in which they were answered.
 
-        Each request in a batch is one of them.
+        Each request in a batch is one of them if it was answered; lost and expired ones are missing.
         """
         return list(self._log.calls)
 
