@@ -146,5 +146,12 @@ def test_counting_tokens_costs_nothing(fake_server: FakeServer) -> None:
     assert [call.billed for call in fake_server.calls] == [False, False]
 
 
+def test_counting_tokens_costs_nothing_with_a_fault_either(fake_server: FakeServer) -> None:
+    body = {"model": "fake@bad-gzip", "messages": MESSAGES}
+    post(fake_server, "/v1/messages/count_tokens", body, anthropic_version="2023-06-01")
+    post(fake_server, "/v1beta/models/fake@bad-gzip:countTokens", {"contents": CONTENTS})
+    assert [(call.status, call.fault, call.billed) for call in fake_server.calls] == [(200, "bad-gzip", False)] * 2
+
+
 def test_models_are_listed(fake_server: FakeServer) -> None:
     assert [model["id"] for model in get(fake_server, "/v1/models").json["data"]] == ["fake", "calls-tool"]

@@ -7,7 +7,8 @@ import pytest
 from tests.fake.client import MESSAGES, SAID, Answer, chat_text, get, messages_text, post, send
 from tests.support.fake_server import serving_fake
 
-from agentv.fake import FakeServer
+from agentv.fake import FAULTS, FakeServer
+from agentv.fake.faults import OddBody, OddSending
 
 CHAT = "/v1/chat/completions"
 
@@ -87,8 +88,10 @@ def test_nothing_can_be_read_before_it_is_done(fake_server: FakeServer) -> None:
     "wrong",
     [
         ["{"],
+        ["[" * 100_000],
         [line("one"), line("one")],
         [line("")],
+        [{**line("one"), "custom_id": 1}],
         [line("one", url="/v1/responses")],
         [{**line("one"), "method": "GET"}],
         [{**line("one"), "body": None}],
@@ -100,6 +103,21 @@ def test_a_file_that_is_wrong_fails_the_batch_and_costs_nothing(fake_server: Fak
     assert batch["status"] == "failed"
     assert batch["errors"]["data"][0]["line"] == 1
     assert fake_server.calls == []
+
+
+def test_each_wrong_line_of_a_file_has_its_reason(fake_server: FakeServer) -> None:
+    wrong = ["{", "{", {**line("one"), "custom_id": 1}, line("two"), line("two"), line("three")]
+    problems = look(fake_server, begin(fake_server, *wrong))["errors"]["data"]
+    invalid, duplicate = "This line is not a valid request.", "The custom_id is not unique."
+    expected = [(1, invalid), (2, invalid), (3, invalid), (4, duplicate), (5, duplicate)]
+    assert [(problem["line"], problem["message"]) for problem in problems] == expected
+
+
+def test_faults_of_connection_and_body_have_no_effect_in_a_batch(fake_server: FakeServer) -> None:
+    names = [name for name, fault in FAULTS.items() if isinstance(fault, OddBody | OddSending)]
+    done = look(fake_server, begin(fake_server, *(line(name, f"fake@{name}") for name in names)))
+    rows = rows_of(fake_server, done["output_file_id"])
+    assert {row["custom_id"]: chat_text(row["response"]["body"]) for row in rows} == dict.fromkeys(names, SAID)
 
 
 def test_requests_may_be_lost_or_expire(fake_server: FakeServer) -> None:

@@ -2,13 +2,27 @@
 
 import http.client
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 import pytest
-from tests.fake.client import ASK, MESSAGES, SAID, TEXT_OF, Answer, chat, chat_text, open_chat, post, send
+from tests.fake.client import (
+    ASK,
+    CONTENTS,
+    MESSAGES,
+    SAID,
+    TEXT_OF,
+    Answer,
+    chat,
+    chat_text,
+    open_chat,
+    post,
+    responses,
+    send,
+)
 from tests.support.fake_server import serving_fake
 
 from agentv.fake import FAULTS, FakeServer
@@ -52,6 +66,20 @@ def test_a_fault_may_strike_only_the_first_times_a_request_comes(fake_server: Fa
     assert [chat(fake_server, "fake@503-x2").status for _ in range(4)] == [503, 503, 200, 200]
     other = [{"role": "user", "content": "another"}]
     assert chat(fake_server, "fake@503-x2", messages=other).status == 503
+
+
+@apis
+@pytest.mark.parametrize("stream", [False, True])
+def test_attempts_are_counted_for_each_model(fake_server: FakeServer, api: str, *, stream: bool) -> None:
+    models = ["a@503-x1", "b@503-x1"] * 2
+    assert [ASK[api](fake_server, model, stream=stream).status for model in models] == [503, 503, 200, 200]
+
+
+def test_attempts_are_counted_for_each_kind_of_request(fake_server: FakeServer) -> None:
+    path = "/v1beta/models/fake@503-x1:"
+    methods = ["generateContent", "streamGenerateContent", "countTokens"] * 2
+    statuses = [post(fake_server, path + method, {"contents": CONTENTS}).status for method in methods]
+    assert statuses == [503, 503, 503, 200, 200, 200]
 
 
 def test_a_fault_may_be_the_whole_name(fake_server: FakeServer) -> None:
@@ -132,6 +160,12 @@ def test_bodies_that_no_client_expects(fake_server: FakeServer, api: str, name: 
     assert answered.status == 200
     assert BODIES[name](answered.body), answered.body[:200]
     assert [(call.fault, call.billed) for call in fake_server.calls] == [(name, True)]
+
+
+def test_nan_leaves_booleans_as_they_are(fake_server: FakeServer) -> None:
+    good, spoilt = (responses(fake_server, model).json for model in ("fake", "fake@nan"))
+    assert good["parallel_tool_calls"] is spoilt["parallel_tool_calls"] is True
+    assert math.isnan(spoilt["usage"]["input_tokens"])
 
 
 @pytest.mark.parametrize("name", ["truncated", "wrong-types", "not-utf8"])

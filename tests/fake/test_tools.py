@@ -93,6 +93,20 @@ def test_gemini_calls_a_tool_and_takes_its_answer(fake_server: FakeServer) -> No
     assert gemini_text(answered.json) == 'The tool answered: {"total": 20}'
 
 
+NAMELESS: Mapping[str, tuple[list[Any], str]] = {
+    "chat": ([{"function": {"name": "a"}}, {}], "Missing required parameter: 'tools[1].function.name'."),
+    "responses": ([{"name": "a"}, {"type": "function"}], "Missing required parameter: 'tools[1].name'."),
+    "messages": ([{"name": "a"}, 0], "tools.1.name: Field required"),
+}
+
+
+@pytest.mark.parametrize("api", NAMELESS)
+def test_a_tool_without_a_name_is_refused_by_its_index(fake_server: FakeServer, api: str) -> None:
+    tools, message = NAMELESS[api]
+    answered = ASK[api](fake_server, tools=tools)
+    assert (answered.status, answered.json["error"]["message"]) == (400, message)
+
+
 STRUCTURED: Mapping[str, dict[str, Any]] = {
     "chat": {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}},
     "azure": {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}},

@@ -67,7 +67,7 @@ def _read_question(body: JsonObject, model: str) -> Question:
     return Question(
         model=model,
         turns=((Turn("system", system),) if system else ()) + tuple(turns),
-        tools=tuple(_tool(tool) for tool in objects(body.get("tools"))),
+        tools=tuple(_tool(index, as_object(tool)) for index, tool in enumerate(as_list(body.get("tools")))),
         must_call=_forced_tool(as_object(body.get("tool_choice"))),
         schema=_schema(body),
         max_tokens=as_count(body.get("max_tokens")),
@@ -107,10 +107,10 @@ def _turns(message: JsonObject) -> list[Turn]:
     return turns or [Turn(role, "")]
 
 
-def _tool(tool: JsonObject) -> Tool:
+def _tool(index: int, tool: JsonObject) -> Tool:
     name = as_text(tool.get("name"))
     if not name:
-        raise refused("tools.0.name: Field required")
+        raise refused(f"tools.{index}.name: Field required")
     return Tool(name, as_object(tool.get("input_schema")))
 
 

@@ -194,8 +194,9 @@ class OpenAIBatches(Struct):
         batch.total = len(lines)
         requests = [_read_line(line, as_text(batch.request["endpoint"])) for line in lines]
         names = [as_text(request.get("custom_id")) for request in requests]
+        counts = Counter(name for name in names if name)  # an invalid line has no name
         for number, (request, name) in enumerate(zip(requests, names, strict=True), 1):
-            is_duplicate = names.count(name) > 1
+            is_duplicate = counts[name] > 1
             if not request or is_duplicate or batch_fault(as_object(request["body"])) == "batch-failed":
                 message = "The custom_id is not unique." if is_duplicate else "This line is not a valid request."
                 batch.problems.append({"code": "invalid_request", "line": number, "message": message, "param": None})
@@ -247,9 +248,9 @@ def _read_line(line: bytes, endpoint: str) -> JsonObject:
     """Return the request in one line of a file, {} for an invalid line."""
     try:
         request = as_object(json.loads(line))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
-    is_valid = request.get("custom_id") and request.get("method") == "POST" and request.get("url") == endpoint
+    is_valid = as_text(request.get("custom_id")) and request.get("method") == "POST" and request.get("url") == endpoint
     return request if is_valid and as_object(request.get("body")) else {}
 
 

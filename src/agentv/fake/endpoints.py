@@ -15,10 +15,21 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.fake.api import Api, Problem, Question, RefusedError, Reply, as_text, refused
-from agentv.fake.faults import ChosenFault, OddBody, OddSending, OddStream, Outgoing, Refusal, choose_fault, reply_for
+from agentv.fake.faults import (
+    FAULTS_WITH_PLACEHOLDER,
+    ChosenFault,
+    OddBody,
+    OddReply,
+    OddSending,
+    OddStream,
+    Outgoing,
+    Refusal,
+    choose_fault,
+    with_placeholder,
+)
 from agentv.fake.log import Call, CallLog, fingerprint, key_of
 from agentv.fake.quota import Permit, Quotas
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
@@ -43,8 +54,8 @@ class ParsedRequest(NamedTuple):
 class Endpoints(Struct):
     """The handler of model requests. `closing` is set when the server stops.
 
-    `_attempts` counts requests with equal bodies, by a digest of the body. Only requests with a fault that is limited
-    to the first N attempts are counted.
+    `_attempts` counts equal requests, by a digest of API, model, streaming and body: in some APIs the URL has the model
+    or selects streaming. Only requests with a fault that is limited to the first N attempts are counted.
     """
 
     behavior: Behavior
@@ -87,10 +98,11 @@ class Endpoints(Struct):
             raise refused("you must provide a model parameter")
         question = api.read(body, model)
         chosen = choose_fault(model)
-        return ParsedRequest(question, chosen if self._applies(chosen, body) else None)
+        request: JsonValue = [api.name, model, question.stream, body]
+        return ParsedRequest(question, chosen if self._applies(chosen, request) else None)
 
     def reply_to(self, api: Api, parsed: ParsedRequest) -> Reply:
-        """Return the model's reply, as the fault changes it.
+        """Return the model's reply, changed if the fault is an `OddReply`.
 
         Raises RefusedError if the fault is a refusal, or if it blocks the prompt and the API refuses blocked prompts.
         """
@@ -100,7 +112,8 @@ class Endpoints(Struct):
         fault = parsed.chosen_fault.fault
         if isinstance(fault, Refusal):
             raise RefusedError(replace(fault.problem, headers=self._retry_after(fault.retry_after)))
-        reply = reply_for(parsed.chosen_fault.name, fault, reply)
+        if isinstance(fault, OddReply):
+            reply = fault.change(reply)
         if reply.finish == "blocked" and api.refuses_blocked_prompts:
             raise RefusedError(_BLOCKED)
         return reply
@@ -109,7 +122,7 @@ class Endpoints(Struct):
         """Answer and log one request of a batch; return the status and the body of its result.
 
         Faults that refuse the request or change the model's reply apply; those of bytes, streams and connections do
-        not, but those in `FAULTS_WITH_PLACEHOLDER` still set the placeholder text.
+        not.
         """
         call = replace(call, model=as_text(body.get("model")))
         try:
@@ -144,6 +157,8 @@ class Endpoints(Struct):
             reply = self.reply_to(api, parsed)
         except RefusedError as error:
             return self.refuse(api, error.problem, call)
+        if call.fault in FAULTS_WITH_PLACEHOLDER:
+            reply = with_placeholder(reply)
         events = _events(api, question, reply)
         content_type = _EVENTS if events else _JSON
         body = b"".join(events) or json.dumps(api.write(question, reply)).encode()
@@ -151,7 +166,7 @@ class Endpoints(Struct):
         call = replace(call, status=200, output_tokens=reply.output_tokens, billed=api.billed)
         if isinstance(fault, OddSending):
             sends_200 = fault.status == call.status
-            self.log.calls.append(replace(call, status=fault.status, billed=sends_200))
+            self.log.calls.append(replace(call, status=fault.status, billed=api.billed and sends_200))
             return await self._until_closing(fault.send(Outgoing(request, body, content_type)), request)
         self.log.calls.append(call)
         if isinstance(fault, OddBody):
@@ -179,13 +194,13 @@ class Endpoints(Struct):
                     request.transport.abort()
         return task.result() if task.done() else web.Response(status=503)
 
-    def _applies(self, chosen_fault: ChosenFault | None, body: JsonObject) -> bool:
-        """Return True if a fault applies to this attempt. Counts the attempt if the fault has a limit."""
+    def _applies(self, chosen_fault: ChosenFault | None, request: JsonValue) -> bool:
+        """Return True if a fault applies to this attempt of a request. Counts the attempt if the fault has a limit."""
         if chosen_fault is None:
             return False
         if chosen_fault.times is None:
             return True
-        digest = hashlib.sha256(json.dumps(body).encode()).digest()
+        digest = hashlib.sha256(json.dumps(request).encode()).digest()
         self._attempts[digest] += 1
         return self._attempts[digest] <= chosen_fault.times
 

@@ -205,7 +205,8 @@ class OddStream(Struct, frozen=True):
 Fault: TypeAlias = Refusal | OddReply | OddBody | OddSending | OddBatch | OddStream
 
 
-def _with_placeholder(reply: Reply) -> Reply:
+def with_placeholder(reply: Reply) -> Reply:
+    """Return a reply with `PLACEHOLDER_TEXT` as its text and without tool calls."""
     return replace(reply, text=PLACEHOLDER_TEXT, tool_uses=(), finish="stop")
 
 
@@ -217,7 +218,7 @@ def _wrong_type(value: JsonValue) -> JsonValue:
 
 
 def _number_to_nan(value: JsonValue) -> JsonValue:
-    return math.nan if isinstance(value, int | float) else value
+    return math.nan if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _map_leaves(change: Callable[[JsonValue], JsonValue]) -> Callable[[JsonValue], JsonValue]:
@@ -332,10 +333,3 @@ def choose_fault(model: str) -> ChosenFault | None:
             )
         return None
     return ChosenFault(match[1], fault, int(match[2]) if match[2] else None)
-
-
-def reply_for(name: str, fault: Fault, reply: Reply) -> Reply:
-    """Return the reply as an `OddReply` changes it, with the placeholder text if the fault needs that, or unchanged."""
-    if isinstance(fault, OddReply):
-        return fault.change(reply)
-    return _with_placeholder(reply) if name in FAULTS_WITH_PLACEHOLDER else reply

@@ -58,7 +58,7 @@ def _read(body: JsonObject, model: str) -> Question:
     return Question(
         model=model,
         turns=tuple(turns),
-        tools=tuple(_tool(tool) for tool in objects(body.get("tools"))),
+        tools=tuple(_tool(index, as_object(tool)) for index, tool in enumerate(as_list(body.get("tools")))),
         must_call=forced_tool(choice, as_object(as_object(choice).get("function"))),
         schema=_schema(as_object(body.get("response_format"))),
         max_tokens=as_count(body.get("max_completion_tokens", body.get("max_tokens"))),
@@ -74,11 +74,11 @@ def _turn(message: JsonObject) -> Turn:
     return Turn(role, joined_texts(message.get("content")))
 
 
-def _tool(tool: JsonObject) -> Tool:
+def _tool(index: int, tool: JsonObject) -> Tool:
     function = as_object(tool.get("function"))
     name = as_text(function.get("name"))
     if not name:
-        raise refused("Missing required parameter: 'tools[0].function.name'.")
+        raise refused(f"Missing required parameter: 'tools[{index}].function.name'.")
     return Tool(name, as_object(function.get("parameters")))
 
 

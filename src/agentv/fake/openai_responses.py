@@ -16,6 +16,7 @@ from agentv.fake.api import (
     ToolUse,
     Turn,
     as_count,
+    as_list,
     as_object,
     as_text,
     event,
@@ -73,10 +74,10 @@ def _turns(item: JsonObject) -> list[Turn]:
 
 
 def _tools(body: JsonObject) -> Iterator[Tool]:
-    for tool in objects(body.get("tools")):
+    for index, tool in enumerate(map(as_object, as_list(body.get("tools")))):
         name, kind = as_text(tool.get("name")), tool.get("type")
         if kind in ("function", "custom") and not name:
-            raise refused("Missing required parameter: 'tools[0].name'.")
+            raise refused(f"Missing required parameter: 'tools[{index}].name'.")
         if name:
             yield Tool(name, as_object(tool.get("parameters")), custom=kind == "custom")
 
