@@ -1,6 +1,7 @@
-"""Reading of a JSON object key by key, in snake_case or camelCase, with all problems collected.
+"""Read a JSON object key by key, in snake_case or camelCase, and collect all problems.
 
-For objects that a program passes in (`from_dict`); files are read in `loading`, which reports their lines.
+For objects that a program passes in (`from_dict`), and for lines of logs. Eval files are read in `loading`, which also
+reports the line of each problem.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,9 +17,9 @@ T = TypeVar("T")
 
 
 class Problems(Struct):
-    """The problems of one object; `what` is its name in messages.
+    """The problems of one object; `what` names the object in messages.
 
-    With `ignores_unknown`, unknown keys are not problems, as a later version may have written them.
+    With `ignores_unknown`, unknown keys are not problems, because a later version of agentv may have written them.
     """
 
     what: str
@@ -26,7 +27,7 @@ class Problems(Struct):
     ignores_unknown: bool = False
 
     def add(self, at: str, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
-        """Record a problem at a path, which starts with `$`."""
+        """Record a problem at a path, which starts with `$`. The other arguments are fields of Problem."""
         self.found.append(Problem(self.what, message, json_path=at, allowed=allowed, suggestion=suggestion))
 
     def raise_any(self) -> None:
@@ -36,7 +37,11 @@ class Problems(Struct):
 
 
 class Fields:
-    """The keys of one object. Read each key once, then call `check_unknown_keys`."""
+    """The keys of the object at the path `at`. Read them first; then `check_unknown_keys` reports the others.
+
+    A value of the wrong type, or an object that is not a mapping, is recorded as a problem and read as absent. Null is
+    absent, too.
+    """
 
     def __init__(self, raw: object, problems: Problems, at: str = "$") -> None:
         self.at = at
@@ -61,14 +66,14 @@ class Fields:
         return self._of_type(str, "a string", name, *others)
 
     def required_text(self, name: str, *others: str) -> str:
-        """Return the string of a key; its absence is a problem."""
+        """Return the string of a key; if it is absent, record a problem and return ""."""
         value = self.text(name, *others)
         if value is None and not self._has_any(name, *others):
             self._problems.add(self.at, f"`{name}` is missing")
         return value or ""
 
     def number(self, name: str) -> float | None:
-        """Return the number of a key, which must not be a bool; None when it is absent."""
+        """Return the number of a key; None when it is absent. A bool is not a number."""
         value = self.value(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
@@ -77,7 +82,7 @@ class Fields:
         return None
 
     def count(self, name: str) -> int:
-        """Return the integer of a key; 0 when it is absent."""
+        """Return the whole number of a key, at least 0; 0 when it is absent."""
         value = self.number(name) or 0
         if value < 0 or value % 1 != 0:  # `value % 1` is also not 0 for NaN and infinity
             self._add_wrong_type(name, "a whole number of at least 0", value)
@@ -93,7 +98,7 @@ class Fields:
         return value
 
     def items(self, name: str, *others: str) -> Iterator[tuple[str, JsonValue]]:
-        """Yield each item of the list of a key, with its path."""
+        """Yield the path and the value of each item of a key's list; nothing when the key is absent."""
         value = self.value(name, *others)
         if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
             self._add_wrong_type(name, "a list", value)
@@ -102,7 +107,7 @@ class Fields:
             yield f"{self.at}.{name}[{index}]", item
 
     def read(self, name: str, read: Callable[[JsonValue], T]) -> T | None:
-        """Return the result of `read` for a key's value; a ValueError becomes a problem."""
+        """Return the result of `read` for a key's value; None when it is absent. A ValueError becomes a problem."""
         value = self.value(name)
         try:
             return None if value is None else read(value)
@@ -111,19 +116,22 @@ class Fields:
             return None
 
     def check_unknown_keys(self, *, other_names: Mapping[str, str] | None = None) -> None:
-        """Record every unread key as a problem; the first problem lists the known keys.
+        """Record every unread key as a problem, unless `ignores_unknown`; the first problem lists the known keys.
 
-        `other_names` are keys of other tools, with the name of ours that is suggested for each.
+        `other_names` maps keys of other tools to our name, which is suggested instead.
         """
-        names = {spelling: name for name in self._known for spelling in (name, camel_case(name))}
-        others = {
+        if self._problems.ignores_unknown:
+            return
+        known = {spelling: name for name in self._known for spelling in (name, camel_case(name))}
+        our_names = {
             spelling: name for other, name in (other_names or {}).items() for spelling in (other, camel_case(other))
         }
-        allowed: str | None = f"allowed: {', '.join(dict.fromkeys(names.values()))}"
-        for key in () if self._problems.ignores_unknown else self._raw:
-            if key not in names:
-                nearest_name = nearest(str(key), names)
-                suggestion = others.get(str(key)) or (None if nearest_name is None else names[nearest_name])
+        allowed: str | None = f"allowed: {', '.join(dict.fromkeys(known.values()))}"
+        for key in self._raw:
+            if key not in known:
+                nearest_spelling = nearest(str(key), known)
+                nearest_name = None if nearest_spelling is None else known[nearest_spelling]
+                suggestion = our_names.get(str(key)) or nearest_name
                 message = f"unknown key {key!r}"
                 self._problems.add(f"{self.at}.{key}", message, allowed=allowed, suggestion=suggestion)
                 allowed = None

@@ -14,22 +14,25 @@ from agentv.types.records.fields import always
 from agentv.types.usage import Usage
 
 TRACE_NOTE = "its responses have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
-"""The note on an answer of a program or function that returned `trace`."""
+"""The note on a response of a program or function with the deprecated key `trace`."""
 
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
-"""The heading of the guidelines in a system message."""
+"""The heading of the guidelines in a prompt."""
 
 
 class ProviderRequest(Struct, frozen=True):
     """One request to a provider.
 
-    `question` is the whole prompt as text, `chat_prompt` the same as chat messages when role markers are used.
-    `guidelines` is the text of all guideline files; `guideline_files` and `input_files` are absolute paths.
-    `attempt` is the number of repeats of the whole call so far. `response_schema` requests structured output if the API
-    supports it. `eval_dir` is the folder of the eval file, where commands run. `timeout_s` is the deadline of this
-    attempt. `prompt` is the id of the suite's prompt that is sent, None without one. `turn` is the number, from 1,
-    of the turn of a conversation; None for a case without turns. `on_log_line` displays a line of the call's log, with
-    secrets redacted; None if logs are not displayed.
+    `question` is the whole prompt as text, without the guidelines and the system prompt. `guidelines` is the text of
+    all guideline files. `chat_prompt` has the prompt and the guidelines as chat messages; it is None unless `question`
+    has role markers. `guideline_files` and `input_files` are absolute paths. `prompt` is the id of the suite's prompt
+    that is sent, None without one. `turn` is the number, from 1, of the turn of a conversation; None for a case without
+    turns.
+
+    `attempt` is the number of this attempt, from 0; model APIs and web services always get 0. `timeout_s` is the time
+    limit of this attempt. `response_schema` requests structured output if the API supports it. `workspace` is the
+    agent's own folder, None without one. `eval_dir` is the folder of the eval file, from which relative working folders
+    start. `on_log_line` displays a line of the call's log, with secrets redacted; None if logs are not displayed.
     """
 
     question: str
@@ -58,7 +61,7 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """One attempt of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it.
 
     `cost_usd` is the cost of a failed attempt, None if not known; the cost of a successful one is in the answer.
-    `estimated` is True if its tokens were estimated from its texts.
+    `estimated` is True if tokens of a failed attempt were estimated from its texts.
     """
 
     kind: str
@@ -83,9 +86,10 @@ class Quota(Struct, frozen=True):
 
 
 class CachedFrom(Struct, frozen=True):
-    """The origin of a cached answer: its key, and the time and the run of the original call.
+    """The origin of a cached response: its key in the cache, and the run and the end of the original call.
 
-    `duration_ms` is the duration of that call. `nonce` is that of a judge's original request, which the reply repeats.
+    `duration_ms` is the duration of that call. `nonce` is the one-time text of a judge's original request; the cached
+    response repeats this nonce, not that of the present request.
     """
 
     key: str
@@ -96,7 +100,7 @@ class CachedFrom(Struct, frozen=True):
 
 
 class ProviderResponse(Struct, frozen=True, gc=False):
-    """A provider's response. `trace` is the older form of an agent's steps; `request` is stored with the row.
+    """A provider's response. `trace` is the older form of an agent's steps; `request` is the request to be stored.
 
     `reasoning` is the model's reasoning, if the API returns it apart from the answer. `estimated` is True if a part of
     `usage` was estimated from texts, because the vendor did not report it.
@@ -128,7 +132,7 @@ class ProviderResponse(Struct, frozen=True, gc=False):
 class Provider(Protocol):
     """Answers requests. Raises ProviderError when it cannot; every other exception is a bug of the plug-in.
 
-    A provider may also be a BatchProvider, a CheckedProvider or a ClosingProvider.
+    A provider may also implement the other protocols of this file, such as BatchProvider or CheckedProvider.
     """
 
     @property
@@ -143,15 +147,18 @@ class Provider(Protocol):
 class BatchProvider(Provider, Protocol):
     """A provider that can answer many requests with one call.
 
-    A provider whose attribute `only_batches` is True never gets single requests.
+    A provider whose attribute `only_batches` is True never gets single requests: what a batch leaves unanswered fails.
     """
 
     @property
     def supports_batch(self) -> bool:
-        """True if this target can batch with its settings."""
+        """True if this target's settings allow batches."""
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> "Mapping[str, ProviderResponse | Failure]":
-        """Answer all requests, by eval case id; raise ProviderError when the batch as a whole failed."""
+        """Return the answers by eval case id, without those that are missing.
+
+        Raises ProviderError when the batch as a whole failed.
+        """
 
 
 class BatchTicket(Struct, frozen=True):
@@ -182,18 +189,21 @@ class BatchApiProvider(Provider, Protocol):
         """True if this target's settings select the batch endpoint."""
 
     async def submit_batch(self, requests: Mapping[str, ProviderRequest]) -> BatchTicket:
-        """Submit requests by our keys, without waiting; raise ProviderError when they are rejected."""
+        """Submit requests by our keys, without waiting for answers. Raises ProviderError when they are rejected."""
 
     async def poll_batch(self, ticket: BatchTicket) -> BatchState:
-        """Return the progress of a batch; raise ProviderError when it failed as a whole or no longer exists."""
+        """Return the progress of a batch. Raises ProviderError when it failed as a whole or no longer exists."""
 
     async def fetch_batch(self, ticket: BatchTicket) -> "Mapping[str, ProviderResponse | Failure]":
-        """Return the outcome of every request of a finished batch, by key."""
+        """Return the outcome of every request of a finished batch, by key.
+
+        Raises ProviderError as `poll_batch` does.
+        """
 
 
 @runtime_checkable
 class CheckedProvider(Provider, Protocol):
-    """A provider that can check before the first request whether it is usable."""
+    """A provider that can check before the first request whether the target is usable."""
 
     async def healthcheck(self) -> None:
         """Raise ProviderError with kind `healthcheck` when the target is not usable."""
@@ -201,7 +211,7 @@ class CheckedProvider(Provider, Protocol):
 
 @runtime_checkable
 class PlacedCheckProvider(CheckedProvider, Protocol):
-    """A CheckedProvider whose check may depend on the folder of the eval file."""
+    """A CheckedProvider whose check may depend on the folder of the eval file. A run calls only `healthcheck_in`."""
 
     async def healthcheck_in(self, eval_dirs: Sequence[str]) -> None:
         """Check the target for eval files in these folders. Raises as `healthcheck` does."""
@@ -224,14 +234,14 @@ else:
 
 
 class EmbeddingRequest(Struct, frozen=True):
-    """Texts to embed. `timeout_s` is the deadline of this attempt."""
+    """Texts to embed. `timeout_s` is the time limit of this attempt."""
 
     texts: tuple[str, ...]
     timeout_s: float | None = None
 
 
 class EmbeddingResponse(Struct, frozen=True, gc=False):
-    """One vector per text, in their order. `cut` are the indexes of texts that were truncated."""
+    """One vector per text, in the order of the texts. `cut` has the indexes of texts that were truncated."""
 
     vectors: tuple[Vector, ...]
     cut: frozenset[int] = frozenset()
@@ -260,7 +270,10 @@ class EmbeddingProvider(Provider, Protocol):
 
 
 class Embedding(Struct, frozen=True):
-    """The vector of one text. `usage` and `cost_usd` are its share of the request; none when `cached`."""
+    """The vector of one text. `is_cut` is True if the text was truncated.
+
+    `usage` and `cost_usd` are the text's share of the request; both are None when `cached`.
+    """
 
     vector: Vector
     is_cut: bool = False
@@ -270,7 +283,7 @@ class Embedding(Struct, frozen=True):
 
 
 class Embedder(Protocol):
-    """Embeds texts for evaluators: each text once, batched with those of other cases."""
+    """Embeds texts for evaluators. Equal texts share one request, and texts of several cases share batches."""
 
     @property
     def name(self) -> str:

@@ -27,9 +27,9 @@ _MESSAGE_TYPES = frozenset({Message, ToolCall, TraceEvent, TextPart, FilePart, D
 
 
 class StructField(Struct, frozen=True, kw_only=True):
-    """One field: its name, its type without the help text, its default or NODEFAULT, and its description.
+    """One field: its name, its type without `Meta`, its default or NODEFAULT, and its help text as `description`.
 
-    `extra` holds the field's other declarations: `aliases`, `spellings`, `nested`, `evaluators`, `deprecated`.
+    `extra` has the field's other declarations: `aliases`, `spellings`, `nested`, `evaluators`, `deprecated`.
     """
 
     name: str
@@ -58,7 +58,7 @@ def names_of_fields(kind: type) -> tuple[str, ...]:
 
 
 def replace_fields(value: Any, changes: Mapping[str, object]) -> Any:
-    """Return a copy of a Struct or dataclass with some fields changed; the value itself for no changes."""
+    """Return a copy of a Struct or dataclass with some fields changed; the value itself if `changes` is empty."""
     if not changes:
         return value
     copy_with = replace if isinstance(value, Struct) else dataclasses.replace
@@ -73,22 +73,22 @@ def repr_without(value: Struct, *hidden: str) -> str:
 
 @cache
 def struct_fields(kind: type) -> tuple[StructField, ...]:
-    """Return the fields of a class in order."""
+    """Return the fields of a Struct or dataclass in order."""
     hints = get_type_hints(kind, localns={"JsonValue": Any}, include_extras=True)
     if issubclass(kind, Struct):
         return tuple(
-            _described(each.name, hints[each.name], each.default, each.default_factory)
+            _struct_field(each.name, hints[each.name], each.default, each.default_factory)
             for each in msgspec.structs.fields(kind)
         )
     return tuple(
-        _described(
+        _struct_field(
             each.name, hint=hints[each.name], default=each.default, factory=each.default_factory, metadata=each.metadata
         )
         for each in dataclasses.fields(cast(Any, kind))
     )
 
 
-def _described(
+def _struct_field(
     name: str, hint: Any, default: Any, factory: Any, metadata: Mapping[str, Any] = MappingProxyType({})
 ) -> StructField:
     notes: dict[str, Any] = dict(metadata)
@@ -98,21 +98,25 @@ def _described(
             notes |= {"help": annotation.description, **(annotation.extra or {})}
             annotations.remove(annotation)
         hint = cast(Any, Annotated)[(plain, *annotations)] if annotations else plain
-    if not any(factory is each for each in _NO_DEFAULT):
+    if _is_given(factory):
         default = factory()
     return StructField(
         name=name,
         type=hint,
-        default=NODEFAULT if any(default is each for each in _NO_DEFAULT) else default,
+        default=default if _is_given(default) else NODEFAULT,
         description=notes.pop("help", None),
         extra=notes,
     )
 
 
+def _is_given(default: object) -> bool:
+    return not any(default is each for each in _NO_DEFAULT)
+
+
 class CamelKeywords(StructMeta):
     """The metaclass of value classes that take camelCase keywords: `EvalCase(id="a", inputMessages="Hello")`.
 
-    `KEYWORDS` of a class maps further names, in snake_case, to its fields.
+    A class may define `KEYWORDS`, which maps further names, in snake_case, to its fields.
     """
 
     if not TYPE_CHECKING:  # type checkers know the signature of the class itself
@@ -143,7 +147,7 @@ def snake_keywords(
 ) -> dict[str, Any]:
     """Return keywords with camelCase names renamed to the `known` ones; `others` maps further names to known ones.
 
-    Raises TypeError for a name that is given in both spellings.
+    Unknown names stay as they are. Raises TypeError if two keywords have the same name after renaming.
     """
     spelled: dict[str, Any] = {}
     for name, value in keywords.items():
@@ -190,7 +194,7 @@ def _checked(kind: type[Struct], named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _converted(name: str, value: object, types: Sequence[Any]) -> object:
-    """Return a value converted to the first of the types that accepts it."""
+    """Return a value converted to the first of the types that accepts it. Raises UnknownNameError or ConfigError."""
     if value is None and NoneType in types:
         return None
     if isinstance(value, os.PathLike):
@@ -218,7 +222,7 @@ def _defaults(kind: type[Struct]) -> Mapping[str, Any]:
 def _alternatives(kind: type[Struct]) -> Mapping[str, Sequence[Any]]:
     """Return the types of each field, to be tried one after the other.
 
-    Struct types are replaced by Any: their values may be dicts or short forms, which the caller of make_options reads.
+    Any replaces Struct types: their values may be dicts or short forms, which the caller of `make_options` reads.
     """
     found = {}
     for field in struct_fields(kind):
@@ -239,7 +243,10 @@ def _has_struct(given: Any) -> bool:
 
 
 def deep_copy(value: T) -> T:
-    """Return a copy that later changes to the original do not affect."""
+    """Return a copy that later changes to the original do not affect; a mapping becomes a dict.
+
+    Raises RecursionError for a value that is nested too deeply or contains itself.
+    """
     given: Any = value
     kind: type[Any] = type(given)
     copied: Any = given

@@ -1,4 +1,4 @@
-"""Targets: provider, settings, retries."""
+"""Targets as written and as resolved, and their rules for retries."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -17,10 +17,11 @@ Unsigned: TypeAlias = Literal["error", "accept"]
 
 
 class RetryPolicy(Struct, frozen=True):
-    """The number and the delays of retries; delays in seconds, grown by `backoff_factor`, jittered.
+    """The rules for retries of a call. `status_codes` are the HTTP statuses that are retried.
 
-    With `retry_timeouts`, a command or coding agent that timed out is started again; False by default, because the call
-    may have cost money until then.
+    Delays are in seconds. Each one is `backoff_factor` times the one before, up to `max_delay_s` and with random
+    jitter, unless the server requests a delay. With `retry_timeouts`, a command, function or coding agent that timed
+    out is called again; this is off by default, because a call that timed out may have cost money.
     """
 
     max_retries: int = 3
@@ -32,9 +33,10 @@ class RetryPolicy(Struct, frozen=True):
 
 
 class TargetConfig(Struct, frozen=True):
-    """A target as written: its name, its provider, and every other key in `settings`, references unexpanded.
+    """A target as written: its name, its provider, and in `settings` every other key, with references unexpanded.
 
-    `path` is the file that defines it ("" from Python), `base_dir` the folder for its relative paths.
+    `path` is the file that defines the target ("" from Python), `base_dir` the folder from which its relative paths
+    start.
     """
 
     name: str
@@ -46,7 +48,7 @@ class TargetConfig(Struct, frozen=True):
 
 
 def name_of_target(given: str | JsonObject) -> str:
-    """Return the name of a target; for one that is defined inline (`{provider: …}`), its definition as JSON."""
+    """Return the name of a target; a target that is defined inline (`{provider: …}`) is named by its JSON."""
     return given if isinstance(given, str) else compact_json(given)
 
 
@@ -57,9 +59,9 @@ class ResolvedTarget(Struct, frozen=True):
     """A target ready for use: provider name canonical, references expanded, settings typed and checked.
 
     `settings` is an object of the provider's own settings class. `public_settings` is what may be stored and hashed:
-    every setting as written, secrets redacted. `secrets` are the values to redact from all output, and `public_env` the
-    environment variables that hold no secret. `resources` are the amounts that each concurrent row needs on a node of a
-    cluster, by resource, and `node_label` are the labels that the node must have.
+    every setting under its key in the file, with secrets redacted. `secrets` are the values to redact from all output,
+    and `public_env` the names of environment variables that hold no secret. `resources` are the amounts that each
+    concurrent row needs on a node of a cluster, by resource, and `node_label` are the labels that the node must have.
     """
 
     name: str
@@ -89,5 +91,5 @@ class ResolvedTarget(Struct, frozen=True):
 
     @property
     def try_timeout_s(self) -> float:
-        """The time limit of one attempt, in seconds: `timeout_seconds` of the target, else ten minutes."""
+        """The time limit of one attempt, in seconds: the target's `timeout_seconds`, else ten minutes."""
         return self.timeout_s or DEFAULT_TRY_TIMEOUT_S

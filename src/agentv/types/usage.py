@@ -6,7 +6,10 @@ from msgspec import Struct
 
 
 class Usage(Struct, frozen=True, gc=False):
-    """Tokens of one or more calls. `cached_input` is part of `input`, `reasoning` part of `output`."""
+    """The tokens of one or more calls, and their number as `requests`.
+
+    `cached_input` is a part of `input`, `reasoning` a part of `output`.
+    """
 
     input: int = 0
     output: int = 0
@@ -16,7 +19,7 @@ class Usage(Struct, frozen=True, gc=False):
     requests: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Add field by field."""
+        """Return the sum of each field."""
         return Usage(
             input=self.input + other.input,
             output=self.output + other.output,
@@ -34,7 +37,7 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
 
 
 class Price(Struct, frozen=True):
-    """Dollars per million tokens."""
+    """The price of a model, in dollars per million tokens."""
 
     input_per_million: float
     output_per_million: float

@@ -31,24 +31,24 @@ class View(Struct, frozen=True):
 
 
 def view_of(state: str, heading: str, lines: Iterable[Line], *, total: int | None = None) -> View:
-    """Return a view with the first MAX_LINES lines; `total` is the number of all, None if `lines` has all."""
+    """Return a view with the first MAX_LINES lines. `total` is the number of lines if `lines` does not have all."""
     listed = tuple(lines)
     shown = listed[:MAX_LINES]
     return View(state, heading, shown, more=(len(listed) if total is None else total) - len(shown))
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, truncated if it is long; control characters are written as escapes."""
+    """Return a text on one line, truncated if it is long, with control characters as escapes."""
     words = " ".join(text.split())
     printable = "".join(each if each.isprintable() else repr(each)[1:-1] for each in words)
     return printable if len(printable) <= _WIDTH else f"{printable[: _WIDTH - 1]}…"
 
 
 def score_text(score: float | None) -> str:
-    """Return a score with two digits that never rounds up to 1; `-` for none."""
+    """Return a score with two decimals; `-` for None. A score below 1 is never shown as 1.00."""
     if score is None:
         return "-"
-    return f"{min(score, 0.99) if 0.99 < score < 1 else score:.2f}"  # noqa: PLR2004 - 0.999 is not 1.00
+    return "0.99" if 0.99 < score < 1 else f"{score:.2f}"  # noqa: PLR2004 - 0.999 would be rounded up
 
 
 def view_text(view: View) -> str:
@@ -97,7 +97,7 @@ def table_html(heading: str, head: Sequence[str], rows: Iterable[Sequence[str]])
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table whose heads are texts and whose cells are HTML."""
+    """Return a table as HTML. `head` has plain texts, which are escaped here; the cells in `rows` are HTML already."""
     titles = "".join(f"<th style='text-align:left'>{escape(title)}</th>" for title in head)
     body = "".join(f"<tr>{''.join(f'<td style={_LEFT}>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"

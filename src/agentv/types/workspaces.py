@@ -1,4 +1,4 @@
-"""Workspaces: the separate folder in which a row's agent works, and the agent's changes there."""
+"""Workspaces: the folder that a row's agent has to itself, and the agent's changes there."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from msgspec import Struct
 from agentv.types.json_value import JsonObject
 
 Keep: TypeAlias = Literal["never", "failed", "always"]
-"""The rows whose workspace folders are not deleted."""
+"""The rows whose workspace folders are saved instead of deleted."""
 ChangeStatus: TypeAlias = Literal["added", "modified", "deleted", "renamed"]
 
 
@@ -20,24 +20,30 @@ _FILE_URL = "file://"
 
 
 def is_url(repository: str) -> bool:
-    """Return True for a repository that is given by a URL, or as `user@host:path`."""
+    """Return True for a repository that is given by a URL, also a file:// URL, or as `user@host:path`."""
     return _URL.match(repository) is not None
 
 
 def local_repository(repository: str, base_dir: Path) -> Path | None:
-    """Return the folder of a repository on this machine, given by its path or a file:// URL; None for other URLs."""
+    """Return the folder of a repository that is given by its path or a file:// URL; None for a remote one."""
     if repository.startswith(_FILE_URL):
         return Path(unquote(urlsplit(repository).path))
     return None if is_url(repository) else written_path(repository, base_dir)
 
 
 def written_path(written: str, base_dir: Path) -> Path:
-    """Return the path of a template or repository as written in a file: relative to `base_dir`, or below `~`."""
+    """Return the path of a template or repository written in a file. A relative path starts from `base_dir`.
+
+    `~` is the user's home folder.
+    """
     return base_dir / Path(written).expanduser()
 
 
 class WorkspaceRepo(Struct, frozen=True):
-    """A repository in the folder `path` of a workspace; with `sparse` only these of its folders are checked out."""
+    """A repository in the folder `path` of a workspace.
+
+    With `sparse`, only these folders of the repository and the files at its top are checked out.
+    """
 
     path: str
     git: str
@@ -45,7 +51,11 @@ class WorkspaceRepo(Struct, frozen=True):
     sparse: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a folder outside of the workspace, and for a value that git would read as an option."""
+        """Raise ValueError for an invalid value; the message starts with its key.
+
+        Invalid are a folder outside of the workspace or in `.git`, a URL with a name or key, and a value that git would
+        read as an option.
+        """
         parts = self.path.replace("\\", "/").split("/")
         if self.path.startswith(("/", "~")) or ".." in parts or ".git" in parts:
             raise ValueError("path must be a folder in the workspace")
@@ -63,9 +73,9 @@ def _check_repository(name: str, repository: str | None) -> None:
 class WorkspaceConfig(Struct, frozen=True):
     """The source of a workspace: the folder `template`, or the repository `git` at `ref` (default: its HEAD).
 
-    `repos` are added to it. A workspace with `setup` but no source starts empty. `setup` and `teardown` are commands
-    for sh, run in the workspace before the first call and after the judging. Raises ValueError for an invalid
-    combination; the message starts with a key.
+    `repos` are added to the source. A workspace with `setup` but no source starts empty. `setup` and `teardown` are
+    commands for sh that run in the workspace: `setup` before the first call and again before a repeated one, `teardown`
+    after the judging.
     """
 
     template: str | None = None
@@ -77,7 +87,7 @@ class WorkspaceConfig(Struct, frozen=True):
     repos: tuple[WorkspaceRepo, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid combination."""
+        """Raise ValueError for an invalid value or combination; the message starts with the key to correct, if any."""
         if self.template is not None and self.git is not None:
             raise ValueError("git cannot be combined with template; a workspace is a copy of one of the two")
         if self.template is None and self.git is None and not self.repos and self.setup is None:
@@ -95,7 +105,7 @@ class WorkspaceConfig(Struct, frozen=True):
 
 
 def workspace_from_json(value: JsonObject) -> WorkspaceConfig:
-    """Return the config for keys that loading has checked. Raises ValueError for an invalid combination."""
+    """Return the config for keys whose types loading has checked. Raises ValueError as WorkspaceConfig does."""
     known = {name: value[name] for name in WorkspaceConfig.__struct_fields__ if value.get(name) is not None}
     repos = tuple(map(_repo_from_json, cast(Sequence[JsonObject], known.pop("repos", ()))))
     return WorkspaceConfig(**cast(dict[str, str], known), repos=repos)  # type: ignore[arg-type] # `keep` was checked with the file
@@ -107,9 +117,9 @@ def _repo_from_json(value: JsonObject) -> WorkspaceRepo:
 
 
 class ChangedFile(Struct, frozen=True):
-    """One file that an agent changed. `bytes` is its size now, `before` its path before it was renamed.
+    """One file that an agent changed. `bytes` is the new size, `before` the old path of a renamed file.
 
-    `binary` files are named in the diff, but not shown.
+    The diff names a `binary` file without its content.
     """
 
     path: str
@@ -131,9 +141,9 @@ class ChangedFile(Struct, frozen=True):
 
 
 class WorkspaceChanges(Struct, frozen=True):
-    """The changes of an agent: the files ordered by path, and a unified diff as git writes it.
+    """The changes of an agent: the changed files ordered by path, and a unified diff as git writes it.
 
-    Both are limited in size; `notes` list what was left out.
+    Both are limited in size; `notes` say how many files were left out.
     """
 
     diff: str = ""

@@ -22,7 +22,11 @@ from agentv.types.views import Line, View, reason_of, score_text, view_html, vie
 
 
 class EvaluationRunError(Struct, frozen=True):
-    """An error while judging or storing. `criterion` is None if the error is not about a single criterion."""
+    """An error while judging or storing.
+
+    `evaluator` is the name of the evaluator, or several names with commas; for a `store_error` it names the store.
+    `criterion` is None if the error is not about a single criterion.
+    """
 
     evaluator: str
     message: str
@@ -38,15 +42,20 @@ class EvaluationRunError(Struct, frozen=True):
 class AggregatedEvaluationResult(Struct, frozen=True):
     """The judgement of one existing answer.
 
-    `overall_score` is 0..1, the criteria's weighted mean; None when nothing could be scored. `expected` is the number
-    of expected results, `scored` the number of those in the mean. A result is not in the mean if it could not be judged
-    (the error is in `run_errors`), if its evaluator has weight 0, or if its scale is a custom one. `verdict` is the
-    score's quality band; `fail` if a `required` evaluator is unmet; None if nothing was scored, or if a result with
-    weight or a required one could not be judged. `judge_usage` and `judge_cost_usd` are those of the judges; the cost
-    is None when a price is not known. `input_snapshot` is a deep copy of the input.
-    `evaluation_config_snapshot["config"]` is the config, with secrets redacted, from which the evaluation can be
-    repeated. `unverified` counts the evaluators whose judge's verdict was accepted although it may come from the judged
-    text, because it does not repeat the nonce, the random text of the call. `duration_ms` is wall time.
+    `overall_score` is 0..1, the criteria's weighted mean; None if no result has a value. `expected` is the number of
+    results, `scored` the number of those in the mean. A result is not in the mean if its evaluator was skipped or has
+    weight 0, or if its scale is a custom one. A result that could not be judged has an error in `run_errors`; it is in
+    the mean, as 0, only with `error_policy="zero"`.
+
+    `verdict` is the quality band of the score, or `fail` if a `required` evaluator is unmet. It is None if there is no
+    score, or if a result with weight or a required one could not be judged. `unverified` counts the evaluators with a
+    verdict that may come from the judged text instead of the judge: it was accepted without the nonce, the random text
+    of the call.
+
+    `judge_usage` and `judge_cost_usd` are those of all judges; the cost is None if it is not known, or if no judge was
+    called. `duration_ms` is the wall time of the judging. `input_snapshot` is a deep copy of the input.
+    `evaluation_config_snapshot["config"]` is the config with secrets redacted, which `EvaluationRunConfig.from_dict`
+    reads.
     """
 
     overall_score: float | None
@@ -69,36 +78,36 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
     @property
     def passed(self) -> bool | None:
-        """True if the verdict is `pass` and nothing failed to be judged; None if nothing was judged."""
+        """True if the verdict is `pass` and no evaluator failed; None if there is no verdict and nothing was scored."""
         if self.verdict is None and self.scored == 0:
             return None
-        return self.verdict == "pass" and not self._unjudged()
+        return self.verdict == "pass" and not self._judging_errors()
 
     @property
     def failures(self) -> tuple[EvaluationResult, ...]:
-        """The results that did not pass or could not be judged, and one for each evaluator without any result."""
+        """The results that did not pass or could not be judged, and one for each error of judging without a result."""
         failed = [each for each in self.results if each.error is not None or each.passed is False]
-        known = {each.criterion_name for each in failed if each.error is not None}
-        named = [(error.criterion or error.evaluator, error.message) for error in self._unjudged()]
-        broken = [EvaluationResult(name, reasoning=text, error=text) for name, text in named if name not in known]
+        reported = {each.criterion_name for each in failed if each.error is not None}
+        named = [(error.criterion or error.evaluator, error.message) for error in self._judging_errors()]
+        broken = [EvaluationResult(name, reasoning=text, error=text) for name, text in named if name not in reported]
         return (*failed, *broken)
 
-    def _unjudged(self) -> tuple[EvaluationRunError, ...]:
+    def _judging_errors(self) -> tuple[EvaluationRunError, ...]:
         return tuple(error for error in self.run_errors if error.kind != "store_error")
 
     def _view(self) -> View:
-        state = self.verdict or ("error" if self._unjudged() else "not judged")
+        state = self.verdict or ("error" if self._judging_errors() else "not judged")
         heading = f"{state.upper()} {score_text(self.overall_score)} ({self.scored} of {self.expected} scored)"
         failures = self.failures
         shown = [each for each in self.results if each not in failures]
         return view_of(state, heading, map(_line_of, (*failures, *shown)))
 
     def __str__(self) -> str:
-        """Return the verdict, and each criterion with its reason, failures first."""
+        """Return the verdict, and the first results with their reasons; failures come first."""
         return view_text(self._view())
 
     def _repr_html_(self) -> str:
-        """Return what `str` returns as a table, for notebooks."""
+        """Return the text of `str` as an HTML table, for notebooks."""
         return view_html(self._view())
 
     def result(self, criterion: str) -> EvaluationResult:
@@ -133,7 +142,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:
-        """Read a judgement that was written by `to_dict`, keys in either spelling; unknown keys are ignored.
+        """Read a judgement that `to_dict` wrote; keys may be in snake_case, too, and unknown keys are ignored.
 
         Raises EvalFileError with every problem.
         """
@@ -141,7 +150,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
         fields = Fields(raw, problems)
         snapshot = fields.value("input_snapshot")
         timestamp = fields.read("timestamp", moment_of)
-        if timestamp is None and not problems.found:
+        if timestamp is None and not problems.found:  # an invalid timestamp is a problem already
             problems.add("$", "`timestamp` is missing")
         known: dict[str, Any] = {
             "overall_score": fields.number("overall_score"),
@@ -159,7 +168,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "judge_usage": _usage(fields.mapping("judge_usage")),
             "judge_cost_usd": fields.number("judge_cost_usd"),
             "warnings": tuple(str(item) for _, item in fields.items("warnings")),
-            "unverified": 0 if fields.value("unverified") is None else fields.count("unverified"),
+            "unverified": fields.count("unverified"),
             "duration_ms": fields.number("duration_ms") or 0.0,
             "verdict": next((verdict for verdict in VERDICTS if verdict == fields.value("verdict")), None),
         }
@@ -193,10 +202,9 @@ def _read_error(raw: JsonValue, problems: Problems, at: str) -> EvaluationRunErr
 
 @runtime_checkable
 class CriteriaEvaluator(Protocol):
-    """An evaluator of the criteria API (the PRD's Evaluator); accepted wherever an evaluator is.
+    """An evaluator of the criteria API; accepted wherever an evaluator is.
 
-    `type` is the kind of evaluator. `evaluate` may be a plain function or a coroutine and returns one result for
-    each criterion that it judges.
+    `evaluate` may be a plain function or a coroutine function.
     """
 
     @property
@@ -206,12 +214,12 @@ class CriteriaEvaluator(Protocol):
     def evaluate(
         self, given: EvaluationInput, criteria: Sequence[EvaluationCriteria], /
     ) -> Sequence[EvaluationResult] | Awaitable[Sequence[EvaluationResult]]:
-        """Judge the answer in `given` by `criteria`."""
+        """Judge the answer in `given`, and return one result for each criterion that this evaluator judges."""
 
 
 @runtime_checkable
 class EvaluationStorageProvider(Protocol):
-    """Stores judgements of the criteria API. `save_result` may be a plain function or a coroutine."""
+    """Stores judgements of the criteria API. `save_result` may be a plain function or a coroutine function."""
 
     def save_result(self, result: AggregatedEvaluationResult) -> Awaitable[None] | None:
-        """Store one judgement. Raises StorageError (or any exception, which becomes a `store_error`)."""
+        """Store one judgement. Any exception that it raises becomes a run error of kind `store_error`."""

@@ -1,4 +1,4 @@
-"""Lines of a service's own log: keys of EvaluationInput, other common keys, and any key by `--map field=path`."""
+"""Read a line of a service's own log by its known keys, and set fields of any line by `--map FIELD=PATH`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,8 @@ INPUT_KEYS = (
     *("response", "prompt", "message_history", "context", "ground_truth", "criteria", "agent_config"),
     *("session_id", "agent_id", "timestamp", "metadata", "id", "target"),
 )
+"""The fields of EvaluationInput, except the facts about the call, which logs write in many forms."""
+
 _FIELD_OF_KEY: Mapping[str, str] = {
     **{name: name for name in (*INPUT_KEYS, "messages", "model", "duration_ms", "usage", "cost_usd", "tags")},
     "ts": "timestamp",
@@ -26,9 +28,10 @@ _FIELD_OF_KEY: Mapping[str, str] = {
     "user_id": "metadata.user_id",
     "finish_reason": "metadata.finish_reason",
 }
-"""The known keys, in snake_case or camelCase, and the field of each.
+"""The field of each known key. Keys are in snake_case here; lines may write them in camelCase.
 
-If a line has several keys of the same field, the key with the field's own name is read, else the first one.
+If a line has several keys of one field, the key with the field's own name sets it, and the others become metadata.
+Without that key, the first one sets the field.
 """
 
 KNOWN_KEYS: tuple[str, ...] = tuple(_FIELD_OF_KEY)
@@ -46,7 +49,7 @@ def read_own(value: JsonObject) -> LogRecord:
         elif target == name or target not in places:
             if value[key] is not None:
                 fields.setdefault(target, Found(value[key], f"$.{key}"))
-        else:  # such as `request_id` in a line that has `id`
+        else:  # such as `request_id` in a line that has `id`: metadata, so that it is not lost
             fields[f"metadata.{name}"] = Found(value[key], f"$.{key}")
     return LogRecord("own", fields, unread=tuple(unread))
 
@@ -60,16 +63,21 @@ MAP_FIELDS = (
     *("id", "prompt", "response", "messages", "context", "ground_truth", "session_id", "agent_id", "timestamp"),
     *("target", "model", "duration_ms", "usage", "cost_usd", "tags", "metadata", "metadata.NAME"),
 )
+"""The fields that `--map` can set; `metadata.NAME` stands for any key of the metadata."""
+
 _RENAMED_FIELDS = {"latency_ms": "duration_ms"}
 _TOP_KEY = re.compile(r"[^.\[]+")
 
 
 def parse_map(given: Sequence[str], option: str = "--map") -> LogMap:
-    """Parse `field=path` texts. Raises ConfigError for an unknown or repeated field, or an empty path."""
+    """Parse texts `FIELD=PATH`; `option` names the option in messages.
+
+    Raises ConfigError for a text without `=` or a path, and for an unknown or repeated field.
+    """
     paths: dict[str, str] = {}
     for text in given:
-        name, sign, path = (part.strip() for part in text.partition("="))
-        if not sign or not path:
+        name, _, path = (part.strip() for part in text.partition("="))
+        if not path:
             raise ConfigError(f"{option} {text!r}: write FIELD=PATH, such as response=data.answer")
         name = _RENAMED_FIELDS.get(name, name)
         check_field(name, option)
@@ -86,7 +94,10 @@ def check_field(name: str, option: str) -> None:
 
 
 def with_mapped_fields(record: LogRecord, value: JsonObject, paths: LogMap) -> LogRecord:
-    """Return a record with the mapped fields set; a line with a mapped answer is no longer a step."""
+    """Return the record of the line `value` with the fields at `paths` instead of those that its shape has.
+
+    A mapped field is absent if its path leads to no value. A line with a mapped answer is not a step of a trace.
+    """
     if not paths:
         return record
     fields = dict(record.fields)

@@ -57,26 +57,27 @@ RESPONSE = LoggedField(
 
 
 def read_text_or_messages(value: JsonValue, at: str, field: LoggedField) -> TextOrMessages | None:
-    """Return the text or the messages in a value; None if it is not known where they are.
+    """Return the text or the messages in a value; None if no rule finds any. `at` is the value's place in errors.
 
-    Raises MessageError for a message that cannot be read, and for several texts that may be meant.
+    Raises MessageError for a message that cannot be read, and for several answers or texts of which any may be meant.
     """
     if isinstance(value, str):
-        inner = decoded(value)
-        found = None if inner is None else _in_text(inner, at, field)
+        json_value = decoded(value)
+        found = None if json_value is None else _in_decoded_text(json_value, at, field)
         return found or value
     if isinstance(value, list | tuple):
         return _in_list(value, at, field)
     return _in_object(value, at, field) if isinstance(value, Mapping) else None
 
 
-def _in_text(inner: JsonObject | list[JsonValue], at: str, field: LoggedField) -> TextOrMessages | None:
-    """Return the text or the messages in JSON; None if the JSON itself may be the answer."""
-    is_wrapped = isinstance(inner, Mapping) and len(inner) == 1 and next(iter(inner)) in field.keys
-    return read_text_or_messages(inner, at, field) if is_wrapped or _is_dialogue(inner) else None
+def _in_decoded_text(json_value: JsonObject | list[JsonValue], at: str, field: LoggedField) -> TextOrMessages | None:
+    """Return the text or the messages in the JSON of a text; None if the JSON itself may be the answer."""
+    is_wrapped = isinstance(json_value, Mapping) and len(json_value) == 1 and next(iter(json_value)) in field.keys
+    return read_text_or_messages(json_value, at, field) if is_wrapped or _is_dialogue(json_value) else None
 
 
 def _is_dialogue(value: JsonValue) -> bool:
+    """Return True for a message, an object that lists messages or choices, or a list of such values."""
     if isinstance(value, list | tuple):
         return bool(value) and all(map(_is_dialogue, value))
     if not isinstance(value, Mapping):
@@ -135,7 +136,10 @@ def _in_choices(choices: Sequence[JsonValue], at: str, field: LoggedField) -> Te
 
 
 def _named_text(value: JsonObject, at: str, field: LoggedField) -> TextOrMessages | None:
-    """Return the text under the only key of an object, or under the only one of the usual keys that has a text."""
+    """Return the text under an object's only key, or under the one usual key that has a text; None without such a key.
+
+    Raises MessageError if several of the usual keys have a text.
+    """
     texts = {key: item for key, item in value.items() if isinstance(item, str)}
     if len(value) == 1:
         return next(iter(texts.values()), None)
@@ -185,18 +189,20 @@ LoggedLine: TypeAlias = LoggedAnswer | TraceStep
 
 
 def read_logged(value: object, *, paths: LogMap | None = None, extra: Extra = "error") -> LoggedLine:
-    """Return the answer on a line of a log, recognised by its keys; `paths` override where its fields are.
+    """Return the answer on a line of a log, or a TraceStep. The keys of the line show which program wrote it.
 
-    Raises EvalFileError with every problem and its path in the line: an unknown shape, a missing answer, values of a
-    wrong type, and, with `extra="error"`, unknown keys of a line that is not another program's export.
+    Fields in `paths` are read there and nowhere else. Raises EvalFileError with the problems and their paths in the
+    line: a line that is not an object, a missing answer, values of a wrong type, and, with `extra="error"`, unknown
+    keys of a line that is not another program's export.
     """
     return _read(value, paths or {}, lambda reader: reader.read(extra))
 
 
 def read_conversation(value: object, *, paths: LogMap | None = None) -> LoggedLine:
-    """Return the conversation on a line of a log: as `read_logged`, with an empty answer if the line has none.
+    """Return the conversation on a line of a log, with an empty answer if the line has none; or a TraceStep.
 
-    Unknown keys are skipped. Raises EvalFileError with every problem, also for a line without a question.
+    Unknown keys are skipped. Raises EvalFileError as `read_logged` does, for a line without a question instead of one
+    without an answer.
     """
     return _read(value, paths or {}, lambda reader: reader.read_conversation())
 
@@ -216,7 +222,7 @@ def _read(value: object, paths: LogMap, read: "Callable[[_Reader], LoggedAnswer]
 
 
 def read_log_id(value: object, *, paths: LogMap | None = None) -> str | None:
-    """Return only the id of a line: "" if it has none, None if it is a part of a longer trace."""
+    """Return only the id of a line: "" if the line has none, None if the line is a part of a longer trace."""
     if not isinstance(value, Mapping):
         return ""
     record = with_mapped_fields(_record(value), value, paths or {})
@@ -237,14 +243,14 @@ def _record(value: JsonObject) -> LogRecord:
 
 
 class _Reader:
-    """A reader of one record, which collects its problems."""
+    """Reads the record of one line, and adds to `problems` what is wrong in it."""
 
     def __init__(self, line: JsonObject, record: LogRecord, problems: Problems) -> None:
         self._line, self._record, self._problems = line, record, problems
         self._notes = list(record.notes)
 
     def read(self, extra: Extra) -> LoggedAnswer:
-        """Return the answer; a missing answer or a wrong value is recorded as a problem."""
+        """Return the answer; a missing answer, a wrong value or an unknown key is recorded as a problem."""
         fields = self._fields(extra)
         if "response" not in fields:
             self._report_missing_answer()
@@ -255,7 +261,7 @@ class _Reader:
         return LoggedAnswer(given, notes=tuple(self._notes))
 
     def read_conversation(self) -> LoggedAnswer:
-        """Return the conversation, with an empty answer if there is none."""
+        """Return the conversation, with an empty answer if it has none; a missing question is recorded as a problem."""
         given = EvaluationInput.read({"response": "", **self._fields(None)}, self._problems, "$")
         has_question = given.prompt or any(message.role == "user" for message in given.message_history)
         if not self._problems.found and not has_question:
@@ -265,13 +271,15 @@ class _Reader:
         return LoggedAnswer(given, notes=tuple(self._notes))
 
     def _fields(self, extra: Extra | None) -> dict[str, JsonValue]:
-        """Return the fields of the input as JSON; wrong values become problems. `extra` None skips unknown keys."""
+        """Return the fields as `EvaluationInput.read` takes them; wrong values become problems.
+
+        Unknown keys become metadata with `extra="metadata"`; else they are left out.
+        """
         fields = self._record.fields
-        given: dict[str, JsonValue] = {
-            name: fields[name].value
-            for name in INPUT_KEYS
-            if name in fields and (fields[name].form == "own" or name not in ("prompt", "response"))
-        }
+        given: dict[str, JsonValue] = {name: fields[name].value for name in INPUT_KEYS if name in fields}
+        for name in ("prompt", "response"):
+            if name in given and fields[name].form != "own":
+                del given[name]  # `_content` finds the text in it
         given |= {name: _id_text(given[name]) for name in ("id", "session_id", "agent_id", "target") if name in given}
         if (logged := fields.get("timestamp")) is not None:
             given["timestamp"] = self._timestamp(logged)
@@ -302,7 +310,7 @@ class _Reader:
         return call
 
     def _tags(self, field: Found) -> JsonValue:
-        """Return tags; programs write them as a list, as its JSON, or as one text."""
+        """Return a list of tags; programs write it as a list, as the JSON of a list in a text, or as one tag."""
         tags = field.value
         if isinstance(tags, str):
             tags = decoded(tags) or tags
@@ -313,7 +321,7 @@ class _Reader:
         return []
 
     def _number(self, field: Found) -> float | None:
-        """Return a number; some programs write numbers as text, which keeps them exact."""
+        """Return a number of at least 0; any other value is a problem. Some programs write numbers as text."""
         with suppress(ValueError):
             if isinstance(field.value, str | int | float) and not isinstance(field.value, bool):
                 number = float(field.value)
@@ -337,6 +345,7 @@ class _Reader:
         return usage
 
     def _metadata(self) -> dict[str, JsonValue]:
+        """Return the metadata of the line, with the fields `metadata.NAME` under keys that it does not have."""
         fields = self._record.fields
         field = fields.get("metadata")
         written = None if field is None else field.value
@@ -356,32 +365,33 @@ class _Reader:
         return metadata
 
     def _content(self, given: JsonObject) -> dict[str, JsonValue]:
-        """Return the prompt, the history and the answer, from separate fields or from one conversation."""
+        """Return the prompt, the history and the answer, from separate fields or from one conversation.
+
+        `given` has the fields that need no search. A message that cannot be read is recorded as a problem.
+        """
         fields = self._record.fields
         parts: dict[str, JsonValue] = {}
         try:
             if "messages" in fields:
                 return self._conversation(_messages_in(fields["messages"]), has_answer="response" in given)
-            before = self._read_input(fields.get("prompt"), parts)
+            history = self._read_input(fields.get("prompt"), parts)
             answer = fields.get("response")
-            if answer is not None and answer.form != "own":
-                content = self._answer(answer)
-                if isinstance(content, str):
-                    parts["response"] = content
-                elif any(message.role == "user" for message in content):
-                    parts = {**parts, **self._conversation(content, has_answer=False)}
-                    before = ()
-                else:
-                    parts |= self._conversation((*before, *content), has_answer=False)
-                    before = ()
-            if before:
-                parts["message_history"] = cast(JsonValue, before)
+            content = None if answer is None or answer.form == "own" else self._answer(answer)
+            if isinstance(content, tuple):
+                # An answer with a message of the user holds the whole conversation, also the input.
+                is_whole = any(message.role == "user" for message in content)
+                parts |= self._conversation(content if is_whole else (*history, *content), has_answer=False)
+                return parts
+            if content is not None:
+                parts["response"] = content
+            if history:
+                parts["message_history"] = cast(JsonValue, history)
         except MessageError as error:
             self._problems.add(error.at, error.what, allowed=error.advice)
         return parts
 
     def _read_input(self, field: Found | None, parts: dict[str, JsonValue]) -> tuple[Message, ...]:
-        """Return the messages of an input; an input that is a text is set as the prompt in `parts` instead."""
+        """Return the messages of an input; any other input becomes the text of the prompt in `parts`."""
         if field is None or field.form == "own":
             return ()
         content = read_text_or_messages(field.value, field.at, PROMPT)
@@ -406,7 +416,11 @@ class _Reader:
         raise MessageError(field.at, what, f"name the answer with --map response={path}")
 
     def _conversation(self, messages: Sequence[Message], *, has_answer: bool) -> dict[str, JsonValue]:
-        """Return the history and the answer: the assistant's last text after the user's last message."""
+        """Split messages into the history and the answer, which comes after the user's last message.
+
+        The answer is the assistant's last message with a text, else the assistant's last message. If there is none, or
+        with `has_answer` (the answer is in a field of its own), all messages are the history.
+        """
         if has_answer:
             return {"message_history": cast(JsonValue, tuple(messages))}
         last_user = max((place for place, each in enumerate(messages) if each.role == "user"), default=-1)
@@ -418,7 +432,7 @@ class _Reader:
         return cast(dict[str, JsonValue], {"message_history": history, "response": messages[place]})
 
     def _report_missing_answer(self) -> None:
-        """Record why there is no answer: a logged failure, a question without an answer, or an unknown shape."""
+        """Record why there is no answer, unless another problem is the cause."""
         record, problems = self._record, self._problems
         if problems.found:
             return
@@ -426,24 +440,24 @@ class _Reader:
             problems.add("$", f"has no answer, because it failed: {record.failure}")
         elif "messages" in record.fields:
             problems.add(record.fields["messages"].at, "has no answer after the user's last message")
+        elif record.shape == "own" and self._line.get("response", "") is None:
+            problems.add("$.response", "is null; if the agent answered nothing, write an empty text")
         else:
-            keys = keys_of(self._line)
+            is_own = record.shape == "own"
+            missing = (
+                "the answer, `response`, is missing" if is_own else f"is an export of {record.shape} without an answer"
+            )
+            what = f"{missing}; this line has the keys {keys_of(self._line)}"
             near = next(filter(_is_like_answer, record.unread), None)
-            what = f"the answer, `response`, is missing; this line has the keys {keys}"
-            if record.shape == "own" and self._line.get("response", "") is None:
-                problems.add("$.response", "is null; if the agent answered nothing, write an empty text")
-                return
-            if record.shape != "own":
-                what = f"is an export of {record.shape} without an answer; this line has the keys {keys}"
             problems.add("$", what, allowed=_MAPPING_ADVICE, suggestion=near and f"--map response={near}")
 
     def _report_unread(self, unread: Sequence[str]) -> None:
-        """Record the unknown keys of a line as problems."""
-        ways = "store such keys with --extra metadata, or map them to fields with --map FIELD=PATH"
-        for place, key in enumerate(unread):
-            advice = None if place else ways
+        """Record the unknown keys of a line as problems; only the first one has the advice."""
+        advice: str | None = "store such keys with --extra metadata, or map them to fields with --map FIELD=PATH"
+        for key in unread:
             near = nearest(snake_case(key), KNOWN_KEYS)
             self._problems.add(f"$.{key}", f"unknown key {key!r}", allowed=advice, suggestion=near)
+            advice = None
 
 
 def _is_like_answer(key: str) -> bool:
@@ -455,7 +469,7 @@ def _messages_in(field: Found) -> tuple[Message, ...]:
     value = field.value
     if isinstance(value, str) and (inner := decoded(value)) is not None:
         value = inner
-    if isinstance(value, Mapping) and isinstance(value.get("data"), list):
+    if isinstance(value, Mapping) and isinstance(value.get("data"), list):  # a list object of OpenAI's API
         value = value["data"]
     return read_messages(value, field.at)
 

@@ -14,7 +14,7 @@ _TRACE_KEYS = ("htmlPath", "bookmarked", "public", "projectId", "project_id")
 
 
 def is_langfuse(value: JsonObject) -> bool:
-    """Return True for an observation or a trace of Langfuse, or an object of a trace and its observations."""
+    """Return True for an observation or a trace of Langfuse, or an object `{trace, observations}`."""
     trace = value.get("trace")
     if isinstance(trace, Mapping) and isinstance(value.get("observations"), list):
         return True
@@ -28,7 +28,10 @@ def _is_observation(value: JsonObject) -> bool:
 
 
 def read_langfuse(value: JsonObject) -> LogRecord:
-    """Return the fields of a trace or an observation; an observation with a parent is a step of its trace."""
+    """Return the fields of a trace or an observation.
+
+    An observation with a parent is a step of its trace, unless it is marked as the root.
+    """
     root = "trace." if isinstance(value.get("trace"), Mapping) else ""
     fields = find_fields(
         value,
@@ -76,7 +79,7 @@ def _step(value: JsonObject) -> str | None:
 
 
 _THREAD_KEYS = ("session_id", "thread_id", "conversation_id")
-"""The metadata keys that group runs into a conversation. The key `session_id` of a run itself is a project's id."""
+"""The metadata keys that group runs into a conversation. The run's own key `session_id` is a project's id instead."""
 
 
 def is_langsmith(value: JsonObject) -> bool:
@@ -85,7 +88,7 @@ def is_langsmith(value: JsonObject) -> bool:
 
 
 def read_langsmith(value: JsonObject) -> LogRecord:
-    """Return the fields of a run; a run with a parent is a step of its trace."""
+    """Return the fields of a run; a run with a parent is a step of its trace, unless it is marked as the root."""
     metadata = ("extra.metadata", "custom_metadata", "metadata")
     fields = find_fields(
         value,
@@ -122,7 +125,7 @@ _QUESTION_NOTE = (
 
 
 def is_openai(value: JsonObject) -> bool:
-    """Return True for a completion or a response of OpenAI, or an object `{request, response}` with one of them."""
+    """Return True for a completion or a response of OpenAI, or an object with one of them under `response`."""
     return _is_reply(value) or _is_reply(value.get("response"))
 
 
@@ -135,17 +138,16 @@ def _is_reply(value: JsonValue) -> bool:
 
 
 def read_openai(value: JsonObject) -> LogRecord:
-    """Return the fields of a completion or response."""
-    inner = value.get("response")
-    is_pair = not _is_reply(value) and isinstance(inner, Mapping)
-    prefix, reply = ("response.", inner) if is_pair and isinstance(inner, Mapping) else ("", value)
+    """Return the fields of a completion or response, or of an object `{request, response}`."""
+    is_pair = not _is_reply(value)
+    prefix, reply = ("response.", cast(JsonObject, value["response"])) if is_pair else ("", value)
     is_response = reply.get("object") == "response"
-    places = ("request.messages", "request.input", "messages", "input") if is_pair else ("messages", "input")
+    prompt_paths = ("request.messages", "request.input", "messages", "input") if is_pair else ("messages", "input")
     fields = find_fields(
         value,
         {
             "id": (f"{prefix}id", "id"),
-            "prompt": places,
+            "prompt": prompt_paths,
             "session_id": (f"{prefix}conversation.id", f"{prefix}metadata.session_id", "session_id"),
             "timestamp": (f"{prefix}created", f"{prefix}created_at"),
             "model": f"{prefix}model",
@@ -244,7 +246,7 @@ _INDEX = re.compile(r"\d+")
 
 
 def nested_attributes(value: JsonValue) -> JsonValue:
-    """Return attributes with dotted keys as nested objects and lists, merged with objects that are nested already."""
+    """Return attributes with dotted keys as nested objects and lists; objects that are nested already are merged in."""
     if isinstance(value, list | tuple):
         return [nested_attributes(item) for item in value]
     if not isinstance(value, Mapping):
@@ -258,7 +260,7 @@ def nested_attributes(value: JsonValue) -> JsonValue:
         for parent in parents:
             inner = branch.setdefault(parent, {})
             if not isinstance(inner, dict):
-                break  # a shorter key has a value already, which stays
+                break  # an earlier, shorter key has a value that is not an object; that value stays
             branch = inner
         else:
             new = nested_attributes(item)
@@ -268,6 +270,7 @@ def nested_attributes(value: JsonValue) -> JsonValue:
 
 
 def _with_lists(value: JsonValue) -> JsonValue:
+    """Return a value whose objects are lists if all their keys are indexes."""
     if not isinstance(value, dict):
         return value
     inner = {key: _with_lists(item) for key, item in value.items()}

@@ -1,9 +1,9 @@
 """Messages with `role` and `content`: ours, OpenAI's chat API, Anthropic's content blocks, the AI SDK's messages.
 
-Each step of a message (`step-start`) becomes a message, so that the last one is the answer.
+Each step of an AI SDK message (after a part `step-start`) becomes a message, so that the last one is the answer.
 
-A message with neither content nor calls is refused if an unknown key has a value. A message with an unknown key that
-looks like tool calls is always refused.
+A message without content and calls is refused if an unknown key has a value, or if `role` is the only key that is
+read. A message with a value under an unknown key that looks like tool calls is always refused.
 """
 
 import re
@@ -30,7 +30,7 @@ _UI_TOOL_PREFIX = "tool-"
 
 
 def read_ui_message(value: JsonObject, at: str) -> tuple[Message, ...]:
-    """Read a message with `parts`. Raises MessageError."""
+    """Read a message of the AI SDK with `parts`, as one message for each step. Raises MessageError."""
     role = read_role(value.get("role"), at)
     parts = value.get("parts")
     if not isinstance(parts, list | tuple):
@@ -40,9 +40,9 @@ def read_ui_message(value: JsonObject, at: str) -> tuple[Message, ...]:
     if not any(content or calls for content, calls in steps):
         content = content_of_message(value, at, has_calls=bool(outer_calls))
         return (_message(role, content, outer_calls, value),)
-    known = {call.id for _, calls in steps for call in calls}
+    ids_in_steps = {call.id for _, calls in steps for call in calls}
     _, first_calls = steps[0]
-    first_calls.extend(call for call in outer_calls if call.id is None or call.id not in known)
+    first_calls.extend(call for call in outer_calls if call.id is None or call.id not in ids_in_steps)
     return tuple(_message(role, joined(content), tuple(without_repeats(calls)), value) for content, calls in steps)
 
 
@@ -52,7 +52,7 @@ def _message(role: str, content: object, calls: tuple[ToolCall, ...], value: Jso
 
 
 def _steps(parts: list[JsonValue] | tuple[JsonValue, ...], at: str) -> list[tuple[list[Part], list[ToolCall]]]:
-    """Return the content and the calls of each step; an empty last step is left out."""
+    """Return the content and the calls of each step, without empty ones; a single empty step if there is no other."""
     steps: list[tuple[list[Part], list[ToolCall]]] = [([], [])]
     for index, part in enumerate(parts):
         content, calls = steps[-1]
@@ -64,7 +64,8 @@ def _steps(parts: list[JsonValue] | tuple[JsonValue, ...], at: str) -> list[tupl
             calls.append(_call(part, f"{at}[{index}]"))
         else:
             content.append(read_part(part, f"{at}[{index}]"))
-    return steps if any(steps[-1]) or len(steps) == 1 else steps[:-1]
+    is_last_empty = not any(steps[-1])
+    return steps[:-1] if is_last_empty and len(steps) > 1 else steps
 
 
 def _is_call(part: JsonObject) -> bool:
@@ -103,7 +104,7 @@ _ABOUT_MESSAGE = frozenset(
         *("providerOptions", "providerMetadata", "experimental_attachments", "tool_call_chunks", "chunk_position"),
     }
 )
-"""Keys with facts about a message; of these, only `refusal` and `audio` can take the place of missing content."""
+"""Keys with facts about a message. Without content, `refusal` and `audio` are read as the content."""
 
 _CALL_KEYS = frozenset({*_CALL_LISTS, *_SINGLE_CALL, *_INVALID_CALLS})
 _CALL_LIKE_KEY = re.compile(r"tool|call|function", re.IGNORECASE)
@@ -132,7 +133,7 @@ def read_chat(value: JsonObject, at: str) -> Message:
 
 
 def read_calls(value: JsonObject, at: str) -> tuple[ToolCall, ...]:
-    """Return the tool calls outside a message's content, each once. Raises MessageError for an unknown form."""
+    """Return the tool calls outside a message's content, each id once. Raises MessageError for an unknown form."""
     for key in value.keys() - _KNOWN_KEYS:
         if value[key] and _CALL_LIKE_KEY.search(key):
             raise MessageError(f"{at}.{key}", "is not understood", ADVICE)
@@ -157,9 +158,10 @@ def without_repeats(calls: list[ToolCall]) -> list[ToolCall]:
 
 
 def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Content | None:
-    """Return a message's content. Raises MessageError if nothing could be read.
+    """Return a message's content, None if it has none.
 
-    Reasoning under a key of its own becomes the first part, unless the content is an object.
+    Reasoning under a key of its own becomes the first part; it is left out if the content is an object. Raises
+    MessageError for a part that cannot be read, and for a message that `_check_empty` refuses.
     """
     text = value.get("content")
     if isinstance(text, str) and text and _OTHER_CONTENT.isdisjoint(value):
@@ -171,9 +173,7 @@ def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Conten
     thoughts = [item for item in map(value.get, _REASONING_KEYS) if isinstance(item, str) and item]
     if not content and not has_calls and not thoughts:
         _check_empty(value, at)
-    if not thoughts:
-        return content
-    if isinstance(content, Mapping):
+    if not thoughts or isinstance(content, Mapping):
         return content
     parts: list[Part] = [reasoning_part(thoughts[0])]
     if isinstance(content, tuple):
@@ -191,7 +191,7 @@ def _refusal_or_transcript(value: JsonObject) -> str | None:
 
 
 def _check_empty(value: JsonObject, at: str) -> None:
-    """Raise MessageError for a message without content, unless a known key shows that it is empty."""
+    """Raise MessageError if a message without content has a value under an unknown key, or only its role is read."""
     unread = [
         key
         for key, item in value.items()

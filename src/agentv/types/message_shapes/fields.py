@@ -1,4 +1,4 @@
-"""Readers of parts that several shapes have: roles, tool calls, content parts and results of tools."""
+"""Read what several shapes have in common: roles, tool calls, content parts and results of tools."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from agentv.types.messages import Content, DataPart, Message, Part, Role, TextPa
 from agentv.types.messages_json import compact_json
 
 WrittenRole: TypeAlias = Literal["system", "user", "assistant", "tool", "developer", "function", "data"]
-"""The roles in messages of other programs."""
+"""The roles that a message may have as written, by us or by another program."""
 
 _ROLES: Mapping[str, Role] = {
     "system": "system",
@@ -25,9 +25,8 @@ _ROLES: Mapping[str, Role] = {
 ROLE_NAMES: tuple[WrittenRole, ...] = get_args(WrittenRole)
 
 _TOOL_NAMES = ("tool", "tool_name", "toolName", "name")
-_TOOL_INPUTS = ("input", "args", "arguments", "tool_arguments", "toolArguments")
 _JSON_INPUTS = ("args", "arguments", "tool_arguments", "toolArguments")
-"""Names of inputs that may be JSON in a text."""
+"""Names of inputs whose text may be JSON; the text of `input` is the input itself."""
 _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "id")
 
 _TEXT_PARTS = (None, "text", "input_text", "output_text", "text-content", "text-plain")
@@ -45,21 +44,21 @@ _OTHER_PARTS = frozenset(
         *("tool-approval-request", "tool-approval-response"),
     }
 )
-"""Types of parts that are stored unchanged."""
+"""The other known types of parts; a type may also start with `data-`."""
 
 
 def first(fields: JsonObject, *names: str) -> JsonValue:
-    """Return the value of the first name that has one; None if no name has."""
+    """Return the first value under these names that is not None; None if there is none."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def optional_text(value: JsonValue) -> str | None:
-    """Return a value as text; None stays None."""
+    """Return a value as text, JSON unless it is a string; None stays None."""
     return value if value is None or isinstance(value, str) else compact_json(value)
 
 
 def read_role(value: JsonValue, at: str) -> Role:
-    """Return the role of a message; a developer's is `system`, a function's `tool`. Raises MessageError."""
+    """Return one of our roles: `system` for `developer` and `data`, `tool` for `function`. Raises MessageError."""
     role = _ROLES.get(value) if isinstance(value, str) else None
     if role is None:
         raise MessageError(at, f"has the unknown role {value!r}", f"known roles: {', '.join(ROLE_NAMES)}")
@@ -77,7 +76,7 @@ def is_result_part(type_: str) -> bool:
 
 
 def tool_call_from_json(value: JsonValue) -> ToolCall | None:
-    """Read a tool call with our keys, the PRD's (`toolName`, `args`) or OpenAI's (`function.name`).
+    """Read a tool call with our keys, with `toolName` and `args`, or with OpenAI's (`function.name`, `custom.name`).
 
     Return None for a value without the name of a tool.
     """
@@ -88,9 +87,10 @@ def tool_call_from_json(value: JsonValue) -> ToolCall | None:
     name = first(named, *_TOOL_NAMES)
     if not isinstance(name, str) or not name:
         return None
-    given = first(named, *_TOOL_INPUTS)
-    if isinstance(given, str) and first(named, *_JSON_INPUTS) is given:
-        given = _parsed(given)
+    given = named.get("input")
+    if given is None:
+        arguments = first(named, *_JSON_INPUTS)
+        given = _parsed(arguments) if isinstance(arguments, str) else arguments
     return ToolCall(
         tool=name,
         input=given,
@@ -102,7 +102,7 @@ def tool_call_from_json(value: JsonValue) -> ToolCall | None:
 
 
 def _duration_ms(value: JsonObject) -> float | None:
-    """Return the duration of a call in milliseconds: the written one, or the time from its start to its end."""
+    """Return the duration of a call in milliseconds, as written or from start to end; None if not known."""
     written = first(value, "duration_ms", "durationMs")
     if isinstance(written, int | float) and not isinstance(written, bool):
         return float(written) if written >= 0 else None
@@ -137,14 +137,17 @@ def read_tool_call(value: JsonValue, at: str) -> ToolCall:
 
 
 def read_tool_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
-    """Read a list of tool calls; None is an empty list. Raises MessageError for any other value."""
+    """Read a list of tool calls; None is an empty list. Raises MessageError for a value or an item of another kind."""
     if value is not None and not isinstance(value, list | tuple):
         raise MessageError(at, f"must be a list of tool calls, but is {_excerpt(value)}")
     return tuple(read_tool_call(call, f"{at}[{index}]") for index, call in enumerate(value or ()))
 
 
 def read_invalid_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
-    """Read calls that the framework did not make, because they were invalid; their output is the error."""
+    """Read calls that the framework did not make, because they were invalid; their output is the error.
+
+    Raises MessageError as `read_tool_calls` does.
+    """
     calls = read_tool_calls(value, at)
     errors = [item.get("error") for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
     return tuple(
@@ -166,7 +169,7 @@ def read_content(value: JsonValue, at: str) -> Content | None:
 
 
 def read_part(value: JsonValue, at: str) -> Part:
-    """Read one part of a message's content. Raises MessageError for an unknown type."""
+    """Read one part of a message's content. Raises MessageError for an unknown type or an invalid part."""
     if isinstance(value, str):
         return TextPart(value)
     if not isinstance(value, Mapping):
@@ -188,7 +191,7 @@ def read_part(value: JsonValue, at: str) -> Part:
 
 def _part_text(part: JsonObject, at: str) -> str:
     text = first(part, "value", "text", "content")
-    if isinstance(text, Mapping):  # the assistants of OpenAI write {value, annotations}
+    if isinstance(text, Mapping):  # OpenAI's Assistants API writes {value, annotations}
         text = text.get("value")
     if not isinstance(text, str):
         raise MessageError(at, f"is a text part without a text: {_excerpt(part)}", "write {type: text, text: …}")
@@ -211,9 +214,10 @@ def joined(parts: list[Part]) -> Content | None:
 def tool_message(
     output: JsonValue, *, call_id: str | None, tool: str | None, failed: bool = False, timestamp: str | None = None
 ) -> Message:
-    """Return a message with the result of a tool call.
+    """Return a message with the output of a tool call.
 
-    A text or an object is its content; the result of a failed call and any other value become a `tool_result` part.
+    An output that is a text or an object is the content. Any other one, and that of a failed call, becomes a part
+    `tool_result`.
     """
     content: Content | None = output if isinstance(output, str | Mapping) else None
     if failed or content is None:
@@ -222,9 +226,9 @@ def tool_message(
     return Message("tool", content, name=tool, tool_call_id=call_id, timestamp=timestamp)
 
 
-_SHOWN = 200
+_MAX_EXCERPT = 200
 
 
 def _excerpt(value: JsonValue) -> str:
     text = value if isinstance(value, str) else compact_json(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return text if len(text) <= _MAX_EXCERPT else text[: _MAX_EXCERPT - 1] + "…"

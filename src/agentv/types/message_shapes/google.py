@@ -1,4 +1,7 @@
-"""Contents of Google's APIs, as in google-genai and in events of the Agent Development Kit; snake_case or camelCase."""
+"""Read contents of Google's APIs, as in google-genai and in events of the Agent Development Kit.
+
+A content is Google's name for a message with `parts`. Keys may be in snake_case or camelCase.
+"""
 
 from collections.abc import Mapping
 
@@ -19,7 +22,7 @@ _DATA_KEYS: Mapping[str, str] = {
 
 
 def content_of(value: JsonObject) -> JsonObject | None:
-    """Return the content of an event, or the value itself if it is a content; None for any other value."""
+    """Return the content of an event, empty if it has none, or a value that is a content; None for any other value."""
     content = value.get("content")
     if "author" in value and first(value, "invocation_id", "invocationId") is not None:
         return content if isinstance(content, Mapping) else {"parts": []}
@@ -36,7 +39,8 @@ def _is_part(part: JsonValue) -> bool:
 def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Message, ...]:
     """Read an event or a content: a message for each tool result, then one for all other parts, if there are any.
 
-    A partial event gives no message. Raises MessageError, also for an event that is an error.
+    `content` is what `content_of` returned for `value`. A partial event gives no message, because a complete one
+    follows. Raises MessageError for a part that cannot be read, and for an event that is an error without parts.
     """
     parts = content.get("parts") or ()
     failure = first(value, "error_code", "errorCode")
@@ -60,24 +64,28 @@ def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Messa
             tool_results.append(tool_message(result.get("response"), call_id=call_id, tool=tool))
         else:
             content_parts.append(_part(part, place))
-    is_by_model = content.get("role") == "model" or (content.get("role") is None and value.get("author") != "user")
     if not content_parts and not calls:
         return tuple(tool_results)
-    role: Role = "assistant" if is_by_model else "user"
-    if content.get("role") == "system":
-        role = "system"
+    role = _role(content.get("role"), author=value.get("author"))
     return (*tool_results, Message(role, joined(content_parts), tool_calls=tuple(calls)))
+
+
+def _role(written: JsonValue, *, author: JsonValue) -> Role:
+    if written == "system":
+        return "system"
+    is_by_model = author != "user" if written is None else written == "model"
+    return "assistant" if is_by_model else "user"
 
 
 def _part(part: JsonObject, at: str) -> Part:
     text = part.get("text")
     if isinstance(text, str):
         return reasoning_part(text) if part.get("thought") else TextPart(text)
-    known = {
+    given = {
         _DATA_KEYS.get(key, key): item for key, item in part.items() if item is not None and key not in _KEYS_ABOUT_PART
     }
     for kind in _DATA_KEYS.values():
-        item = known.get(kind)
+        item = given.get(kind)
         if isinstance(item, Mapping):
             return DataPart(kind, item)
-    raise MessageError(at, f"is not understood; its keys: {', '.join(map(repr, known)) or 'none'}")
+    raise MessageError(at, f"is not understood; its keys: {', '.join(map(repr, given)) or 'none'}")

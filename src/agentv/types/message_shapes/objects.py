@@ -1,4 +1,4 @@
-"""Objects of frameworks as JSON, by their fields: pydantic models, dataclasses, Structs, named tuples."""
+"""Convert objects of frameworks to JSON by their fields: pydantic models, dataclasses, Structs, named tuples."""
 
 import base64
 import dataclasses
@@ -18,16 +18,19 @@ MAX_LEVELS = 100
 
 
 def plain_json(value: object) -> JsonValue | Message:
-    """Return a value as JSON; a Message is unchanged, bytes become base64, and an object without fields its `str`."""
+    """Return a value as JSON; a Message stays as it is.
+
+    Bytes become base64, dates ISO 8601, enum members their values, and other objects without fields their `str`.
+    """
     return _plain(value, MAX_LEVELS)
 
 
-_SCALARS = frozenset({str, int, float, bool, type(None), Message})
+_UNCHANGED_TYPES = frozenset({str, int, float, bool, type(None), Message})
 
 
 def _plain(value: object, levels: int) -> JsonValue:
     kind = type(value)
-    if kind in _SCALARS:  # most values are plain JSON; these checks are faster than `_plain_object`
+    if kind in _UNCHANGED_TYPES:  # most values are plain JSON; these checks are faster than `_plain_object`
         return value  # type: ignore[return-value]  # a Message is passed through
     if kind is dict and levels:
         return {str(key): _plain(item, levels - 1) for key, item in cast(dict[object, object], value).items()}

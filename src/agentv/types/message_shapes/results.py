@@ -1,7 +1,8 @@
-"""Results of frameworks as the parts of an answer, with our keys: `text`, `output_messages`, `usage`, `model`.
+"""Convert results of frameworks to the parts of an answer.
 
-They are recognised by their attributes or keys: no file imports a framework. Whole replies of model APIs are read too,
-as JSON or as objects: a chat completion, a response, Google's candidates.
+The parts have our keys: `text`, `output_messages`, `usage`, `model`, `finish_reason`. Results are recognised by their
+attributes or keys, so that no framework is imported. Whole replies of model APIs are read too, as JSON or as objects: a
+chat completion, a response, Google's candidates.
 """
 
 from collections.abc import Mapping
@@ -23,10 +24,11 @@ _OWN_KEYS = ("text", "output_messages", "outputMessages")
 
 
 def read_result(given: object) -> Mapping[str, object] | None:
-    """Return the result of a framework as the parts of an answer; None for an unknown shape.
+    """Return the result of a framework as the parts of an answer; None for an object of an unknown shape.
 
-    A mapping with our keys or with unknown ones is returned unchanged. Raises MessageError for an empty list and for a
-    failed result.
+    A mapping with our keys or of an unknown shape is returned unchanged. A list is a list of messages. Raises
+    MessageError for an empty list, for a result that failed or is still being streamed, and for a reply without exactly
+    one answer.
     """
     if isinstance(given, list | tuple) and not hasattr(given, "_fields"):
         return _parts_of_list(given)
@@ -48,7 +50,7 @@ def read_result(given: object) -> Mapping[str, object] | None:
 
 
 def _parts_of_mapping(given: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the parts of an answer; a mapping of an unknown shape unchanged, so that the error can list its keys."""
+    """Return the parts of an answer; a mapping of an unknown shape is unchanged, for an error that lists its keys."""
     if is_ai_sdk_result(given):
         return _parts_of_ai_sdk(given)
     if any(given.get(name) is not None for name in _OWN_KEYS):
@@ -70,7 +72,7 @@ def is_ai_sdk_result(given: Mapping[str, object]) -> bool:
 
 
 def _parts_of_ai_sdk(given: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the messages of the last step, which has those of all steps; the usage counts each step as a request."""
+    """Return the parts of an answer from `steps`. The last step has the messages of all steps."""
     steps = cast(list[object], given["steps"])
     last = steps[-1]
     usage = usage_of_messages(steps)
@@ -89,7 +91,10 @@ def _parts_of_list(given: list[object] | tuple[object, ...]) -> Mapping[str, obj
 
 
 def _parts_of_message(value: JsonValue, given: object = None) -> Mapping[str, object] | None:
-    """Return the parts of an answer that is a single message; None for any other value."""
+    """Return the parts of an answer that is a single message; None for any other value.
+
+    `value` is JSON; `given` is the object that it was made from, None if it was JSON from the start.
+    """
     if not isinstance(value, Mapping):
         return None
     known = value.get("role") in ROLE_NAMES or (value.get("kind") in KINDS and "parts" in value)
@@ -178,13 +183,13 @@ def _parts_of_state(state: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def messages_of_reply(given: object, at: str) -> list[object] | None:
-    """Return the messages, items or contents in a reply; None for a value that is not a reply.
+    """Return the messages, items or contents in a reply of a model API; None for any other value.
 
-    Raises MessageError for a reply without an answer or with several.
+    Raises MessageError for a failed response, and for choices or candidates without exactly one answer.
     """
     for name, item_name in (("choices", "message"), ("candidates", "content")):
         listed = member(given, name)
-        if isinstance(listed, list | tuple) and not _has_role(given):
+        if isinstance(listed, list | tuple) and not _has_role(given):  # with a role it is a message
             return [_only_item(listed, item_name, f"{at}.{name}")]
     output = member(given, "output")
     is_response = member(given, "object") == "response" or member(given, "response_id") is not None
@@ -201,7 +206,8 @@ def _has_role(given: object) -> bool:
 
 
 def _only_item(listed: list[object] | tuple[object, ...], name: str, at: str) -> object:
+    """Return the member `name` of the only element of a list. Raises MessageError for several or none."""
     found = [member(each, name) for each in listed]
     if len(found) != 1 or found[0] is None:
-        raise MessageError(at, f"must hold one {name}, but holds {len([each for each in found if each is not None])}")
+        raise MessageError(at, f"must hold one {name}, but holds {sum(each is not None for each in found)}")
     return found[0]

@@ -1,4 +1,4 @@
-"""Token counts in the forms of APIs and frameworks, and those in messages."""
+"""Read token counts in the forms of APIs and frameworks, also those in messages."""
 
 import re
 from collections.abc import Mapping
@@ -39,9 +39,9 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def read_usage(value: object) -> Usage | None:
-    """Read token counts in the form of any API from JSON, an object, or a list of these, which are summed.
+    """Read token counts in the form of any API, from JSON or an object; the items of a list are summed.
 
-    None if there is no count that is a whole number.
+    None if no known name has a whole number of at least 0; counts in details alone are not enough.
     """
     if isinstance(value, Usage):
         return value
@@ -80,13 +80,13 @@ def _with_snake_keys(fields: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _first_count(given: Mapping[str, object], names: tuple[str, ...]) -> int | None:
-    """Return the count under the first of these names that has one; None if no name has."""
+    """Return the first count under these names; None if there is none."""
     count = next(filter(_is_count, map(given.get, names)), None)
     return None if count is None else int(count)
 
 
 def _with_separate_counts(usage: Usage, given: Mapping[str, object]) -> Usage:
-    """Add to `input` and `output` what their counts leave out: Anthropic's cached input and Google's thoughts."""
+    """Add to `input` and `output` what some APIs count apart: Anthropic the cached input, Google the thoughts."""
     if "input_tokens" in given:
         separate_counts = map(given.get, ("cache_read_input_tokens", "cache_creation_input_tokens"))
         usage = replace(usage, input=usage.input + sum(int(count) for count in separate_counts if _is_count(count)))
@@ -105,9 +105,9 @@ def _of_one_request(value: object) -> Usage | None:
 
 
 def usage_of_messages(items: object) -> Usage | None:
-    """Return the sum of the token counts in messages; None if no message has any.
+    """Return the sum of the token counts in messages, steps or replies; None if there are none.
 
-    Each message with counts is one request to a model.
+    An item with counts is one request to a model, unless it has a count of requests.
     """
     if not isinstance(items, list | tuple):
         return None

@@ -1,4 +1,4 @@
-"""One judged case: a line of results.jsonl."""
+"""The result of one case: a line of results.jsonl."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
 class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The usage and cost of the target or the judges of a row; tokens are None when they are not known.
+    """The usage and cost of the target or the judges of a row; each field is None when it is not known.
 
     `estimated` is True if a part of the usage and cost was estimated from texts.
     """
@@ -36,7 +36,7 @@ class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @classmethod
     def of(cls, usage: Usage | None, cost_usd: float | None, *, estimated: bool = False) -> Self | None:
-        """Return a usage and its cost together; None when neither is known."""
+        """Return a usage together with its cost; None when neither is known."""
         if usage is None:
             return None if cost_usd is None else cls(cost_usd=cost_usd, estimated=estimated)
         return cls(
@@ -84,12 +84,14 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """The result of one case with one target in one trial, as every store saves it.
 
     `status` is strict (`pass` only for the score 1.0); `verdict` is the quality band, which gates use. Both `score` and
-    `verdict` are None if the answer was not judged. If an evaluator failed, `status` is `error`: the row has a
-    score, but is excluded from every rate and mean. `single_form` is True if the case used the older one-evaluator
-    form, for which exports write the evaluator's fields into the row itself. `empty_answer` is True if the answer is
-    empty or white space. `partial` is the output of a target that failed; `answered_by` is the fallback target that
-    answered instead. `part` is the number, from 1, of the answer in its line of a log, and `line_digest` is a hash of
-    that line's content. `eval_id`, `suite`, `target`, `trial` and `prompt` repeat `slot`, for people who read the file.
+    `verdict` are None if the answer was not judged. If an evaluator failed that is required or has weight, `status` is
+    `error`: the row has a score but no verdict, and is excluded from every rate and mean.
+
+    `slot` is the row's position in the plan; `eval_id`, `suite`, `target`, `trial` and `prompt` repeat it for people
+    who read the file. `single_form` is True if the case used the older one-evaluator form, for which exports write the
+    evaluator's fields into the row itself. `empty_answer` is True if the target answered nothing but white space.
+    `partial` is the output of a target that failed; `answered_by` is the fallback target that answered instead. Rows of
+    a log have `part`, the number of the answer in its line, from 1, and `line_digest`, a hash of the line's content.
     """
 
     schema: str = always(RESULT_SCHEMA)
@@ -142,7 +144,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     line_digest: str = ""
 
     def __post_init__(self) -> None:
-        """Copy the slot's fields, or build the slot from them for an exported row, which has none."""
+        """Copy the fields of `slot` to the row; if there is none, as in an exported row, build it from these fields."""
         slot = self.slot
         if slot is _NO_SLOT:
             slot = ResultKey(self.suite, self.eval_id, self.target, trial=self.trial, prompt=self.prompt)
@@ -150,7 +152,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
             return
         is_copied = self.eval_id is slot.eval_id and self.target is slot.target and self.suite is slot.suite
         if is_copied and self.trial == slot.trial and self.prompt == slot.prompt:
-            return  # a copy of a row is made often and needs no change (bench/echo_cases.py)
+            return  # rows are copied often, and a copy needs no change (bench/echo_cases.py)
         force_setattr(self, "suite", slot.suite)
         force_setattr(self, "eval_id", slot.eval_id)
         force_setattr(self, "target", slot.target)
@@ -159,19 +161,19 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
     @property
     def session(self) -> str | None:
-        """The session that the row belongs to, None if it is not known. Rows of one session are not independent."""
+        """The session of the row, None if not known. Rows of one session are not independent."""
         return self.session_id or self.conversation_id
 
     @property
     def passed(self) -> bool | None:
-        """True if the verdict is `pass` and there is no error; None if nothing was judged."""
+        """True if the verdict is `pass` and there is no error; None if no evaluator reached a verdict."""
         if self.verdict is None and not any(each.passed is not None for each in self.evaluator_results):
             return None
         return self.verdict == "pass" and self.error is None
 
     @property
     def failures(self) -> tuple[EvaluatorResult, ...]:
-        """The evaluators that did not pass the answer, or could not judge it."""
+        """The results of evaluators that did not pass the answer or could not judge it; none of skipped ones."""
         return tuple(each for each in self.evaluator_results if each.passed is not True and each.status != "skipped")
 
     def _view(self) -> View:
@@ -186,31 +188,31 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         return view_of(state, heading, map(_line_of, (*failures, *shown)))
 
     def __str__(self) -> str:
-        """Return the verdict, and each evaluator with its reason, failures first."""
+        """Return the verdict, and the first evaluators with their reasons; failures come first."""
         return view_text(self._view())
 
     def _repr_html_(self) -> str:
-        """Return what `str` returns as a table, for notebooks."""
+        """Return the text of `str` as an HTML table, for notebooks."""
         return view_html(self._view())
 
     @property
     def answer_seq(self) -> int | None:
-        """The `seq` of the answer that was judged; None when there is none."""
+        """The `seq` of the row's stored answer; None when there is none."""
         return None if self.answer_ref is None else self.answer_ref.seq
 
     @property
     def target_usage(self) -> Usage | None:
-        """The tokens of the target."""
+        """The tokens of the target; None when they are not known."""
         return None if self.usage_by is None or self.usage_by.target is None else self.usage_by.target.usage
 
     @property
     def judge_usage(self) -> Usage | None:
-        """The tokens of the judges."""
+        """The tokens of the judges; None when they are not known."""
         return None if self.usage_by is None or self.usage_by.judge is None else self.usage_by.judge.usage
 
     @property
     def target_cost_usd(self) -> float | None:
-        """The cost of the target."""
+        """The cost of the target; None when it is not known."""
         return None if self.usage_by is None or self.usage_by.target is None else self.usage_by.target.cost_usd
 
     @property
@@ -225,7 +227,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
     @property
     def judge_cost_usd(self) -> float | None:
-        """The cost of the judges."""
+        """The cost of the judges; None when it is not known."""
         return None if self.usage_by is None or self.usage_by.judge is None else self.usage_by.judge.cost_usd
 
 
@@ -237,7 +239,7 @@ def _line_of(result: EvaluatorResult) -> Line:
     return Line(state, result.name, score, reason)
 
 
-_IN_THE_FOLDER_ONLY = frozenset(
+_KEYS_NOT_EXPORTED = frozenset(
     {"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line", "part", "line_digest"}
 )
 FLAT_REQUEST = "evaluator_raw_request"
@@ -246,7 +248,7 @@ FLAT_REQUEST = "evaluator_raw_request"
 
 def _export_keys() -> Iterator[str]:
     for key in CaseResult.__struct_encode_fields__:
-        if key not in _IN_THE_FOLDER_ONLY:
+        if key not in _KEYS_NOT_EXPORTED:
             yield key
         if key == "evaluator_results":
             yield from (FLAT_REQUEST, "evaluator_error")

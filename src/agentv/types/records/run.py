@@ -10,7 +10,10 @@ from agentv.types.records.fields import CASE_SCHEMA, RUN_SCHEMA, always
 
 
 class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The content of `run.json`. `plan` holds rows, suites, targets (secrets redacted), options, seed."""
+    """The content of `run.json`. `plan` has the number of rows, the suites, targets, options and seed, and more.
+
+    Secrets in `plan` are redacted. `parents` are the ids of the runs that a merged run was made from.
+    """
 
     schema: str = always(RUN_SCHEMA)
     run_id: str
@@ -36,9 +39,10 @@ class EventRecord(Struct, frozen=True):
 
 
 class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A planned case, written to `cases.jsonl` when it is first used.
+    """A planned case, written to `cases.jsonl` before its first call.
 
-    `turns` are those of a conversation; `turn_rules` are the keys of `execution` on how it is held and scored.
+    `turns` are those of a conversation; `turn_rules` are the keys of `execution` that say how the conversation is held
+    and scored.
     """
 
     schema: str = always(CASE_SCHEMA)

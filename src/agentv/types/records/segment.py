@@ -1,4 +1,4 @@
-"""Records of segments.jsonl: where a run's segments are, and what is in each."""
+"""Records on the segments of a run, which are listed in segments.jsonl: their folder, and the content of each."""
 
 from msgspec import Struct
 
@@ -6,7 +6,10 @@ from agentv.types.records.fields import SEGMENT_SCHEMA, SEGMENTS_SCHEMA, always
 
 
 class SegmentsRecord(Struct, frozen=True, kw_only=True):
-    """The first line of segments.jsonl. `url` is a folder: a path from the run's folder, or a URL."""
+    """The first line of segments.jsonl. `url` is the folder of the segments: a URL, or a path.
+
+    A relative path starts from the run's folder.
+    """
 
     schema: str = always(SEGMENTS_SCHEMA)
     url: str
@@ -21,10 +24,10 @@ class LinesTotal(Struct, frozen=True, kw_only=True):
 
 
 class SegmentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A segment, which is one part of the lines of `file`, with its number of lines, size and CRC-32.
+    """A segment, which is one part of the lines of `file`, with its number of lines, size in bytes and CRC-32.
 
-    `part` is its number, counted from 0; `total` covers this part and all before it. `name` is the name of the stored
-    file or object; None stands for the default, which follows from `file` and `part`.
+    `part` is the number of the segment, from 0; `total` covers this part and all before it. `name` is the name of the
+    stored file or object; None stands for the default, which follows from `file` and `part`.
     """
 
     schema: str = always(SEGMENT_SCHEMA)
@@ -38,9 +41,9 @@ class SegmentRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UploadedSegment(Struct, frozen=True, kw_only=True):
-    """Lines of `file` that a node has uploaded to the segments' folder as `name`.
+    """Lines of `file` that a node uploads to the folder of the segments as `name`.
 
-    They are a part of the run only when the driver has listed them in segments.jsonl.
+    The lines belong to the run only when the driver has listed them in segments.jsonl. `crc32` is a number here.
     """
 
     file: str
