@@ -765,7 +765,7 @@ def test_a_repository_that_cannot_be_cloned_is_a_failure_with_a_reason(
         ({"template": "a", "git": "b"}, "git cannot be combined with template"),
         ({"template": "a", "ref": "main"}, "ref needs git"),
         ({"git": "--upload-pack=x"}, "git must not start with a dash"),
-        ({"git": "https://token@example.com/x.git"}, "git must not contain a name or key"),
+        ({"git": "https://token@example.com/x.git"}, "git must not contain a user name or token"),
         ({"git": "a", "ref": "-x"}, "ref must not start with a dash"),
         ({"template": "a", "setup": " "}, "setup is empty"),
     ],

@@ -19,9 +19,10 @@ Unsigned: TypeAlias = Literal["error", "accept"]
 class RetryPolicy(Struct, frozen=True):
     """The rules for retries of a call. `status_codes` are the HTTP statuses that are retried.
 
-    Delays are in seconds. Each one is `backoff_factor` times the one before, up to `max_delay_s` and with random
-    jitter, unless the server requests a delay. With `retry_timeouts`, a command, function or coding agent that timed
-    out is called again; this is off by default, because a call that timed out may have cost money.
+    Delays are in seconds and at most `max_delay_s`. Each one is what the server requests, else `initial_delay_s`
+    times `backoff_factor` for each earlier retry, with random jitter. With `retry_timeouts`, a command, function or
+    coding agent that timed out is called again; this is off by default, because a call that timed out may have cost
+    money.
     """
 
     max_retries: int = 3

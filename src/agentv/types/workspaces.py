@@ -53,8 +53,8 @@ class WorkspaceRepo(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid value; the message starts with its key.
 
-        Invalid are a folder outside of the workspace or in `.git`, a URL with a name or key, and a value that git would
-        read as an option.
+        Invalid are a folder outside of the workspace or in `.git`, a URL with a user name or token, and a value that
+        git would read as an option.
         """
         parts = self.path.replace("\\", "/").split("/")
         if self.path.startswith(("/", "~")) or ".." in parts or ".git" in parts:
@@ -67,7 +67,7 @@ class WorkspaceRepo(Struct, frozen=True):
 
 def _check_repository(name: str, repository: str | None) -> None:
     if re.match(r"https?://[^/]*@", repository or ""):
-        raise ValueError(f"{name} must not contain a name or key; use git's credential helper or ssh instead")
+        raise ValueError(f"{name} must not contain a user name or token; use git's credential helper or ssh instead")
 
 
 class WorkspaceConfig(Struct, frozen=True):

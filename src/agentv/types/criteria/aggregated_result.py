@@ -49,8 +49,8 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
     `verdict` is the quality band of the score, or `fail` if a `required` evaluator is unmet. It is None if there is no
     score, or if a result with weight or a required one could not be judged. `unverified` counts the evaluators with a
-    verdict that may come from the judged text instead of the judge: it was accepted without the nonce, the random text
-    of the call.
+    verdict that may come from the judged text instead of the judge, because it does not repeat the nonce, the random
+    text that each call gives its judge.
 
     `judge_usage` and `judge_cost_usd` are those of all judges; the cost is None if it is not known, or if no judge was
     called. `duration_ms` is the wall time of the judging. `input_snapshot` is a deep copy of the input.
@@ -78,14 +78,14 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
     @property
     def passed(self) -> bool | None:
-        """True if the verdict is `pass` and no evaluator failed; None if there is no verdict and nothing was scored."""
+        """True if the verdict is `pass` and judging had no error; None without a verdict if nothing was scored."""
         if self.verdict is None and self.scored == 0:
             return None
         return self.verdict == "pass" and not self._judging_errors()
 
     @property
     def failures(self) -> tuple[EvaluationResult, ...]:
-        """The results that did not pass or could not be judged, and one for each error of judging without a result."""
+        """The results that did not pass or have an error, and a result made from each other error of judging."""
         failed = [each for each in self.results if each.error is not None or each.passed is False]
         reported = {each.criterion_name for each in failed if each.error is not None}
         named = [(error.criterion or error.evaluator, error.message) for error in self._judging_errors()]

@@ -1,4 +1,4 @@
-"""Read a line of a service's own log by its known keys, and set fields of any line by `--map FIELD=PATH`."""
+"""Read a line with our own keys or their synonyms, and set fields of any line by `--map FIELD=PATH`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ _FIELD_OF_KEY: Mapping[str, str] = {
 """The field of each known key. Keys are in snake_case here; lines may write them in camelCase.
 
 If a line has several keys of one field, the key with the field's own name sets it, and the others become metadata.
-Without that key, the first one sets the field.
+If none of them has that name, the first one with a value sets the field, and the others are dropped.
 """
 
 KNOWN_KEYS: tuple[str, ...] = tuple(_FIELD_OF_KEY)
@@ -41,14 +41,14 @@ def read_own(value: JsonObject) -> LogRecord:
     """Return the fields of a line that has no other shape: its known keys are read, the others are `unread`."""
     fields: dict[str, Found] = {}
     unread = []
-    places = {snake_case(key): key for key in value}
-    for name, key in places.items():
-        target = _FIELD_OF_KEY.get(name)
-        if target is None:
+    written_keys = {snake_case(key): key for key in value}
+    for name, key in written_keys.items():
+        field = _FIELD_OF_KEY.get(name)
+        if field is None:
             unread.append(key)
-        elif target == name or target not in places:
+        elif field == name or field not in written_keys:
             if value[key] is not None:
-                fields.setdefault(target, Found(value[key], f"$.{key}"))
+                fields.setdefault(field, Found(value[key], f"$.{key}"))
         else:  # such as `request_id` in a line that has `id`: metadata, so that it is not lost
             fields[f"metadata.{name}"] = Found(value[key], f"$.{key}")
     return LogRecord("own", fields, unread=tuple(unread))

@@ -59,7 +59,7 @@ RESPONSE = LoggedField(
 def read_text_or_messages(value: JsonValue, at: str, field: LoggedField) -> TextOrMessages | None:
     """Return the text or the messages in a value; None if no rule finds any. `at` is the value's place in errors.
 
-    Raises MessageError for a message that cannot be read, and for several answers or texts of which any may be meant.
+    Raises MessageError for a message that cannot be read, and if there are several answers or texts to choose from.
     """
     if isinstance(value, str):
         json_value = decoded(value)
@@ -191,9 +191,10 @@ LoggedLine: TypeAlias = LoggedAnswer | TraceStep
 def read_logged(value: object, *, paths: LogMap | None = None, extra: Extra = "error") -> LoggedLine:
     """Return the answer on a line of a log, or a TraceStep. The keys of the line show which program wrote it.
 
-    Fields in `paths` are read there and nowhere else. Raises EvalFileError with the problems and their paths in the
-    line: a line that is not an object, a missing answer, values of a wrong type, and, with `extra="error"`, unknown
-    keys of a line that is not another program's export.
+    Fields in `paths` are read there and nowhere else; but a key that the line's metadata has is not replaced by a field
+    `metadata.NAME`. Raises EvalFileError with the problems and their paths in the line: a line that is not an object, a
+    missing answer, values of a wrong type, and, with `extra="error"`, unknown keys of a line that is not another
+    program's export.
     """
     return _read(value, paths or {}, lambda reader: reader.read(extra))
 
@@ -345,7 +346,7 @@ class _Reader:
         return usage
 
     def _metadata(self) -> dict[str, JsonValue]:
-        """Return the metadata of the line, with the fields `metadata.NAME` under keys that it does not have."""
+        """Return the metadata of the line, and each field `metadata.NAME` unless the metadata already has that key."""
         fields = self._record.fields
         field = fields.get("metadata")
         written = None if field is None else field.value

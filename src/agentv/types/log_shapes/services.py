@@ -119,8 +119,8 @@ def read_langsmith(value: JsonObject) -> LogRecord:
 
 
 _QUESTION_NOTE = (
-    "stored completions do not contain the question; add it for judges as `messages`, the result of "
-    "client.chat.completions.messages.list(id)"
+    "stored completions do not contain the question, which judges need; add to the line the key `messages` with the "
+    "result of client.chat.completions.messages.list(id)"
 )
 
 
@@ -270,7 +270,7 @@ def nested_attributes(value: JsonValue) -> JsonValue:
 
 
 def _with_lists(value: JsonValue) -> JsonValue:
-    """Return a value whose objects are lists if all their keys are indexes."""
+    """Return a value in which each object whose keys are all indexes is a list."""
     if not isinstance(value, dict):
         return value
     inner = {key: _with_lists(item) for key, item in value.items()}

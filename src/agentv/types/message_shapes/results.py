@@ -50,7 +50,7 @@ def read_result(given: object) -> Mapping[str, object] | None:
 
 
 def _parts_of_mapping(given: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the parts of an answer; a mapping of an unknown shape is unchanged, for an error that lists its keys."""
+    """Return the parts of an answer; a mapping of an unknown shape unchanged, so that an error can list its keys."""
     if is_ai_sdk_result(given):
         return _parts_of_ai_sdk(given)
     if any(given.get(name) is not None for name in _OWN_KEYS):
@@ -176,7 +176,7 @@ def _listed(value: object) -> list[object]:
 
 
 def _parts_of_state(state: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the state of a graph as the parts of an answer, its structured response as the text."""
+    """Return the state of a LangGraph graph as the parts of an answer, its structured response as the text."""
     structured = state.get("structured_response")
     rest = {key: item for key, item in state.items() if key != "structured_response"}
     return rest if structured is None else {**rest, "text": _output_text(structured)}
