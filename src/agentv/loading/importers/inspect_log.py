@@ -57,7 +57,7 @@ class Sample(Struct, frozen=True):
     dataset: str
 
     def row(self, answer_seq: int | None, run_id: str) -> CaseResult:
-        """Return the result of the sample; without scores it is skipped, or an error if the sample failed."""
+        """Return the result of the sample: an error if the sample failed, else skipped if it has no scores."""
         answer, fields = self.answer, case_fields(self.evaluators)
         score = evaluators_score(self.evaluators) if self.evaluators and answer.error is None else None
         return CaseResult(
@@ -114,18 +114,19 @@ class _Header(Struct, frozen=True):
     notes: list[Problem]
 
     def note(self, place: str, message: str, advice: str | None = None) -> None:
+        """Add a warning about the value at the path `place`, unless it is already noted."""
         problem = Problem(self.path, message, json_path=place, allowed=advice, severity="warning")
         if problem not in self.notes:
             self.notes.append(problem)
 
     def object(self, place: str, value: JsonValue) -> JsonObject:
-        """Return a value that is an object, else {}. A value of another type is noted."""
+        """Return a value that is an object, else {}. Note any other value except null."""
         if value is not None and not isinstance(value, Mapping):
             self.note(place, f"must be an object, but is {kind_of(value)}; it is not carried over")
         return _object(value)
 
     def number(self, place: str, value: JsonValue, *, least: float) -> float | None:
-        """Return a value that is a number of at least `least`, else None. Any other value is noted."""
+        """Return a value that is a number of at least `least`, else None. Note any other value except null."""
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= least:
             return value
         if value is not None:
@@ -133,7 +134,10 @@ class _Header(Struct, frozen=True):
         return None
 
     def time(self, place: str, value: JsonValue) -> datetime:
-        """Return a value that is a time, else the time of the log. A value that cannot be read as a time is noted."""
+        """Return a time, in UTC if it has no offset. For any other value, note it and return the time of the log.
+
+        A missing value is noted only if it is the time of the log.
+        """
         try:
             found = datetime.fromisoformat(str(value))
         except ValueError:
@@ -145,45 +149,46 @@ class _Header(Struct, frozen=True):
 
 
 def is_inspect_json(path: Path) -> bool:
-    """Return True for a log of inspect in JSON, whose first keys are `version`, `status` and `eval`."""
+    """Return True for a log of inspect in JSON, whose first keys are `version` and `status`."""
     with open_file(path) as file:
         start = file.read(_START_BYTES)
     return re.match(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,', start) is not None
 
 
 def read_inspect_log(path: Path) -> InspectLog:
-    """Return a log of inspect. Raises EvalFileError for any other file, MissingExtraError without `zstandard`.
+    """Return a log of inspect. Its samples are converted one by one, when they are iterated.
 
-    Samples are read when they are iterated; reading them raises EvalFileError, too.
+    Reading the log and iterating its samples raise EvalFileError for a file that is not a log or is damaged, and
+    MissingExtraError for a compressed log if `zstandard` is not installed.
     """
-    head, samples = _read_zip(path) if path.suffix == SUFFIX else _read_json(path)
-    info = _object(head.get("eval"))
-    if not isinstance(info.get("task"), str) or not isinstance(info.get("model"), str):
+    log, samples = _read_zip(path) if path.suffix == SUFFIX else _read_json(path)
+    spec = _object(log.get("eval"))
+    if not isinstance(spec.get("task"), str) or not isinstance(spec.get("model"), str):
         raise _log_error(path, "the log names no task or no model")
-    scorers = [str(_object(item).get("name")) for item in _list(info.get("scorers"))]
-    headline = _object(_object(head.get("results")).get("headline")).get("scorer")
-    tags = tuple(str(tag) for tag in _list(info.get("tags")))
+    scorers = [str(_object(item).get("name")) for item in _list(spec.get("scorers"))]
+    headline = _object(_object(log.get("results")).get("headline")).get("scorer")
+    tags = tuple(str(tag) for tag in _list(spec.get("tags")))
     header = _Header(
         path=shown(path),
-        task=str(info["task"]),
-        model=str(info["model"]),
+        task=str(spec["task"]),
+        model=str(spec["model"]),
         created=datetime.fromtimestamp(0, UTC),
         scorer=str(headline or (scorers[0] if scorers else "")),
         tags=tags,
         notes=[],
     )
-    header = replace(header, created=header.time(_CREATED_PATH, info.get("created")))
-    dataset = header.object("$.eval.dataset", info.get("dataset"))
-    config = header.object("$.eval.config", info.get("config"))
+    header = replace(header, created=header.time(_CREATED_PATH, spec.get("created")))
+    dataset = header.object("$.eval.dataset", spec.get("dataset"))
+    config = header.object("$.eval.config", spec.get("config"))
     epochs = header.number("$.eval.config.epochs", config.get("epochs"), least=1) or 1
-    ids = _list(dataset.get("sample_ids"))
-    planned = (len(ids) or _count(header, "$.eval.dataset.samples", dataset.get("samples"))) * int(epochs)
-    status = str(head.get("status") or "started")
-    failed = _object(head.get("error")).get("message")
-    if failed:
-        header.note("$.error", f"the eval failed: {failed}")
+    sample_ids = _list(dataset.get("sample_ids"))
+    planned = (len(sample_ids) or _count(header, "$.eval.dataset.samples", dataset.get("samples"))) * int(epochs)
+    status = str(log.get("status") or "started")
+    error = _object(log.get("error")).get("message")
+    if error:
+        header.note("$.error", f"the eval failed: {error}")
     return InspectLog(
-        run=_run_record(header, info, planned, ids, status=status, failed=failed),
+        run=_run_record(header, spec, planned, sample_ids, status=status, error=error),
         state=_RUN_STATES.get(status, "interrupted"),
         samples=(_sample(header, sample) for sample in samples),
         planned=planned,
@@ -192,19 +197,19 @@ def read_inspect_log(path: Path) -> InspectLog:
 
 
 def _run_record(
-    header: _Header, info: JsonObject, planned: int, ids: list[JsonValue], *, status: str, failed: JsonValue
+    header: _Header, spec: JsonObject, planned: int, sample_ids: list[JsonValue], *, status: str, error: JsonValue
 ) -> RunRecord:
-    """Return the record of the run; its id is derived from the ids in the log."""
-    identity = digest([info.get("eval_id"), info.get("run_id"), header.task, header.model])
+    """Return the record of the run. Its id depends only on the log, so that a second conversion is recognized."""
+    identity = digest([spec.get("eval_id"), spec.get("run_id"), header.task, header.model])
     created = header.created.astimezone(UTC)
     digits = re.sub(r"[^0-9a-f]", "", identity.rpartition(":")[2])[:6]
     run_id = f"{created:%Y%m%dT%H%M%S}.{created.microsecond // 1000:03}-{digits}"
     suite: JsonObject = {
         "path": header.task,
-        "sha256": digest([header.task, info.get("task_version"), ids]).rpartition(":")[2],
-        "cases": len(ids),
+        "sha256": digest([header.task, spec.get("task_version"), sample_ids]).rpartition(":")[2],
+        "cases": len(sample_ids),
     }
-    version = str(_object(info.get("packages")).get("inspect_ai") or "")
+    version = str(_object(spec.get("packages")).get("inspect_ai") or "")
     plan: JsonObject = {
         "rows": planned,
         "suites": [suite],
@@ -214,7 +219,7 @@ def _run_record(
             "version": version,
             "file": header.path,
             "status": status,
-            "error": failed if isinstance(failed, str) else None,
+            "error": error if isinstance(error, str) else None,
         },
     }
     return RunRecord(
@@ -223,7 +228,10 @@ def _run_record(
 
 
 def _sample(header: _Header, sample: JsonObject) -> Sample:
-    """Return a sample as a case with its answer and scores."""
+    """Return a sample as a case with its answer and scores.
+
+    Raises EvalFileError for a sample without an id, and for a number of tokens that is not a count.
+    """
     if not isinstance(sample.get("id"), str | int):
         raise _log_error(header.path, "a sample has no id", "samples")
     eval_id = str(sample["id"])
@@ -260,7 +268,7 @@ def _sample(header: _Header, sample: JsonObject) -> Sample:
 def _answer(
     header: _Header, sample: JsonObject, conversation: tuple[Message, ...], slot: ResultKey, attachments: JsonObject
 ) -> Answer:
-    """Return the answer of a sample; without a text if the sample failed."""
+    """Return the answer of a sample; its text is empty if the sample failed."""
     place = f"samples/{slot.eval_id}"
     output = header.object(f"{place}.output", _with_attachments(sample.get("output"), attachments))
     choices = _list(output.get("choices"))
@@ -297,7 +305,10 @@ def _from_first_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _usage(header: _Header, place: str, sample: JsonObject, requests: int) -> tuple[Usage | None, float | None]:
-    """Return the tokens of all models together, and their cost if it is known."""
+    """Return the tokens and the cost of all models together; each is None if it is not known.
+
+    `requests` is the number of requests to record.
+    """
     place = f"{place}.model_usage"
     models = header.object(place, sample.get("model_usage"))
     if not models:
@@ -323,31 +334,31 @@ def _usage(header: _Header, place: str, sample: JsonObject, requests: int) -> tu
 def _evaluators(
     header: _Header, place: str, scores: JsonObject, metadata: dict[str, JsonValue]
 ) -> tuple[EvaluatorResult, ...]:
-    """Return a result for each score between 0 and 1; () if none of them is of the scorer that decides.
+    """Return a result for each score between 0 and 1; () if none of them is of the scorer that counts.
 
     Other values are added to `metadata`, with a note for each one that is not null.
     """
     results: list[EvaluatorResult] = []
     other_values: dict[str, JsonValue] = {}
-    for name, score in scores.items():
-        found = header.object(f"{place}.scores.{name}", score)
-        for part, value in _score_values(name, found.get("value")):
+    for scorer, given in scores.items():
+        score = header.object(f"{place}.scores.{scorer}", given)
+        for name, value in _score_values(scorer, score.get("value")):
             number = to_score(value)
             if number is None:
-                other_values[part] = value
+                other_values[name] = value
                 if value is not None:
                     advice = "the value is in the metadata, under inspect_scores"
-                    header.note(f"{place}.scores.{part}", f"{value!r} is not a score between 0 and 1", advice)
+                    header.note(f"{place}.scores.{name}", f"{value!r} is not a score between 0 and 1", advice)
                 continue
-            explanation = found.get("explanation")
-            answer = found.get("answer")
+            explanation = score.get("explanation")
+            answer = score.get("answer")
             text = explanation if isinstance(explanation, str) else str(answer or "")
             results.append(
                 EvaluatorResult(
-                    name=part,
+                    name=name,
                     type="inspect",
                     score=number,
-                    weight=1.0 if name == header.scorer else 0.0,
+                    weight=1.0 if scorer == header.scorer else 0.0,
                     verdict=verdict_of(number),
                     hits=(f"scored {value}",) if number == 1 else (),
                     misses=() if number == 1 else (f"scored {value}",),
@@ -360,7 +371,7 @@ def _evaluators(
 
 
 def _score_values(name: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the value of a score, or each value if it has several."""
+    """Yield the name and value of a score, or of each of its parts if the value is an object or list."""
     if isinstance(value, Mapping):
         yield from ((f"{name}.{key}", item) for key, item in value.items())
     elif isinstance(value, list):
@@ -370,7 +381,10 @@ def _score_values(name: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]
 
 
 def to_score(value: JsonValue) -> float | None:
-    """Return inspect's value as a score from 0 to 1: C is 1, P 0.5, I and N 0; None for anything else."""
+    """Return a score of inspect as a number from 0 to 1; None for any other value.
+
+    C is 1, P 0.5, I and N 0. `yes` and `true` are 1, `no` and `false` 0. A number from 0 to 1 is itself.
+    """
     if isinstance(value, str):
         return _SCORES_OF_WORDS.get(value, _SCORES_OF_WORDS.get(value.lower()))
     if isinstance(value, bool | int | float) and 0 <= value <= 1:
@@ -379,26 +393,26 @@ def to_score(value: JsonValue) -> float | None:
 
 
 def _messages(header: _Header, place: str, value: JsonValue) -> tuple[Message, ...]:
-    """Return the messages of a sample, whose input may be one text; messages that cannot be read are noted."""
+    """Return a list of messages; a text is one message of the user. If any cannot be read, note that and return ()."""
     if isinstance(value, str):
         return (Message("user", value),)
     if value is not None and not isinstance(value, list):
         header.note(place, f"must be a text or a list of messages, but is {kind_of(value)}; it is not carried over")
     try:
-        return read_messages([_openai_message(item) for item in _list(value)], place)
+        return read_messages([_chat_message(item) for item in _list(value)], place)
     except MessageError as error:
         header.note(place, f"the messages are not carried over: {error}")
         return ()
 
 
-def _openai_message(message: JsonValue) -> JsonValue:
-    """Return a message of inspect in the form of OpenAI's, with converted tool calls, parts and errors of tools."""
+def _chat_message(message: JsonValue) -> JsonValue:
+    """Return a message of inspect in the form that `read_messages` reads; anything else unchanged."""
     if not isinstance(message, Mapping):
         return message
     converted: dict[str, JsonValue] = {"role": message.get("role"), "content": message.get("content")}
     parts = message.get("content")
     if isinstance(parts, list):
-        converted["content"] = [_openai_part(_object(part)) for part in parts]
+        converted["content"] = [_chat_part(_object(part)) for part in parts]
     calls = [_object(call) for call in _list(message.get("tool_calls"))]
     if calls:
         converted["tool_calls"] = [
@@ -407,21 +421,21 @@ def _openai_message(message: JsonValue) -> JsonValue:
     if message.get("tool_call_id") is not None:
         converted["tool_call_id"] = message["tool_call_id"]
     error = message.get("error")
-    failed = (error.get("message") or error) if isinstance(error, Mapping) else error
-    if failed:
+    tool_error = (error.get("message") or error) if isinstance(error, Mapping) else error
+    if tool_error:
         content = {"content": converted["content"]} if converted["content"] else {}
-        converted["content"] = {"error": failed, **content}
+        converted["content"] = {"error": tool_error, **content}
     return converted
 
 
-def _openai_part(part: JsonObject) -> JsonObject:
+def _chat_part(part: JsonObject) -> JsonObject:
     if part.get("type") == "reasoning":
         return {"type": "reasoning", "text": part.get("reasoning")}
     return part
 
 
 def _with_attachments(value: JsonValue, attachments: JsonObject) -> JsonValue:
-    """Return a value with the strings that inspect stores separately (`attachment://HASH`) put in their places."""
+    """Return a value with each reference `attachment://HASH` replaced by the text that inspect stores separately."""
     if isinstance(value, str):
         if value.startswith(_ATTACHMENT_PREFIX):
             return attachments.get(value.removeprefix(_ATTACHMENT_PREFIX), value)
@@ -440,21 +454,25 @@ def _read_json(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
 
 
 def _read_zip(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
-    """Return the header of a log, which may be unfinished, and its samples, each read when it is needed."""
+    """Return the header of a log, and its samples, each read when it is needed.
+
+    A log that inspect has not finished has no header.json, but a journal.
+    """
     try:
         with ZipFile(path) as archive:
             names = archive.namelist()
-            head = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
-            if head is None:
+            member = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
+            if member is None:
                 raise _log_error(path, "it has neither header.json nor _journal/start.json")
-            value = _object(_parsed(path, head, _member(archive, head, path)))
+            header = _object(_parsed(path, member, _member(archive, member, path)))
     except (BadZipFile, OSError) as error:
         raise _log_error(path, f"not a log of inspect: {error}") from None
-    return value, _samples(path)
+    return header, _samples(path)
 
 
 def _samples(path: Path) -> Iterator[JsonObject]:
     with ZipFile(path) as archive:
+        # A name may occur twice; _member returns the last member of that name.
         names = dict.fromkeys(name for name in archive.namelist() if re.fullmatch(r"samples/.*\.json", name))
         for name in names:
             yield _sample_object(path, name, _parsed(path, name, _member(archive, name, path)))
@@ -467,11 +485,14 @@ def _sample_object(path: Path, place: str, value: JsonValue) -> JsonObject:
 
 
 def _member(archive: ZipFile, name: str, path: Path) -> bytes:
-    """Return a member of a ZIP file, compressed by Zstandard or another method. Raises EvalFileError for damage."""
+    """Return the content of a member of a ZIP file.
+
+    Raises EvalFileError if it is damaged or too large, MissingExtraError if it needs `zstandard`.
+    """
     try:
         return _unpacked(archive, name, path)
     except (BadZipFile, OSError, zlib.error, RuntimeError, EOFError, struct.error) as error:
-        # RuntimeError: the member is encrypted, or its method is unknown
+        # RuntimeError: the member is encrypted, or its compression method is unknown
         raise _log_error(path, f"{name} is damaged or cannot be unpacked: {error}") from None
 
 
@@ -496,14 +517,14 @@ def _unpacked(archive: ZipFile, name: str, path: Path) -> bytes:
 
 
 def _compressed(archive: ZipFile, info: ZipInfo) -> bytes:
-    """Return the bytes of a member as they are stored; `zipfile` refuses methods that it does not know."""
+    """Return the compressed bytes of a member, which `zipfile` does not return for a method that it does not know."""
     file = archive.fp
     if file is None:
         raise BadZipFile("the file is closed")
     file.seek(info.header_offset)
     header = file.read(_LOCAL_HEADER_BYTES)
     if len(header) < _LOCAL_HEADER_BYTES:
-        raise BadZipFile(f"{info.filename} is cut")
+        raise BadZipFile(f"{info.filename} is truncated")
     name_length, extra_length = struct.unpack("<HH", header[26:30])
     file.seek(info.header_offset + _LOCAL_HEADER_BYTES + name_length + extra_length)
     return file.read(info.compress_size)
@@ -511,7 +532,7 @@ def _compressed(archive: ZipFile, info: ZipInfo) -> bytes:
 
 def _parsed(path: Path, name: str, data: bytes) -> JsonValue:
     try:
-        value: JsonValue = json.loads(data, parse_constant=lambda _: None)  # NaN is a score that is not known
+        value: JsonValue = json.loads(data, parse_constant=lambda _: None)  # NaN stands for an unknown score
     except (ValueError, RecursionError) as error:
         raise _log_error(path, f"{name} is not valid JSON: {error}") from None
     return value
@@ -523,7 +544,7 @@ def _log_error(path: Path | str, message: str, place: str = "$") -> EvalFileErro
 
 
 def _count(header: _Header, place: str, value: JsonValue) -> int:
-    """Return a count, 0 without a value. Raises EvalFileError for anything else."""
+    """Return a count; 0 for null. Raises EvalFileError for any other value."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     if value is None:

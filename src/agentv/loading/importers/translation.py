@@ -15,7 +15,7 @@ from agentv.types.problems import Problem
 
 Effect: TypeAlias = Literal["ignored", "dropped", "refused"]
 """The effect on a value: `ignored`, since it has no meaning in agentv; `dropped` with a warning, since agentv does not
-support what it does; `refused` with an error."""
+support what it does, or does it differently; `refused` with an error."""
 
 
 class Note(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Note(Struct, frozen=True):
 class Translation:
     """A copy of a document that is edited into our keys; the original is not changed.
 
-    Every value has its position in the original file; a new value has the position of the value that it replaces.
+    Every value has a position in the original file; a new value has that of the key that it is made from.
     """
 
     def __init__(self, document: Document) -> None:
@@ -67,7 +67,10 @@ class Translation:
             del entries[old]
 
     def put(self, at: JsonPath, key: str, value: JsonValue, *, like: str) -> None:
-        """Set a key of the object at `at`; new values get the position of the key `like`."""
+        """Set a key of the object at `at`, which must exist.
+
+        The new value has the position of the key `like`; without such a key, that of the object.
+        """
         entries = self.entries(at)
         outer = self.document.mark(at)
         spot = self._marks[id(entries)].get(like, Spot(outer, outer))
@@ -85,19 +88,22 @@ class Translation:
             self._mark_new_value(item, spot)
 
     def remove(self, at: JsonPath, *keys: str) -> None:
-        """Remove keys of the object at `at`, as far as it has them."""
+        """Remove those of `keys` that the object at `at` has."""
         for key in keys:
             self._removed.append(self.entries(at).pop(key, None))
 
     def ignore(self, at: JsonPath, *keys: str) -> None:
-        """Remove keys of the object at `at` that have no meaning here, with a note for each."""
+        """Remove those of `keys` that the object at `at` has, with a note that they have no meaning here."""
         for key in keys:
             if key in self.entries(at):
                 self._note("ignored", (*at, key), f"{key!r} has no meaning here", None)
                 self.remove(at, key)
 
     def drop(self, at: JsonPath, message: str, allowed: str | None = None) -> None:
-        """Remove a value that has an effect in AgentV but not here, with a warning. `allowed` says what to do."""
+        """Remove a value that has an effect in AgentV but not here, with a warning. `allowed` says what to do.
+
+        An item of a list is not removed.
+        """
         self.warn(at, message, allowed)
         if isinstance(at[-1], str):
             self.remove(at[:-1], at[-1])
@@ -113,7 +119,7 @@ class Translation:
         self._note("dropped", at, message, allowed)
 
     def refuse(self, at: JsonPath, message: str, allowed: str | None = None) -> None:
-        """Add an error about the value at a path, which cannot run here."""
+        """Add an error about the value at a path, which agentv cannot run."""
         self._note("refused", at, message, allowed)
 
     def _note(self, effect: Effect, at: JsonPath, message: str, allowed: str | None) -> None:
@@ -135,35 +141,38 @@ class Translation:
         )
 
     def problems(self) -> Iterator[Problem]:
-        """Yield the warnings and errors of the notes; ignored values have none."""
+        """Yield the warnings and errors of the notes, without the notes on ignored values."""
         return (note.problem for note in self.notes if note.effect != "ignored")
 
 
 class Sourced(NamedTuple):
-    """A value for a new document, and its path in the source document; None if it comes from elsewhere."""
+    """A value for a new document. `at` is its path in the source document; None if it comes from elsewhere."""
 
     value: JsonValue
     at: JsonPath | None = None
 
 
 Entries: TypeAlias = dict[str, Sourced]
-"""The entries of an object, each with its path in the source."""
+"""The entries of an object for a new document, each with its path in the source."""
 
 
 class NewObject(NamedTuple):
-    """The entries of an object for a new document, and the path in the source that it comes from."""
+    """An object for a new document. `at` is its path in the source document; None if it comes from elsewhere."""
 
     entries: Entries
     at: JsonPath | None
 
 
 def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
-    """Return True for a list."""
+    """Return True for a list or tuple."""
     return isinstance(value, list | tuple)
 
 
 class Report(Struct):
-    """Counts of the keys of one file that are ignored, and of those without effect here, each with a warning."""
+    """The report on the keys of one file: counts of those ignored and of those without effect here.
+
+    A key without effect is also a warning among the problems of `source`.
+    """
 
     source: Reader
     program: str
@@ -180,7 +189,7 @@ class Report(Struct):
     def warn(
         self, at: JsonPath | None, message: str, *, advice: str | None = None, suggestion: str | None = None
     ) -> None:
-        """Record a key without effect at a path of the source."""
+        """Count a key without effect, and record a warning at a path of the source; without a path, at its start."""
         self.without_effect += 1
         self.source.error(at or (), message, allowed=advice, suggestion=suggestion, on_key=True, severity="warning")
 
@@ -199,31 +208,31 @@ class Report(Struct):
             self.source.problems.append(replace(problem, message=message, json_path=path))
 
     def drop(self, sourced: Sourced, key: str, reason: str) -> None:
-        """Record that a key has no effect here, and why."""
+        """Record that a key has no effect here, with the reason; `sourced` is its value."""
         self.warn(sourced.at, f"`{key}` of {self.program} has no effect here", advice=reason)
 
     def unknown(self, sourced: Sourced, key: str, known: Iterable[str]) -> None:
-        """Record a key that no version of AgentV knew."""
+        """Record a key that AgentV does not know either; `sourced` is its value."""
         message = f"unknown key {key!r}; it is ignored, as in {self.program}"
         self.warn(sourced.at, message, suggestion=nearest(key, known))
 
     def refuse(
         self, sourced: Sourced, message: str, *, advice: str | None = None, suggestion: str | None = None
     ) -> None:
-        """Record a value that cannot be read here."""
+        """Record an error about a value that cannot be read here."""
         full_message = f"{self.program}: {message}"
         self.source.error(sourced.at or (), full_message, allowed=advice, suggestion=suggestion, on_key=True)
 
 
 class Rewriter(Struct):
-    """Builds the objects and lists of a new document from values of the source, and records their positions."""
+    """Builds the objects and lists of a new document from values of the source; `marks` are their positions."""
 
     source: Document
     marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
     _alive: list[JsonValue] = field(default_factory=list)  # referenced, so that no two of them get the same id
 
     def object(self, entries: Mapping[str, Sourced]) -> dict[str, JsonValue]:
-        """Return a new object with these entries."""
+        """Return a new object with these entries, at the positions of their paths."""
         new = {key: sourced.value for key, sourced in entries.items()}
         self.marks[id(new)] = {
             key: self._spot(sourced.at) for key, sourced in entries.items() if sourced.at is not None
@@ -232,43 +241,44 @@ class Rewriter(Struct):
         return new
 
     def list(self, items: Sequence[Sourced]) -> list[JsonValue]:
-        """Return a new list with these items."""
+        """Return a new list with these items, at the positions of their paths."""
         new = [sourced.value for sourced in items]
         self.marks[id(new)] = {i: self._spot(sourced.at) for i, sourced in enumerate(items) if sourced.at is not None}
         self._alive.append(new)
         return new
 
     def entries(self, sourced: Sourced) -> Entries:
-        """Return the entries of an object; {} for another value."""
+        """Return the entries of an object, each with its path; {} for another value."""
         value = sourced.value
         if not isinstance(value, Mapping):
             return {}
         return {key: Sourced(item, self._below(sourced, key)) for key, item in value.items()}
 
     def items(self, sourced: Sourced) -> Sequence[Sourced]:
-        """Return the items of a list; none for another value."""
+        """Return the items of a list, each with its path; none for another value."""
         value = sourced.value
         return [Sourced(item, self._below(sourced, i)) for i, item in enumerate(value)] if is_list(value) else []
 
     def keep_alive(self, value: JsonValue) -> None:
-        """Keep a value of another file alive while this document is being made."""
+        """Keep a value from elsewhere alive while this document is being made, so that no new value gets its id."""
         self._alive.append(value)
 
     def _below(self, sourced: Sourced, key: Key) -> JsonPath | None:
-        """Return the path of an entry, or of the value itself if it comes from another file."""
-        is_here = sourced.at is not None and self.source.at(sourced.at) is sourced.value
-        return (*sourced.at, key) if sourced.at is not None and is_here else sourced.at
+        """Return the path of an entry of a value. If the value is not in the source, return the path it stands for."""
+        if sourced.at is None or self.source.at(sourced.at) is not sourced.value:
+            return sourced.at
+        return (*sourced.at, key)
 
     def _spot(self, at: JsonPath) -> Spot:
         return Spot(self.source.mark(at, on_key=True), self.source.mark(at))
 
     def document(self, value: JsonValue) -> Document:
-        """Return the new document."""
+        """Return the new document with this value, which may contain values of the source."""
         return Document(self.source.path, value, self.source.start, {**self.source.marks, **self.marks})
 
 
 def with_source_paths(problems: Iterable[Problem], source: Document) -> list[Problem]:
-    """Return the problems of a translated file with the paths of its source, found by position."""
+    """Return problems of a translated file, each with the path that its position has in the source."""
     listed = list(problems)
     if not any(problem.path == source.path and problem.line for problem in listed):
         return listed
@@ -281,9 +291,12 @@ def with_source_paths(problems: Iterable[Problem], source: Document) -> list[Pro
 
 
 def _with_path(problem: Problem, paths: Mapping[Mark, Sequence[str]]) -> Problem:
-    """Return a problem with the source path at its position, preferably one that ends with the same key."""
+    """Return a problem with the source path at its position, preferably one that ends with the same key.
+
+    Without a path at its position, return it unchanged.
+    """
     found = paths.get(Mark(problem.line, problem.column), ())
     if not found or problem.json_path in found:
         return problem
-    last = problem.json_path[max(problem.json_path.rfind("."), problem.json_path.rfind("[")) :]
-    return replace(problem, json_path=next((path for path in found if path.endswith(last)), found[0]))
+    last_step = problem.json_path[max(problem.json_path.rfind("."), problem.json_path.rfind("[")) :]
+    return replace(problem, json_path=next((path for path in found if path.endswith(last_step)), found[0]))

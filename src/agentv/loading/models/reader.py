@@ -46,7 +46,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
 def kind_of(value: JsonValue) -> str:
-    """Return the kind of a value in words: `a number`, `a string`, `a list`."""
+    """Return the kind of a value in words, such as `a number` or `a list`; `nothing` for null, a boolean itself."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -63,22 +63,22 @@ def kind_of(value: JsonValue) -> str:
 def expected_kind(error: ErrorDetails) -> str | None:
     """Return the expected kind of value in words, if an error is about the kind; else None."""
     if error["type"] == "literal_error":
-        return f"one of {', '.join(_expected(error))}"
+        return f"one of {', '.join(_allowed_literals(error))}"
     return _KINDS.get(error["type"])
 
 
-def _expected(error: ErrorDetails) -> list[str]:
+def _allowed_literals(error: ErrorDetails) -> list[str]:
     """Return the allowed literals, which pydantic writes as `'a', 'b' or 'c'`."""
     return re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
 
 
 def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool = True) -> ProblemText:
-    """Return the texts for a value of the wrong kind; the branches of a union give several errors.
+    """Return the texts for a value of the wrong kind. `errors` has several errors if a union was expected.
 
     Without `as_written` the value differs from the file, and there is no advice on how to write it.
     """
     kinds = list(dict.fromkeys(filter(None, map(expected_kind, errors))))
-    choices = [name for error in errors if error["type"] == "literal_error" for name in _expected(error)]
+    choices = [name for error in errors if error["type"] == "literal_error" for name in _allowed_literals(error)]
     if choices and isinstance(raw, str):
         others = (kind for kind in kinds if not kind.startswith("one of "))
         allowed = f"allowed: {' or '.join((', '.join(choices), *others))}"
@@ -136,8 +136,8 @@ def _bound_message(type_: str, context: Mapping[str, object]) -> str | None:
         return None
     key, phrase = words[type_]
     bound = context[key]
-    shown = f"{bound:g}" if isinstance(bound, int | float) else str(bound)
-    return f"must be {phrase} {shown}"
+    bound_text = f"{bound:g}" if isinstance(bound, int | float) else str(bound)
+    return f"must be {phrase} {bound_text}"
 
 
 def _tag_text(error: ErrorDetails) -> ProblemText:
@@ -155,7 +155,7 @@ M = TypeVar("M", bound=FileModel)
 
 
 class Reader:
-    """A reader of one document. It continues after a problem and reads everything that can be read."""
+    """A reader of one document, which continues after a problem and collects `problems`."""
 
     def __init__(self, document: Document, problems: Iterable[Problem] = ()) -> None:
         self.document = document
@@ -164,7 +164,7 @@ class Reader:
         self._suppressed: set[JsonPath] = set()
         self._reported: set[tuple[Mark | JsonPath, str]] = set()
         self.from_single_variables: set[JsonPath] = set()
-        """The paths of values that came from a single variable; each is converted to the expected type."""
+        """The paths of values that came from a single variable; each may be converted to the expected type, once."""
 
     def read(self, model: type[M], at: JsonPath = ()) -> M | None:
         """Return the value at a path as a model; record its problems and return None if it has any."""
@@ -174,9 +174,10 @@ class Reader:
     def validate(
         self, run: Callable[[SpellingNotes], T], raw: JsonValue, at: JsonPath, *, other_names: Names | None = None
     ) -> T | None:
-        """Run one validation of `raw`, the value at `at`; record its problems, or return the result.
+        """Return the result of `run`, which validates `raw`, the value at `at`; record problems and return None if any.
 
-        `raw` may have only some of the keys of the object there; `other_names` are then the names of the other keys.
+        `raw` may have only some of the keys of the object at `at`. `other_names` are then the names of its other keys,
+        which messages list as well.
         """
         notes = SpellingNotes()
         result: T | None = None
@@ -194,26 +195,30 @@ class Reader:
         return None if notes.unknown else result
 
     def _convert(self, errors: Sequence[ErrorDetails], raw: JsonValue, notes: SpellingNotes, at: JsonPath) -> bool:
-        """Convert the values of single variables to the types that errors demand; return True if any was converted."""
+        """Convert the values of single variables to the types that errors demand, as far as possible.
+
+        Return True if there were such values. None of them is converted again.
+        """
         wanted: dict[JsonPath, set[str]] = {}
         for error in errors:
             path = locate(error["loc"], raw, notes)
             if (*at, *path) in self.from_single_variables:
                 wanted.setdefault(path, set()).add(error["type"])
-        for path, types in wanted.items():
+        for path, error_types in wanted.items():
             self.from_single_variables.discard((*at, *path))
             owner, value = value_at(raw, path[:-1]), value_at(raw, path)
             if isinstance(owner, dict | list):
-                cast(dict[Key, JsonValue], owner)[path[-1]] = _converted(value, types)
+                cast(dict[Key, JsonValue], owner)[path[-1]] = _converted(value, error_types)
         return bool(wanted)
 
     def _unknown_key(self, at: JsonPath, key: str, names: Names) -> None:
-        """Record a problem for an unknown key, with the known keys and the nearest one."""
+        """Record a problem for an unknown key, with advice on it, or else with the known keys and the nearest one."""
         if key in names.elsewhere:
             self.error(at, f"unknown key {key!r}", allowed=names.elsewhere[key], on_key=True)
             return
         near = nearest(str(key), names.spellings)
-        near = snake_case(near) if near is not None and near not in names.canonical else near
+        if near is not None and near not in names.canonical:
+            near = snake_case(near)
         known = ", ".join(names.canonical)
         self.error(at, f"unknown key {key!r}", allowed=f"allowed: {known}", suggestion=near, on_key=True)
 
@@ -227,10 +232,10 @@ class Reader:
         on_key: bool = False,
         severity: Severity = "error",
     ) -> None:
-        """Record a problem of the value at a path, or of its key.
+        """Record a problem of the value at a path or, with `on_key`, of its key.
 
-        Nothing is recorded if the value already has this message, if the path is suppressed, or if one of the problems
-        that the reader was created with is at the same position.
+        Nothing is recorded if the same message is already recorded at this position, if the path is suppressed, or if a
+        problem that the reader was created with is at this position.
         """
         place = self.document.mark(at, on_key=on_key)
         # A value shared by aliases is reported once, although several paths lead to it.
@@ -238,14 +243,13 @@ class Reader:
         if place in self._broken_places or at in self._suppressed or key in self._reported:
             return
         self._reported.add(key)
-        shown = shown_path(at)
         self.problems.append(
             Problem(
                 self.document.path,
                 message,
                 line=place.line,
                 column=place.column,
-                json_path=shown,
+                json_path=shown_path(at),
                 allowed=allowed,
                 suggestion=suggestion,
                 severity=severity,
@@ -263,7 +267,10 @@ class Reader:
     def _record_errors(
         self, errors: Sequence[ErrorDetails], raw: JsonValue, notes: SpellingNotes, at: JsonPath
     ) -> None:
-        """Record pydantic's errors. Those of the branches of one union become one problem."""
+        """Record pydantic's errors. Those about the kind of one value come from a union and become one problem.
+
+        Such a problem is left out if another error is more specific.
+        """
         located = [(locate(error["loc"], raw, notes), error) for error in errors]
         groups: dict[JsonPath, list[ErrorDetails]] = {}
         for path, error in located:
@@ -279,13 +286,16 @@ class Reader:
             self._record((*at, *path), mismatch(group, value, as_written=as_written))
 
     def is_unfilled(self, at: JsonPath, error_type: str) -> bool:  # noqa: ARG002 - used by a subclass
-        """Return True if the value at a path is not known yet, so that its errors do not count; for subclasses."""
+        """Return False. A subclass returns True for a value that is not known yet, whose errors do not count."""
         return False
 
     def _record_error(
         self, at: JsonPath, path: JsonPath, raw: JsonValue, error: ErrorDetails, notes: SpellingNotes
     ) -> None:
-        """Record one error; if its message comes from an object's own check and starts with a key, at that key."""
+        """Record one error about the value at `path` inside the value at `at`.
+
+        If the message comes from an object's own check and starts with a key, the error is recorded at that key.
+        """
         value = value_at(raw, path)
         wording = problem_text(error, value)
         first_word = wording.message.split(maxsplit=1)[0].strip("`'\":")
@@ -297,15 +307,18 @@ class Reader:
         self.error(at, wording.message, allowed=wording.allowed, suggestion=wording.suggestion)
 
 
-def _converted(value: JsonValue, types: set[str]) -> JsonValue:
-    """Return a text as the number or boolean that it contains, or a number or boolean as a text."""
-    if isinstance(value, str) and types & {"int_type", "float_type", "bool_type"}:
+def _converted(value: JsonValue, error_types: set[str]) -> JsonValue:
+    """Return a text as the number or boolean that it contains, or a number or boolean as a text.
+
+    `error_types` decide what is expected. A value that cannot be converted is returned unchanged.
+    """
+    if isinstance(value, str) and error_types & {"int_type", "float_type", "bool_type"}:
         try:
             found = resolve_plain(value.strip())
         except ValueError:
             return value
         return found if isinstance(found, bool | int | float) else value
-    if isinstance(value, bool | int | float) and "string_type" in types:
+    if isinstance(value, bool | int | float) and "string_type" in error_types:
         return compact_json(value)
     return value
 
@@ -313,13 +326,13 @@ def _converted(value: JsonValue, types: set[str]) -> JsonValue:
 def _is_closer(error: ErrorDetails, error_path: JsonPath, path: JsonPath) -> bool:
     """Return True if `error` is more specific than an error about the kind of the value at `path`.
 
-    It is, if it is about a value inside of that value, or about the same value but not about its kind.
+    An error is more specific if it is about a value inside that value, or about the same value but not its kind.
     """
     return error_path[: len(path)] == path and (error_path != path or expected_kind(error) is None)
 
 
 def locate(loc: Sequence[int | str], raw: JsonValue, notes: SpellingNotes) -> JsonPath:
-    """Return the path of an error in the file: keys as written, without the branches of a union."""
+    """Return the path inside `raw` of pydantic's location: keys as written, without the branches of a union."""
     path: list[int | str] = []
     value = raw
     for step in loc:
@@ -330,7 +343,7 @@ def locate(loc: Sequence[int | str], raw: JsonValue, notes: SpellingNotes) -> Js
 
 
 def _path_to(spellings: Iterable[int | str], value: JsonValue, notes: SpellingNotes) -> JsonPath:
-    """Return the path of the first of `spellings` that is a key of a value or of its nested object; () if none is."""
+    """Return the path of the first of `spellings` that is a key of a value, or of the object nested in it; else ()."""
     spellings = tuple(spellings)
     nested = notes.nested_key_of(value)
     prefixes: tuple[JsonPath, ...] = ((),) if nested is None else ((), (nested,))
@@ -364,7 +377,7 @@ def raise_errors(path: str, problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def open_yaml(path: Path, data: bytes | None = None) -> Reader:
-    """Return a reader of a YAML file, whatever the kind of its content. `data`, if given, are the file's bytes.
+    """Return a reader of a YAML file, which may contain any kind of value. `data`, if given, are the file's bytes.
 
     Raises EvalFileError when the file cannot be read or is not YAML.
     """

@@ -29,7 +29,7 @@ from agentv.types.workspaces import Keep, WorkspaceRepo, workspace_from_json
 
 
 def _advice_on_keys(tool: str, keys: Mapping[str, str]) -> dict[str, str]:
-    """Return the advice for each key of another tool, by both spellings of the key."""
+    """Return the advice for each key of another tool, by each spelling of the key."""
     advice: dict[str, str] = {}
     for key, ours in keys.items():
         for spelling in (key, snake_case(key), camel_case(key)):
@@ -116,7 +116,7 @@ _GRADER_WARNING = "`grader` is deprecated"
 
 
 class SingleFormModel(FileModel, frozen=True, kw_only=True):
-    """The short form of `evaluators` in suites and cases: one evaluator, named by its type."""
+    """The single form of `evaluators` in suites and cases: one evaluator, named by its type."""
 
     evaluator: EvaluatorType | None = None
     grader: Annotated[object, DefinedAs("EvaluatorType"), DEPRECATED] = None
@@ -127,7 +127,10 @@ SINGLE_FORM_KEYS = SingleFormModel.__struct_fields__
 
 
 def read_grader(reader: Reader, at: JsonPath, model: SingleFormModel) -> str | None:
-    """Return the legacy `grader` of the object at `at`, with a warning; None if `evaluator` overrides it."""
+    """Return the deprecated `grader` of the object at `at`, and record a warning.
+
+    Return None if there is none, if `evaluator` overrides it, or if it is invalid, which is recorded.
+    """
     if model.grader is None:
         return None
     reader.warn((*at, "grader"), _GRADER_WARNING, allowed="write `evaluator` instead", on_key=True)
@@ -173,7 +176,9 @@ JsonFields: TypeAlias = dict[str, Json]
 def _check_variable_names(variables: dict[str, object]) -> dict[str, object]:
     for name in variables:
         if not _VARIABLE_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is not a valid variable name; use letters, digits, _ and -")
+            raise ValueError(
+                f"{name!r} is not a valid variable name; use letters, digits, _ and -, with a letter or _ first"
+            )
     return variables
 
 
@@ -292,7 +297,9 @@ ROLES = {
     "tags": "tags",
     "messages": "messages",
 }
-"""The role of each column name; of several columns with the same role, the first in this order has it."""
+"""The role of each column name. Of several columns with the same role, the first in this order has it.
+
+`columns` of a dataset accepts these names in place of the roles."""
 
 METADATA_PREFIX = "metadata."
 """The prefix of columns and roles whose values become entries of a case's metadata."""
@@ -384,7 +391,7 @@ class CriterionModel(FileModel, frozen=True, kw_only=True):
     labels: list[Name] = field(default_factory=list)
 
     def to_criterion(self) -> EvaluationCriteria:
-        """Return the criterion; a list of labels is a scale, from worst to best."""
+        """Return the criterion. A `scale` that is a list has these labels, from worst to best."""
         scale, labels = self.scale, tuple(self.labels)
         if not isinstance(scale, str):
             scale, labels = "labels", tuple(scale)
@@ -411,7 +418,7 @@ class PromptModel(FileModel, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Raise ValueError unless exactly one of its forms is given."""
         if sum(each is not None for each in (self.text, self.file, self.system, self.messages)) != 1:
-            raise ValueError("a prompt needs one of `text`, `file`, `system` and `messages`")
+            raise ValueError("a prompt needs exactly one of `text`, `file`, `system` and `messages`")
 
 
 class TurnModel(FileModel, frozen=True, kw_only=True):

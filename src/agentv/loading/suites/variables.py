@@ -17,7 +17,7 @@ from agentv.types.problems import Severity
 class SuiteVariables(Struct, frozen=True):
     """The variables of one eval file: `declared` under its `vars:`, and `given` by `--var`, which override all others.
 
-    `undefined_severity` is the severity of a name without a value; with "warning", its `{{ name }}` stays in the text.
+    `undefined_severity` is the severity of the problem that a name has no value.
     """
 
     declared: JsonObject = field(default_factory=dict)
@@ -25,7 +25,10 @@ class SuiteVariables(Struct, frozen=True):
     undefined_severity: Severity = "error"
 
     def of_case(self, *, row: JsonObject | None = None, own: JsonObject | None = None) -> JsonObject:
-        """Return the variables of a case; of equal names, the given one counts, then `own`, `row` and the declared."""
+        """Return the variables of a case; `row` has those of its dataset row, `own` those of its `vars`.
+
+        Of equal names, the one in `given` counts, else that in `own`, `row` or `declared`, in this order.
+        """
         return {**self.declared, **(row or {}), **(own or {}), **self.given}
 
 
@@ -46,12 +49,13 @@ class Filler(Struct):
     marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
     single_variables: set[JsonPath] = field(default_factory=set)
     unfilled_path: JsonPath = ()
-    """The path of a value that is not filled."""
+    """The path of an entry that stays as it is, such as `vars`; () for none."""
 
     def fill(self, value: JsonValue, at: JsonPath, *, in_evaluators: bool = False) -> JsonValue:
-        """Return a copy of the value at a path with its texts filled.
+        """Return a copy of the value at a path with its texts filled. Problems are recorded.
 
-        Prompts of evaluators stay as they are, since they are filled when the answer is known.
+        Prompts of evaluators stay as they are, since they are filled when the answer is known. So do workspaces, and
+        commands and paths of code in evaluators; variables in them are problems.
         """
         if isinstance(value, str):
             return self._text(value, at) if "{{" in value or "{%" in value else value
@@ -80,14 +84,17 @@ class Filler(Struct):
         return self.fill(value, at, in_evaluators=in_evaluators or key == "evaluators")
 
     def _refuse(self, value: JsonValue, at: JsonPath) -> None:
-        """Record a problem for each variable in a command: the values come from data, which must not become code."""
+        """Record a problem for each text with a variable: its value comes from data, which must not become code."""
         for place, text in texts_in(value, at):
             if has_variables(text):
                 advice = "a code judge finds them in `metadata` and `config`"
                 self.reader.error(place, "variables are not filled in commands and paths of code", allowed=advice)
 
     def _text(self, text: str, at: JsonPath) -> JsonValue:
-        """Return a text with its variables filled; a single variable keeps its type, except as content of a message."""
+        """Return a text with its variables filled; a text that is one variable becomes the value, with its type.
+
+        As the content of a message, a number or boolean becomes a text.
+        """
 
         def report(fault: Fault) -> None:
             self.reader.error(
@@ -110,7 +117,10 @@ class Filler(Struct):
 
 
 def fill_in_place(reader: Reader, at: JsonPath, values: JsonObject, undefined_severity: Severity) -> None:
-    """Fill the object at a path with variables; its `vars` stay as they are. Problems are recorded."""
+    """Replace the object at a path in the reader's document by a filled copy; its `vars` stay as they are.
+
+    Problems are recorded. Without an object at the path, nothing happens.
+    """
     raw, parent = reader.document.at(at), reader.document.at(at[:-1])
     if not isinstance(raw, Mapping) or not isinstance(parent, dict | list):
         return
@@ -121,7 +131,7 @@ def fill_in_place(reader: Reader, at: JsonPath, values: JsonObject, undefined_se
 
 
 class Template(Struct, frozen=True):
-    """A part of an eval file that is filled for each case: the object or list at `at`; all keys in it are strings."""
+    """A part of an eval file that is filled for each case: the object or list at `at`, a path without list indexes."""
 
     document: Document
     at: JsonPath
@@ -169,7 +179,7 @@ def texts_in(value: JsonValue, at: JsonPath = ()) -> Iterator[tuple[JsonPath, st
 
 
 def needs_filling(value: JsonValue) -> bool:
-    """Return True if any text inside a value has a variable."""
+    """Return True if filling may change any text inside a value."""
     return any(has_variables(text) for _, text in texts_in(value))
 
 
@@ -189,9 +199,10 @@ def variable_names_in(value: JsonValue) -> Iterator[str]:
 def read_variables(
     reader: Reader, *, is_stream: bool, given: Mapping[str, str], undefined_severity: Severity = "error"
 ) -> SuiteVariables | None:
-    """Return the variables of the eval file that a reader has open; None if it declares none and reads no dataset.
+    """Return the variables of the eval file that a reader has open.
 
-    `undefined_severity` is that of names without a value. Invalid `vars` are reported with the file's other keys.
+    Return None if there are none to fill: the file and its listed cases have no `vars`, and it reads no dataset.
+    `is_stream` is True for a JSON Lines file. Invalid `vars` are reported with the file's other keys.
     """
     raw = reader.document.value
     key = next((key for key in CASE_KEYS if isinstance(raw, Mapping) and key in raw), "")

@@ -32,6 +32,7 @@ ASSERTION_SET_KEYS = {
     **dict.fromkeys(("type", "assert", "weight", "metric", "threshold")),
     "config": ASSERTION_KEYS["config"],
 }
+"""The keys of a set of assertions, as in ASSERTION_KEYS."""
 
 Settings: TypeAlias = dict[str, JsonValue]
 Judge: TypeAlias = Callable[[Located], str | None]
@@ -39,12 +40,12 @@ Judge: TypeAlias = Callable[[Located], str | None]
 
 
 class Options(Struct, frozen=True):
-    """The options of a test, which override those of `defaultTest`."""
+    """The options of a test and, for those that it lacks, of `defaultTest`: `places` has both, in this order."""
 
     places: tuple[Located, ...]
 
     def get(self, key: str) -> Located:
-        """Return an option; a value of None if there is none."""
+        """Return an option; its value is None if it is not given."""
         found = [place.get(key) for place in self.places]
         return next((place for place in found if place.value is not None), found[0])
 
@@ -79,7 +80,11 @@ class Assertion(Struct):
         self.place.drop(f"`{self.type}`: {message}", advice)
 
     def value(self) -> JsonValue:
-        """Return the value with our variables, a file's content instead of its name; None if code makes it."""
+        """Return the value with our variables, which are also added to `variables`. `file://NAME` is read.
+
+        Return None if there is no value, or if code makes it, which is recorded. Raises ConfigError or EvalFileError
+        for a file that cannot be read.
+        """
         value = self.source.get("value").value
         if isinstance(value, str) and value.startswith("file://"):
             if is_code(value):
@@ -90,16 +95,24 @@ class Assertion(Struct):
         return our_value(value, self.place)
 
     def text(self) -> str | None:
-        """Return the value as a string; None if it is not a string, which is recorded."""
+        """Return a text or number as a string; None for any other value, which is recorded."""
         value = self.value()
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             return str(value)
-        if value is not None or self.source.get("value").value is None:
-            self.drop("has no text as its value; it is not carried over")
+        self._drop_without_text(value)
         return None
 
+    def _drop_without_text(self, value: JsonValue) -> None:
+        """Record that `value` has no text, unless code makes it, which value() has recorded."""
+        is_made_by_code = value is None and self.source.get("value").value is not None
+        if not is_made_by_code:
+            self.drop("has no text as its value; it is not carried over")
+
     def texts(self) -> list[JsonValue]:
-        """Return the texts of a list, or of a string with commas, in which double quotes protect a comma."""
+        """Return the texts and numbers of a list, or the texts between the commas of a string.
+
+        Double quotes protect a comma. Other values are recorded.
+        """
         value = self.value()
         if isinstance(value, str):
             rows = csv.reader(value.splitlines(), skipinitialspace=True)
@@ -110,30 +123,33 @@ class Assertion(Struct):
             for item in listed:
                 if item not in found:
                     self.drop(f"{json.dumps(item, ensure_ascii=False)} is not a text; it is not carried over")
-        if not found and (value is not None or self.source.get("value").value is None):
-            self.drop("has no text as its value; it is not carried over")
+        if not found:
+            self._drop_without_text(value)
         return found
 
     def threshold(self, default: float) -> float:
-        """Return the threshold, or `default` without one."""
+        """Return the threshold; `default` if there is none."""
         number = self.source.get("threshold").number()
         return default if number is None else number
 
-    def store_reference(self, name: str) -> str | None:
-        """Store the value as a reference in the metadata; return its path."""
+    def store_reference(self) -> str | None:
+        """Store the value, a text or a list of texts, in the metadata; return its path there.
+
+        Return None if there is no value, and for any other value, which is recorded.
+        """
         value = self.value()
         texts = value if isinstance(value, list) else [value]
         if not texts or not all(isinstance(text, str) and text for text in texts):
             if value is not None:
                 self.drop("has no text as its value; it is not carried over")
             return None
-        key = f"{name}_{self.number}"
+        key = f"reference_{self.number}"
         self.metadata[key] = value
         return f"metadata.{key}"
 
 
 def convert_assertion(assertion: Assertion) -> Settings | None:
-    """Return the settings of an evaluator, without a name; record that there is no such evaluator and return None."""
+    """Return the settings of an evaluator, without its name; None if the assertion is not carried over."""
     written = assertion.type
     base = written.removeprefix("not-")
     convert = _CONVERTERS.get(base)
@@ -146,11 +162,8 @@ def convert_assertion(assertion: Assertion) -> Settings | None:
     settings = convert(assertion)
     for key in ("provider", "rubricPrompt"):
         place = assertion.source.get(key)
-        if (
-            place.value is not None
-            and not assertion.needs_judge
-            and not (key == "provider" and base in _EMBEDDING_TYPES)
-        ):
+        is_used = assertion.needs_judge or (key == "provider" and base in _EMBEDDING_TYPES)
+        if place.value is not None and not is_used:
             place.drop(f"`{key}` has no effect on this assertion")
     if settings is not None and base != written:
         _add_negation(settings)
@@ -161,15 +174,18 @@ _EMBEDDING_TYPES = ("similar", "similar:cosine")
 
 
 def _add_negation(settings: Settings) -> None:
+    if "forbidden" in settings:  # _tools_used has negated them
+        return
     if settings["type"] == "regex":
         settings["expect"] = "no_match"
-    elif "forbidden" not in settings:  # the converter has negated these settings itself
+    else:
         settings["negate"] = True
         if isinstance(limit := settings.get("required"), int | float):
             settings["required"] = 1 - limit
 
 
 def _variables(value: JsonValue) -> set[str]:
+    """Return the names of the variables in all texts of a value."""
     if isinstance(value, str):
         return set(variables_of(value))
     if isinstance(value, Mapping):
@@ -247,20 +263,23 @@ def _trace_bound(key: str) -> Callable[[Assertion], Settings | None]:
     return make
 
 
-def _similarity(algorithm: str, default: float, note: str | None = None) -> Callable[[Assertion], Settings | None]:
+def _similarity(
+    algorithm: str, default_threshold: float, difference: str | None = None
+) -> Callable[[Assertion], Settings | None]:
     def make(assertion: Assertion) -> Settings | None:
-        found = assertion.store_reference("reference")
-        if found is None:
+        reference = assertion.store_reference()
+        if reference is None:
             return None
-        if note:
-            assertion.drop(note)
-        return _similarity_settings("lexical_similarity", found, assertion.threshold(default), algorithm=algorithm)
+        if difference:
+            assertion.drop(difference)
+        threshold = assertion.threshold(default_threshold)
+        return _similarity_settings("lexical_similarity", reference, threshold, algorithm=algorithm)
 
     return make
 
 
-def _similarity_settings(type_: str, path: str, threshold: float, **more: JsonValue) -> Settings:
-    return {"type": type_, **more, "reference": path, "threshold": threshold}
+def _similarity_settings(type_: str, reference: str, threshold: float, **more: JsonValue) -> Settings:
+    return {"type": type_, **more, "reference": reference, "threshold": threshold}
 
 
 def _levenshtein(assertion: Assertion) -> Settings | None:
@@ -275,9 +294,9 @@ def _levenshtein(assertion: Assertion) -> Settings | None:
 
 
 def _similar(assertion: Assertion) -> Settings | None:
-    """Return a comparison of embeddings, by the model that the assertion or the options name."""
-    found = assertion.store_reference("reference")
-    if found is None:
+    """Return a comparison of embeddings by the model that the assertion or the options name, else by OpenAI's."""
+    reference = assertion.store_reference()
+    if reference is None:
         return None
     provider = next((place for place in _provider_places(assertion) if place.value is not None), None)
     model: JsonValue = {
@@ -288,27 +307,30 @@ def _similar(assertion: Assertion) -> Settings | None:
     if provider is not None:
         name = assertion.judge(provider.get("embedding") if provider.get("embedding").value is not None else provider)
         model = name if name is not None else model
-    return _similarity_settings("semantic_similarity", found, assertion.threshold(0.75), model=model)
+    return _similarity_settings("semantic_similarity", reference, assertion.threshold(0.75), model=model)
 
 
 def _provider_places(assertion: Assertion) -> tuple[Located, ...]:
     return assertion.source.get("provider"), assertion.options.get("provider")
 
 
-def _rubric(describe: str = "{}", *, needs_value: bool = True) -> Callable[[Assertion], Settings | None]:
+def _rubric(requirement: str = "{}") -> Callable[[Assertion], Settings | None]:
+    """Return a converter to a rubric, in which each text of the value replaces the `{}` of `requirement`."""
+
     def make(assertion: Assertion) -> Settings | None:
-        value = assertion.value() if assertion.source.get("value").value is not None else None
-        if needs_value and not value:
+        value = assertion.value()
+        if not value:
             assertion.drop("is not carried over: it has no value")
             return None
         listed = value if isinstance(value, list) else [value]
         texts = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in listed]
-        return _rubric_settings(assertion, [describe.replace("{}", text) for text in texts])
+        return _rubric_settings(assertion, [requirement.replace("{}", text) for text in texts])
 
     return make
 
 
 def _rubric_settings(assertion: Assertion, requirements: list[str], **more: JsonValue) -> Settings:
+    """Return the settings of a rubric, or of an llm_judge if the assertion or the options have a judge prompt."""
     assertion.needs_judge = True
     threshold = assertion.source.get("threshold")
     if threshold.value is not None:
@@ -327,7 +349,10 @@ def _prompt_places(assertion: Assertion) -> tuple[Located, ...]:
 
 
 def _judge_prompt(place: Located, requirements: list[str], assertion: Assertion) -> str:
-    """Return the text of a judge prompt of promptfoo, with our names for the answer and the rubric."""
+    """Return a judge prompt of promptfoo as one text, in which the requirements replace `{{ rubric }}`.
+
+    Variables get our names. The answer is added at the end of a prompt that does not contain it.
+    """
     value = place.value
     if isinstance(value, str) and value.startswith("file://"):
         value = load_value(value, place)
@@ -355,7 +380,7 @@ def _answer_relevance(assertion: Assertion) -> Settings:
 
 
 def _context_recall(assertion: Assertion) -> Settings | None:
-    reference = assertion.store_reference("reference")
+    reference = assertion.store_reference()
     if reference is None:
         if assertion.source.get("value").value is None:
             assertion.drop("is not carried over: it has no value")
@@ -371,7 +396,7 @@ def _context_precision(assertion: Assertion) -> Settings:
 
 
 def _ready_made_judge(assertion: Assertion, kind: str) -> Settings:
-    """Return the settings of a ready-made judge, which passes at or above the threshold; without one, always."""
+    """Return the settings of a ready-made judge. An answer passes at or above the threshold; without one, always."""
     assertion.needs_judge = True
     for place in _prompt_places(assertion):
         if place.value is not None:
@@ -382,7 +407,10 @@ def _ready_made_judge(assertion: Assertion, kind: str) -> Settings:
 
 
 def _sources(assertion: Assertion, *, default: str | None = None) -> Settings:
-    """Return where the context is; the variable `context` is stored in the metadata of the case."""
+    """Return the setting that says where the context is: in the variable `context`, else in `default`.
+
+    The variable is stored in the case's metadata. Without variable and default, the evaluator uses tool results.
+    """
     if "context" in assertion.test_variables:
         assertion.variables.add("context")
         assertion.metadata[_CONTEXT_KEY] = "{{ context }}"
@@ -398,7 +426,7 @@ _CONTEXT_KEY = "assertion_context"
 
 
 def _judging_target(assertion: Assertion) -> Settings:
-    """Return the `target` that judges in place of the default one."""
+    """Return the `target` that the assertion or the options name as judge; {} for the default judge."""
     provider = next((place for place in _provider_places(assertion) if place.value is not None), None)
     if provider is None:
         return {}
@@ -432,7 +460,7 @@ def _tools_used(assertion: Assertion) -> Settings | None:
         settings: Settings = {"type": "tool_trajectory", "mode": "any_order", "minimums": {name: value.get("min", 1)}}
         return {**settings, "maximums": {name: value["max"]}} if "max" in value else settings
     names = [str(item.get("name") if isinstance(item, Mapping) else item) for item in _as_list(value)]
-    if assertion.type.startswith("not-"):  # none may be called; `negate` would allow all but one
+    if assertion.type.startswith("not-"):  # none may be called; `negate` would only forbid calling all
         return {"type": "tool_trajectory", "mode": "any_order", "forbidden": names}
     return {"type": "tool_trajectory", "mode": "any_order", "minimums": dict.fromkeys(names, 1)}
 
@@ -473,9 +501,9 @@ def _tool_args(assertion: Assertion) -> Settings | None:
 
 
 def _step_count(assertion: Assertion) -> Settings | None:
-    """Return a limit on the number of steps, or on the calls of one tool."""
+    """Return a limit on the number of steps, or on the calls of one tool; None for others, which are recorded."""
     value = assertion.value()
-    if isinstance(value, Mapping) and "min" not in value and "max" in value and set(value) <= {"max", "type"}:
+    if isinstance(value, Mapping) and "max" in value and value.keys() <= {"max", "type"}:
         if value.get("type") in (None, "tool"):
             if value.get("type") is None:
                 assertion.drop("only tool calls are counted here")
@@ -490,6 +518,7 @@ def _step_count(assertion: Assertion) -> Settings | None:
 
 
 _LIMITS_OF_CALLS = {"min": "minimums", "max": "maximums"}
+"""Our setting for each key of a `trajectory:step-count`."""
 
 
 def _tool_f1(assertion: Assertion) -> Settings | None:
@@ -522,10 +551,11 @@ _JAVASCRIPT_RULES: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], S
         lambda _, match: _length_rule(match[1], int(match[2])),
     ),
 )
+"""JavaScript that is carried over, with the function that makes the settings from its quoted text and the match."""
 
 
 def _javascript(assertion: Assertion) -> Settings | None:
-    """Return a rule for the commonest expressions; other JavaScript is recorded."""
+    """Return a rule for one of the commonest expressions; None for other JavaScript, which is recorded."""
     code = assertion.source.get("value").text().strip().rstrip(";").removeprefix("return ")
     for pattern, convert in _JAVASCRIPT_RULES:
         match = pattern.fullmatch(code)
@@ -595,7 +625,7 @@ _CONVERTERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
     "trajectory:step-count": _step_count,
     "trajectory:goal-success": _goal,
 }
-"""The converter of each type of assertion."""
+"""The converter of each type of assertion that has a counterpart."""
 
 _USE_PARSER = "use a code_judge with a parser"
 _USE_COMPARE = "`agentv compare` and the evaluator pairwise compare answers"
@@ -633,7 +663,7 @@ _ADVICE: Mapping[str, str] = {
     "trace-span-duration": "use trace with max_duration_ms",
     "webhook": "use a code_judge that calls the service",
 }
-"""Advice on assertions without a counterpart."""
+"""The advice, or the reason, for each type of assertion without a counterpart."""
 
 ASSERTION_TYPES = frozenset(_CONVERTERS) | frozenset(_ADVICE) | {"assert-set"}
 """All types of assertions that promptfoo 0.121 knows, without `not-`."""

@@ -29,15 +29,17 @@ _OUR_FILTERS = {
     "safe": "",
     "string": "",
 }
+"""Our name of each filter; "" if it has no effect here and is left out."""
 _ENVIRONMENT = re.compile(r"(?:process\.)?env\.(\w+)")
 
 
 def variables_of(text: str) -> tuple[str, ...]:
-    """Return the names of the variables that a promptfoo text uses."""
+    """Return the names in the `{{ }}` of a promptfoo text, without those that its code assigns."""
     found = (match["inner"] for match in _TAG.finditer(text) if match["inner"])
     paths = (_VARIABLE_PATH.match(inner) for inner in found)
     names = dict.fromkeys(_first_name(path[0]) for path in paths if path)
-    return tuple(name for name in names if name not in _assigned_names(text))
+    assigned = _assigned_names(text)
+    return tuple(name for name in names if name not in assigned)
 
 
 def _first_name(path: str) -> str:
@@ -48,13 +50,16 @@ _ASSIGNMENT = re.compile(r"\{%-?\s*(?:for\s+(\w+)(?:\s*,\s*(\w+))?\s+in|set\s+(\
 
 
 def _assigned_names(text: str) -> frozenset[str]:
-    """Return the names that template code in a text assigns, and `loop`."""
+    """Return the names that `for` and `set` assign in a text, and `loop` if there are any."""
     found = {name for match in _ASSIGNMENT.finditer(text) for name in match.groups() if name}
     return frozenset({*found, "loop"} if found else ())
 
 
 def our_text(text: str, place: Located) -> str:
-    """Return a promptfoo text with our variables; what has no counterpart stays as literal text and is recorded."""
+    """Return a promptfoo text with our variables, without comments.
+
+    Code and expressions without a counterpart are recorded and stay as literal text.
+    """
     assigned = _assigned_names(text)
 
     def replacement(match: re.Match[str]) -> str:
@@ -67,13 +72,12 @@ def our_text(text: str, place: Located) -> str:
             place.drop(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
             return _literal(match[0])
         ours = _expression(match["inner"])
-        if ours is not None and _first_name(match["inner"].strip()) in assigned:
-            return _literal(match[0])  # set by code in the text, which is already recorded
         if ours is None:
             place.drop(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
                        "json, upper, lower, trim and default(x)")  # fmt: skip
             return _literal(match[0])
-        return ours
+        is_assigned = _first_name(match["inner"].strip()) in assigned  # by code in the text, which is recorded
+        return _literal(match[0]) if is_assigned else ours
 
     return _TAG.sub(replacement, text)
 
@@ -90,7 +94,10 @@ def our_value(value: JsonValue, place: Located) -> JsonValue:
 
 
 def with_environment(value: JsonValue, place: Located) -> JsonValue:
-    """Return a setting with `{{ env.NAME }}` as `${{ NAME }}`; other variables such as `{{ prompt }}` stay."""
+    """Return a setting with `{{ env.NAME }}` as `${{ NAME }}`; other variables such as `{{ prompt }}` stay.
+
+    Code stays too, and is recorded.
+    """
     if isinstance(value, str):
         return _TAG.sub(lambda match: _environment(match, place), value)
     if isinstance(value, Mapping):
@@ -102,13 +109,15 @@ def with_environment(value: JsonValue, place: Located) -> JsonValue:
 
 def _environment(match: re.Match[str], place: Located) -> str:
     found = _ENVIRONMENT.fullmatch(match["inner"] or "")
-    if found is None and match["block"]:
+    if found is not None:
+        return f"${{{{ {found[1]} }}}}"
+    if match["block"]:
         place.drop(f"{_short(match[0])} is not carried over", "only ${{ NAME }} is read from the environment")
-    return match[0] if found is None else f"${{{{ {found[1]} }}}}"
+    return match[0]
 
 
 def _expression(inner: str) -> str | None:
-    """Return `name | filter` in our form; None if it is something else."""
+    """Return an expression such as `name | dump` as our `{{ name | json }}`; None if it has no counterpart."""
     head, *filters = inner.split("|")
     if _ENVIRONMENT.match(head.strip()) or not _VARIABLE_PATH.fullmatch(head.strip()):
         return None
@@ -116,7 +125,10 @@ def _expression(inner: str) -> str | None:
     for text in filters:
         match = _FILTER_CALL.fullmatch(text)
         ours = _OUR_FILTERS.get(match[1]) if match else None
-        if match is None or ours is None or (ours == "default") != (match[2] is not None):
+        if match is None or ours is None:
+            return None
+        has_argument = match[2] is not None
+        if has_argument != (ours == "default"):  # the only filter with an argument
             return None
         if ours:
             parts.append(f"default({match[2]})" if ours == "default" else ours)

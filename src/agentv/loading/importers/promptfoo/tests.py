@@ -35,6 +35,7 @@ TEST_KEYS = {
     "providerOutput": None,
     "assertScoringFunction": "use an evaluator of type composite with an aggregator",
 }
+"""The keys of a test: None if a key is carried over, else advice."""
 OPTION_KEYS = {
     "prefix": None,
     "suffix": None,
@@ -51,14 +52,16 @@ OPTION_KEYS = {
     "disableConversationVar": "a case is always a conversation of its own",
     "runSerially": "use `execution: {workers: 1}`",
 }
+"""The options of a test, as in TEST_KEYS."""
 _MAX_CASES = 10_000
+"""The largest number of cases that one test may become."""
 _TYPED_ASSERTION = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\(([\d.]+)\))?(?::\s*(.*))?", re.DOTALL)
 _CODE_PREFIXES = {"javascript:": "javascript", "fn:": "javascript", "eval:": "javascript", "python:": "python",
                "grade:": "llm-rubric", "llm-rubric:": "llm-rubric"}  # fmt: skip
 
 
 class Test(Struct, frozen=True):
-    """One test with its defaults: its values, its assertions, and its options."""
+    """One test, completed from `defaultTest`. `values` are the values of its variables."""
 
     place: Located
     description: str
@@ -68,24 +71,27 @@ class Test(Struct, frozen=True):
     threshold: Located
     metadata: dict[str, JsonValue]
     provider: Located
-    """The provider that the test defines itself."""
+    """The only provider that answers this test: its name in the configuration, or its definition."""
     providers: Located
     """The names of the configuration's providers that answer this test."""
     prompts: Located
-    """The names of the configuration's prompts that this test is sent with."""
+    """The names of the configuration's prompts that this test uses."""
     output: Located
-    """A given answer; no provider is called."""
+    """A given answer. If there is one, no provider is called."""
 
 
 class Sources(Struct, frozen=True):
-    """The tests that are listed, and the tables that can stay datasets, each with the entry that names it."""
+    """The tests that become listed cases, or else the tables that can remain datasets.
+
+    Each table has the entry that names it.
+    """
 
     listed: tuple[Located, ...]
     datasets: tuple[tuple[Path, Located], ...]
 
 
 def find_tests(source: Located) -> Sources:
-    """Return the tests of a configuration. A file of values alone, without assertions or options, remains a dataset."""
+    """Return the tests of a configuration. Tables of variables alone remain datasets, unless there are other tests."""
     listed: list[Located] = []
     datasets: list[tuple[Path, Located]] = []
     for item in source.items():
@@ -100,7 +106,10 @@ def find_tests(source: Located) -> Sources:
 
 
 def _tests_or_tables(item: Located) -> Iterator[Located | Path]:
-    """Yield the tests of an entry under `tests`; a table that can stay a dataset as its path."""
+    """Yield the tests of an entry: the entry itself, or those in the files that it names.
+
+    For a table that can remain a dataset, yield its path.
+    """
     if isinstance(item.value, Mapping):
         if "path" in item.value:
             item.drop(f"the tests made by {item.get('path').text()} are not carried over",
@@ -118,14 +127,13 @@ def _tests_or_tables(item: Located) -> Iterator[Located | Path]:
         paths = sorted(item.folder.glob(name)) if re.search(r"[*?\[]", name) else [item.folder / name]
         if not any(path.is_file() for path in paths):
             item.drop(f"the file {name!r} does not exist; its tests are not carried over")
-        for path in paths:
-            if path.is_file():
-                place = item.require_inside(path)
-                yield from [place] if _is_plain_table(place) else tests_in_file(place, item)
+        for path in filter(Path.is_file, paths):
+            item.require_inside(path)
+            yield from [path] if _is_plain_table(path) else tests_in_file(path, item)
 
 
 def _is_plain_table(path: Path) -> bool:
-    """Return True for a table whose columns are variables and nothing else, with ids that are unique."""
+    """Return True for a CSV or TSV file whose columns are all variables, and whose ids, if any, are unique."""
     rows = open_rows(path) if path.suffix.lower() in (".csv", ".tsv") else None
     ids: set[JsonValue] = set()
     for row in rows or ():
@@ -138,7 +146,10 @@ def _is_plain_table(path: Path) -> bool:
 
 
 def tests_in_file(path: Path, item: Located) -> Iterator[Located]:
-    """Yield the tests of a file. Raises EvalFileError for a row that cannot be read."""
+    """Yield the tests of a file that the entry `item` names; a file of an unknown format is recorded.
+
+    Raises EvalFileError for a file or row that cannot be read.
+    """
     if path.suffix.lower() in (".yaml", ".yml", ".json"):
         for found in open_located(path, item.losses).items():
             yield from _as_test(found)
@@ -155,6 +166,7 @@ def tests_in_file(path: Path, item: Located) -> Iterator[Located]:
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
+    """Yield a row for each line of a JSON Lines file that is not blank, with its problems."""
     for number, line in enumerate(read_lines(path), 1):
         if line.strip():
             document, problems = parse_json(decode(line, shown(path), first_line=number), shown(path), number)
@@ -163,7 +175,10 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def _as_test(found: Located) -> Iterator[Located]:
-    """Yield a test, or the test made of a table row; anything else is recorded."""
+    """Yield a test, or the test made of a row: an object without `vars`, `assert` and `options`.
+
+    Anything else is recorded.
+    """
     value = found.value
     if not isinstance(value, Mapping):
         found.drop(f"a test must be an object, but is {kind_of(value)}; it is not carried over")
@@ -177,7 +192,7 @@ def _as_test(found: Located) -> Iterator[Located]:
 
 
 def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
-    """Return the test in a table row, whose columns with `__` are promptfoo's own."""
+    """Return the test in a row. Columns that start with `__` are promptfoo's own; all others are variables."""
     test: dict[str, JsonValue] = {}
     values: dict[str, JsonValue] = {}
     options: dict[str, JsonValue] = {}
@@ -201,6 +216,7 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
             metadata[name.removeprefix("__metadata:").removesuffix("[]")] = value
         elif not name.startswith("__"):
             values[name] = value
+        # `__metric` and `__config:…` are read with the columns `__expected`.
         elif name != "__metric" and not name.startswith("__config:"):
             place.drop(f"the column {name!r} is not carried over")
     parts: dict[str, JsonValue] = {"vars": values, "assert": assertions, "options": options, "metadata": metadata}
@@ -209,7 +225,10 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
 
 
 def _threshold(cell: JsonValue, name: str, place: Located) -> dict[str, JsonValue]:
-    """Return the threshold in a cell; {} if the cell is empty. Record a cell that is not a number, and return {}."""
+    """Return the key `threshold` with the number in a cell; {} without a number. Record a cell with another text.
+
+    `name` is the name of the cell in the message.
+    """
     if cell in (None, ""):
         return {}
     with suppress(ValueError):
@@ -228,7 +247,7 @@ def _cell_assertion(text: str, place: Located) -> dict[str, JsonValue]:
     if text.startswith("file://") and is_code(text):
         return {"type": "python" if ".py" in text else "javascript", "value": text}
     match = _TYPED_ASSERTION.fullmatch(text)
-    if match is None or match[2] not in ASSERTION_TYPES or (match[4] is None and ":" in text):
+    if match is None or match[2] not in ASSERTION_TYPES:
         return {"type": "equals", "value": text}
     assertion: dict[str, JsonValue] = {"type": f"{match[1] or ''}{match[2]}"}
     if match[4]:
@@ -237,7 +256,7 @@ def _cell_assertion(text: str, place: Located) -> dict[str, JsonValue]:
 
 
 def with_defaults(test: Located, default: Located) -> Test:
-    """Return a test with the values, assertions and options of `defaultTest`."""
+    """Return a test completed from `defaultTest`; the test has precedence. What is not carried over is recorded."""
     test.drop_unsupported(TEST_KEYS, "a test")
     options = Options((test.get("options"), default.get("options")))
     report_options(test.get("options"))
@@ -248,7 +267,7 @@ def with_defaults(test: Located, default: Located) -> Test:
         for source in (test, default):
             _drop_non_object(source.get(key), may_be_files=key == "vars")
 
-    def first(key: str) -> Located:
+    def own_or_default(key: str) -> Located:
         return test.get(key) if test.get(key).value is not None else default.get(key)
 
     metadata = {key: item.value for source in (default, test) for key, item in source.get("metadata").entries()}
@@ -258,30 +277,33 @@ def with_defaults(test: Located, default: Located) -> Test:
         {**_values(default.get("vars")), **_values(test.get("vars"))},
         assertions=assertions,
         options=options,
-        threshold=first("threshold"),
+        threshold=own_or_default("threshold"),
         metadata=metadata,
-        provider=first("provider"),
-        providers=first("providers"),
-        prompts=first("prompts"),
-        output=first("providerOutput"),
+        provider=own_or_default("provider"),
+        providers=own_or_default("providers"),
+        prompts=own_or_default("prompts"),
+        output=own_or_default("providerOutput"),
     )
 
 
 def _drop_non_object(place: Located, *, may_be_files: bool) -> None:
-    """Record a value that is not an object nor, with `may_be_files`, a file name or a list of them."""
+    """Record a value that is not an object. With `may_be_files` a file name and a list of them are allowed, too."""
     is_read = isinstance(place.value, Mapping) or (may_be_files and isinstance(place.value, str | list))
     if place.value is not None and not is_read:
         place.drop(f"`{place.at[-1]}` is not an object; it is not carried over")
 
 
 def matches_name(reference: str, names: Iterable[str]) -> bool:
-    """Return True if a test's filter matches a name of a prompt or provider, by promptfoo's rules."""
-    start = reference.removesuffix("*") if reference.endswith("*") else f"{reference}:"
-    return any(name == reference or name.startswith(start) for name in names if name)
+    """Return True if a reference in a test matches any of the names of a prompt or provider, as in promptfoo.
+
+    `openai` also matches `openai:gpt-5`, and `gpt*` matches `gpt-5`.
+    """
+    prefix = reference.removesuffix("*") if reference.endswith("*") else f"{reference}:"
+    return any(name == reference or name.startswith(prefix) for name in names if name)
 
 
 def report_options(options: Located) -> None:
-    """Record the options of a test that are not carried over."""
+    """Record the options of a test, or of `defaultTest`, that are not carried over."""
     for key, place in options.entries():
         advice = OPTION_KEYS.get(key, "what a model needs goes into its target")
         if advice is not None:
@@ -289,7 +311,10 @@ def report_options(options: Located) -> None:
 
 
 def _values(source: Located) -> dict[str, JsonValue]:
-    """Return the variables of a test; those in files are read, those made by code are recorded."""
+    """Return the variables of a test, including those in files.
+
+    Values made by code, images, audio files and PDFs are recorded; their variables are empty.
+    """
     if isinstance(source.value, str | list):
         files = [item.require_inside(item.folder / item.text().removeprefix("file://")) for item in source.items()]
         read = [open_located(path, source.losses) for path in files]
@@ -311,7 +336,10 @@ def _values(source: Located) -> dict[str, JsonValue]:
 
 
 def expanded(test: Test) -> list[Test]:
-    """Return one test for each combination of values that are lists, as promptfoo runs them."""
+    """Return one test for each combination of values that are lists, as promptfoo runs them.
+
+    Return no test if there are more than _MAX_CASES combinations, which is recorded.
+    """
     lists = {key: value for key, value in test.values.items() if isinstance(value, list)}
     if not lists or test.options.get("disableVarExpansion").value is True:
         return [test]
@@ -323,7 +351,7 @@ def expanded(test: Test) -> list[Test]:
 
 
 def scenario_tests(source: Located) -> list[Located]:
-    """Return the tests of scenarios: each of their configurations with each of their tests."""
+    """Return the tests of scenarios. In each scenario, each configuration is combined with each test."""
     combined: list[Located] = []
     for item in source.items():
         listed = [item]
@@ -341,6 +369,7 @@ def scenario_tests(source: Located) -> list[Located]:
 
 
 def _tests_of_entry(entry: Located) -> list[Located]:
+    """Return the tests of an entry of a scenario; tables are read, too."""
     if isinstance(entry.value, Mapping):
         return [entry]
     found = [list(tests_in_file(item, entry)) if isinstance(item, Path) else [item] for item in _tests_or_tables(entry)]
@@ -348,22 +377,23 @@ def _tests_of_entry(entry: Located) -> list[Located]:
 
 
 def _combined(config: Located, test: Located) -> Located:
-    """Return a test with the keys of a scenario's configuration; variables and assertions are added up.
+    """Return a test completed from a scenario's configuration; the test has precedence.
 
-    It is in a copy of the test's document, so that the test's own keys have their positions.
+    Variables, options and metadata are merged, assertions joined. The result is in a copy of the test's document, so
+    that the test's own keys have their positions.
     """
     marks: dict[int, Mapping[Key, Spot]] = {**config.document.marks, **test.document.marks}
-    first = config.value if isinstance(config.value, Mapping) else {}
-    second = test.value if isinstance(test.value, Mapping) else {}
-    value = _merged(first, second, marks)
+    common = config.value if isinstance(config.value, Mapping) else {}
+    own = test.value if isinstance(test.value, Mapping) else {}
+    value = _merged(common, own, marks)
     for key in ("vars", "options", "metadata"):
-        parts = [part for part in (first.get(key), second.get(key)) if isinstance(part, Mapping)]
+        parts = [part for part in (common.get(key), own.get(key)) if isinstance(part, Mapping)]
         if parts:
             value[key] = _merged(parts[0], parts[-1], marks)
-    asserts = [part for part in (first.get("assert"), second.get("assert")) if isinstance(part, list)]
-    if asserts:
-        joined = [item for part in asserts for item in part]
-        spots = [marks.get(id(part), {}).get(index) for part in asserts for index in range(len(part))]
+    assertion_lists = [part for part in (common.get("assert"), own.get("assert")) if isinstance(part, list)]
+    if assertion_lists:
+        joined = [item for part in assertion_lists for item in part]
+        spots = [marks.get(id(part), {}).get(index) for part in assertion_lists for index in range(len(part))]
         marks[id(joined)] = {index: spot for index, spot in enumerate(spots) if spot is not None}
         value["assert"] = joined
     whole = _with_value(test.document.value, test.at, value, marks)
@@ -372,14 +402,14 @@ def _combined(config: Located, test: Located) -> Located:
 
 
 def _merged(first: JsonObject, second: JsonObject, marks: dict[int, Mapping[Key, Spot]]) -> dict[str, JsonValue]:
-    """Return the entries of both objects, each with its mark."""
+    """Return the entries of both objects, and add their marks to `marks`; `second` has precedence."""
     value = {**first, **second}
     marks[id(value)] = {**marks.get(id(first), {}), **marks.get(id(second), {})}
     return value
 
 
 def _with_value(whole: JsonValue, at: JsonPath, value: JsonValue, marks: dict[int, Mapping[Key, Spot]]) -> JsonValue:
-    """Return a copy of a document's value with another value at a path; copied containers get their marks."""
+    """Return a copy of `whole` with `value` at a path. Copied objects and lists get the marks of the originals."""
     if not at:
         return value
     inner = _with_value(child(whole, at[0]), at[1:], value, marks)
