@@ -230,7 +230,7 @@ def _run_record(
 def _sample(header: _Header, sample: JsonObject) -> Sample:
     """Return a sample as a case with its answer and scores.
 
-    Raises EvalFileError for a sample without an id, and for a number of tokens that is not a count.
+    Raises EvalFileError for a sample without an id, and for a token count that is not a whole number of at least 0.
     """
     if not isinstance(sample.get("id"), str | int):
         raise _log_error(header.path, "a sample has no id", "samples")

@@ -1,4 +1,7 @@
-"""Translations of documents: edited copies or new documents with the positions of the original, and their notes."""
+"""Translations of documents: edited copies or new documents with the positions of the original, and their notes.
+
+They translate files of AgentV, a TypeScript program, for agentv. "Here" is agentv.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -264,7 +267,7 @@ class Rewriter(Struct):
         self._alive.append(value)
 
     def _below(self, sourced: Sourced, key: Key) -> JsonPath | None:
-        """Return the path of an entry of a value. If the value is not in the source, return the path it stands for."""
+        """Return the path of an entry of a value; if the source does not contain the value, that of `sourced`."""
         if sourced.at is None or self.source.at(sourced.at) is not sourced.value:
             return sourced.at
         return (*sourced.at, key)

@@ -46,7 +46,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
 def kind_of(value: JsonValue) -> str:
-    """Return the kind of a value in words, such as `a number` or `a list`; `nothing` for null, a boolean itself."""
+    """Return the kind of a value in words, such as `a number`, `a list`, `nothing` for null, `true` or `false`."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -164,7 +164,7 @@ class Reader:
         self._suppressed: set[JsonPath] = set()
         self._reported: set[tuple[Mark | JsonPath, str]] = set()
         self.from_single_variables: set[JsonPath] = set()
-        """The paths of values that came from a single variable; each may be converted to the expected type, once."""
+        """The paths of values from texts such as `{{ n }}`; each value may be converted to the expected type, once."""
 
     def read(self, model: type[M], at: JsonPath = ()) -> M | None:
         """Return the value at a path as a model; record its problems and return None if it has any."""
@@ -267,9 +267,9 @@ class Reader:
     def _record_errors(
         self, errors: Sequence[ErrorDetails], raw: JsonValue, notes: SpellingNotes, at: JsonPath
     ) -> None:
-        """Record pydantic's errors. Those about the kind of one value come from a union and become one problem.
+        """Record pydantic's errors; all errors about the kind of the same value become one problem.
 
-        Such a problem is left out if another error is more specific.
+        A union causes several. The problem is left out if another error is more specific.
         """
         located = [(locate(error["loc"], raw, notes), error) for error in errors]
         groups: dict[JsonPath, list[ErrorDetails]] = {}
@@ -343,7 +343,10 @@ def locate(loc: Sequence[int | str], raw: JsonValue, notes: SpellingNotes) -> Js
 
 
 def _path_to(spellings: Iterable[int | str], value: JsonValue, notes: SpellingNotes) -> JsonPath:
-    """Return the path of the first of `spellings` that is a key of a value, or of the object nested in it; else ()."""
+    """Return the path of the first of `spellings` that is a key of a value; () if there is none.
+
+    If the entries of an inner object were merged into the value for validation, its keys count, too.
+    """
     spellings = tuple(spellings)
     nested = notes.nested_key_of(value)
     prefixes: tuple[JsonPath, ...] = ((),) if nested is None else ((), (nested,))

@@ -391,7 +391,7 @@ class CriterionModel(FileModel, frozen=True, kw_only=True):
     labels: list[Name] = field(default_factory=list)
 
     def to_criterion(self) -> EvaluationCriteria:
-        """Return the criterion. A `scale` that is a list has these labels, from worst to best."""
+        """Return the criterion. A `scale` that is a list contains the labels, from worst to best."""
         scale, labels = self.scale, tuple(self.labels)
         if not isinstance(scale, str):
             scale, labels = "labels", tuple(scale)

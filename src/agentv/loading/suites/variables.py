@@ -39,8 +39,8 @@ _PROMPT_KEYS = frozenset({"prompt", "prompt_template"})
 class Filler(Struct):
     """Fills one part of a document with variables; `marks` are the positions of the new objects and lists.
 
-    `single_variables` are the paths of texts that consist of one variable only. Their values may be converted to the
-    expected type.
+    `single_variables` are the paths of texts that start with a variable, usually the whole text. Their values may be
+    converted to the expected type.
     """
 
     reader: Reader
@@ -87,8 +87,9 @@ class Filler(Struct):
         """Record a problem for each text with a variable: its value comes from data, which must not become code."""
         for place, text in texts_in(value, at):
             if has_variables(text):
-                advice = "a code judge finds them in `metadata` and `config`"
-                self.reader.error(place, "variables are not filled in commands and paths of code", allowed=advice)
+                message = "variables are not filled in workspaces, commands and paths of code"
+                advice = "write the value itself; a code judge finds variables in `metadata` and `config`"
+                self.reader.error(place, message, allowed=advice)
 
     def _text(self, text: str, at: JsonPath) -> JsonValue:
         """Return a text with its variables filled; a text that is one variable becomes the value, with its type.
@@ -142,7 +143,7 @@ class Template(Struct, frozen=True):
         return self.document.at(self.at)
 
     def filled(self, values: JsonObject, undefined_severity: Severity) -> tuple[Reader, JsonValue]:
-        """Return the filled part, and a reader of a document that has only this part, at the same path.
+        """Return a reader of a document that has only the filled part, at the same path; and the filled part.
 
         The reader also has the problems of filling.
         """

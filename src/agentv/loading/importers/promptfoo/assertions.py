@@ -351,7 +351,8 @@ def _prompt_places(assertion: Assertion) -> tuple[Located, ...]:
 def _judge_prompt(place: Located, requirements: list[str], assertion: Assertion) -> str:
     """Return a judge prompt of promptfoo as one text, in which the requirements replace `{{ rubric }}`.
 
-    Variables get our names. The answer is added at the end of a prompt that does not contain it.
+    `{{ output }}` becomes `{{ candidate_answer }}`, which is added at the end of a prompt without it. A variable of the
+    test, such as `{{ x }}`, becomes `{{ vars.x }}`.
     """
     value = place.value
     if isinstance(value, str) and value.startswith("file://"):

@@ -56,8 +56,8 @@ OPTION_KEYS = {
 _MAX_CASES = 10_000
 """The largest number of cases that one test may become."""
 _TYPED_ASSERTION = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\(([\d.]+)\))?(?::\s*(.*))?", re.DOTALL)
-_CODE_PREFIXES = {"javascript:": "javascript", "fn:": "javascript", "eval:": "javascript", "python:": "python",
-               "grade:": "llm-rubric", "llm-rubric:": "llm-rubric"}  # fmt: skip
+_TYPES_BY_PREFIX = {"javascript:": "javascript", "fn:": "javascript", "eval:": "javascript", "python:": "python",
+                    "grade:": "llm-rubric", "llm-rubric:": "llm-rubric"}  # fmt: skip
 
 
 class Test(Struct, frozen=True):
@@ -91,7 +91,7 @@ class Sources(Struct, frozen=True):
 
 
 def find_tests(source: Located) -> Sources:
-    """Return the tests of a configuration. Tables of variables alone remain datasets, unless there are other tests."""
+    """Return the tests of a configuration. Tables with only variables remain datasets, unless there are other tests."""
     listed: list[Located] = []
     datasets: list[tuple[Path, Located]] = []
     for item in source.items():
@@ -175,9 +175,9 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def _as_test(found: Located) -> Iterator[Located]:
-    """Yield a test, or the test made of a row: an object without `vars`, `assert` and `options`.
+    """Yield an object as a test. An object without `vars`, `assert` and `options` is a row, and is made into a test.
 
-    Anything else is recorded.
+    A value that is not an object is recorded.
     """
     value = found.value
     if not isinstance(value, Mapping):
@@ -225,9 +225,9 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
 
 
 def _threshold(cell: JsonValue, name: str, place: Located) -> dict[str, JsonValue]:
-    """Return the key `threshold` with the number in a cell; {} without a number. Record a cell with another text.
+    """Return the key `threshold` with the number in a cell; {} if the cell is empty or not a number.
 
-    `name` is the name of the cell in the message.
+    A cell that is not a number is recorded; `name` is its name in the message.
     """
     if cell in (None, ""):
         return {}
@@ -240,8 +240,8 @@ def _threshold(cell: JsonValue, name: str, place: Located) -> dict[str, JsonValu
 
 
 def _cell_assertion(text: str, place: Located) -> dict[str, JsonValue]:
-    """Return the assertion of a cell: `contains: x`, `grade: x`, `not-regex: x`, or a text to equal."""
-    for prefix, type_ in _CODE_PREFIXES.items():
+    """Return the assertion of a cell: `contains: x`, `grade: x`, `not-regex: x`, …; `equals` for any other text."""
+    for prefix, type_ in _TYPES_BY_PREFIX.items():
         if text.startswith(prefix):
             return {"type": type_, "value": text.removeprefix(prefix).strip()}
     if text.startswith("file://") and is_code(text):
@@ -313,7 +313,7 @@ def report_options(options: Located) -> None:
 def _values(source: Located) -> dict[str, JsonValue]:
     """Return the variables of a test, including those in files.
 
-    Values made by code, images, audio files and PDFs are recorded; their variables are empty.
+    Images, audio files, PDFs and values made by code are recorded; their variables are empty.
     """
     if isinstance(source.value, str | list):
         files = [item.require_inside(item.folder / item.text().removeprefix("file://")) for item in source.items()]
