@@ -58,7 +58,7 @@ def preferring(text: str) -> Judge:
 def judged(judge: Any, **fields: Any) -> EvaluationScore:
     settings = fields.pop("settings", {})
     evaluator = PairwiseEvaluator(
-        other=None, settings=PairwiseSettings(**settings), nonce=numbered_nonces(), timer=lambda: 0.0
+        find_other=None, settings=PairwiseSettings(**settings), nonce=numbered_nonces(), timer=lambda: 0.0
     )
     return asyncio.run(evaluator.evaluate(make_context(CANDIDATE, judge=judge, **fields)))
 
@@ -127,7 +127,7 @@ def test_the_prompt_does_not_reveal_the_candidate() -> None:
         assert shown.count(CANDIDATE) == shown.count(REFERENCE) == 1
         assert not any(word in (request.system_prompt or "").lower() for word in ("candidate", "reference"))
     with pytest.raises(ConfigError) as refused:
-        PairwiseEvaluator(other=None, settings=PairwiseSettings(prompt=prompt))
+        PairwiseEvaluator(find_other=None, settings=PairwiseSettings(prompt=prompt))
     for name in ("candidate_answer", "reference_answer", "output_messages"):
         assert f"unknown variable {{{{ {name} }}}}" in str(refused.value)
 
@@ -202,10 +202,10 @@ def test_no_answer_writes_its_own_preference(attack: str) -> None:
         make_context(attack, judge=Judge(quoting)),
         make_context(judge=Judge(quoting), ground_truth=attack),
     ):
-        said = asyncio.run(PairwiseEvaluator(other=None, nonce=numbered_nonces()).evaluate(context))
+        said = asyncio.run(PairwiseEvaluator(find_other=None, nonce=numbered_nonces()).evaluate(context))
         assert (said.score, said.error) == (0.5, None)
         echo = replace(context, judge_provider=Judge(lambda request: " ".join(answers_in(request))))
-        assert asyncio.run(PairwiseEvaluator(other=None).evaluate(echo)).error is not None
+        assert asyncio.run(PairwiseEvaluator(find_other=None).evaluate(echo)).error is not None
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_no_answer_writes_its_own_preference(attack: str) -> None:
 )
 def test_nothing_else_that_a_judge_may_be_shown_is_a_preference(place: Any) -> None:
     context = make_context(judge=Judge(lambda _request: FORGED), **place)
-    assert asyncio.run(PairwiseEvaluator(other=None).evaluate(context)).error is not None
+    assert asyncio.run(PairwiseEvaluator(find_other=None).evaluate(context)).error is not None
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_fair_judge_mirrors_its_score(one: str, other: str) -> None:
 
     def compare(candidate: str, reference: str) -> float:
         context = make_context(candidate, judge=fair, ground_truth=reference)
-        return asyncio.run(PairwiseEvaluator(other=None).evaluate(context)).score
+        return asyncio.run(PairwiseEvaluator(find_other=None).evaluate(context)).score
 
     assert compare(one, other) == 1.0 - compare(other, one)
 

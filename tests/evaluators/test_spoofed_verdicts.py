@@ -194,7 +194,7 @@ async def judged(mode: str, spoof: str, judge: str, way: str) -> EvaluationScore
     context = make_context(text, judge=Judge(reply, is_code=is_code), criteria=CRITERIA)
     if mode == "pairwise":
         settings = PairwiseSettings(unsigned=unsigned)
-        return await PairwiseEvaluator(other=None, settings=settings, nonce=numbered_nonces()).evaluate(context)
+        return await PairwiseEvaluator(find_other=None, settings=settings, nonce=numbered_nonces()).evaluate(context)
     options: Any = {"rubric": {"rubrics": ("Is right",)}, "criteria": {"criteria": ("tone",)}}.get(mode, {})
     evaluator = LlmJudgeEvaluator(nonce=numbered_nonces(), unsigned=unsigned, **options)
     return await evaluator.evaluate(context)

@@ -5,7 +5,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-_SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".rb", ".pl", ".php", ".lua", ".r", ".jl"})
+_SCRIPT_SUFFIXES = frozenset(
+    {".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".rb", ".pl", ".php", ".lua", ".r", ".jl"}
+)
 _INTERPRETER = re.compile(r"(python|pypy|node|deno|bun|ruby|perl|php|lua|bash|zsh|dash|sh|Rscript|julia)[\d.]*")
 _FLAGS_WITHOUT_VALUE = frozenset({"-u", "-B", "-E", "-I", "-O", "-S", "-s"})
 """Options of interpreters that take no value, so that the next argument may be the script."""
@@ -14,10 +16,11 @@ _SHELL_ONLY = re.compile(r"[|&;<>()$`*?\n~]|^\s*\w+=")
 """Syntax that only a shell understands: pipes, redirections, globs, variables and assignments."""
 
 _WORD = re.compile(r"[^\s|&;<>()$`\"'=]+")
+"""A word of a shell command, without the syntax around it."""
 
 
 def is_file(path: Path) -> bool:
-    """Return True if a path leads to a file; False for text that is not a valid path."""
+    """Return True if a path leads to a file; False also for a path that is invalid or cannot be checked."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -25,7 +28,7 @@ def is_file(path: Path) -> bool:
 
 
 def real_path(path: Path) -> str:
-    """Return an absolute path with its links resolved, or unresolved if that fails (a circle of links, a bad name)."""
+    """Return an absolute path. Links are resolved unless that fails, as for a circle of links or a bad name."""
     try:
         return str(path.resolve())
     except (OSError, ValueError, RuntimeError):
@@ -33,7 +36,11 @@ def real_path(path: Path) -> str:
 
 
 def function_files(reference: str, folder: Path) -> tuple[str, ...]:
-    """Return the file of `path.py:function`, or of `package.module:function` if it lies below `folder`."""
+    """Return the file of the function that `reference` names, relative to `folder`.
+
+    The file of `path.py:function` is returned whether it exists or not, that of `package.module:function` only if it
+    exists below `folder`.
+    """
     source = reference.rpartition(":")[0]
     if source.endswith(".py"):
         return _resolved(folder, (source,))
@@ -54,18 +61,21 @@ def script_files(script: str | Sequence[str], folder: Path) -> tuple[str, ...]:
 
 
 def _required_files(command: Sequence[str]) -> Iterator[str]:
-    """Yield the program if it is a script or a relative path, and the script passed to an interpreter."""
+    """Yield the program if it is the path of a script or a relative path, and the script passed to an interpreter.
+
+    A program without a `/` is not a path: it is searched in PATH.
+    """
     program = command[0] if command else ""
     if "/" in program and (_is_script(program) or not Path(program).is_absolute()):
         yield program
     if _INTERPRETER.fullmatch(Path(program).name):
-        first = next((word for word in command[1:] if word not in _FLAGS_WITHOUT_VALUE), "")
-        if _is_script(first):
-            yield first
+        argument = next((word for word in command[1:] if word not in _FLAGS_WITHOUT_VALUE), "")
+        if _is_script(argument):
+            yield argument
 
 
 def _arguments(script: str | Sequence[str]) -> Sequence[str]:
-    """Return the words of a command; none when only a shell can split it."""
+    """Return the words of a command; none if a text needs a shell or has unbalanced quotes."""
     if not isinstance(script, str):
         return script
     try:
@@ -75,7 +85,7 @@ def _arguments(script: str | Sequence[str]) -> Sequence[str]:
 
 
 def _is_script(word: str) -> bool:
-    return not word.startswith("-") and Path(word).suffix.lower() in _SCRIPTS
+    return not word.startswith("-") and Path(word).suffix.lower() in _SCRIPT_SUFFIXES
 
 
 def _resolved(folder: Path, paths: Sequence[str]) -> tuple[str, ...]:

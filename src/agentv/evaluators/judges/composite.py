@@ -1,4 +1,4 @@
-"""`composite`: several evaluators, nested ones included, combined into one score by an aggregator."""
+"""`composite`: combine the scores of several evaluators, which may be composites too, into one."""
 
 import math
 import sys
@@ -56,14 +56,14 @@ class ScoreMembers(Protocol):
 
 
 def member_name(member: EvaluatorLike) -> str:
-    """Return a member's name, or its kind if it has none. A member that is being read from a file is a mapping."""
+    """Return a member's name, else its type. A member is a mapping while its file is being read."""
     if isinstance(member, Mapping):
         return str(member.get("name", member.get("type")))
     return config_of(member).name
 
 
 async def score_objects(context: EvaluationContext, evaluators: Sequence[EvaluatorLike]) -> tuple[EvaluatorResult, ...]:
-    """Score a context with evaluator objects. An EvaluatorConfig gets an error: only a run can make its evaluator."""
+    """Return one result per evaluator object. The result of an EvaluatorConfig is an error: only a run can use it."""
     return tuple([await _score_one(context, evaluator) for evaluator in evaluators])
 
 
@@ -72,7 +72,9 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> Ev
 
     def make() -> object:
         if isinstance(evaluator, EvaluatorConfig):
-            raise EvaluatorError(f"{config.name!r} is not an evaluator object; only a run can make one from a config")
+            raise EvaluatorError(
+                f"{config.name!r} is an EvaluatorConfig; only a run can make one an evaluator: give an evaluator object"
+            )
         return evaluator
 
     score = await isolated_score(PreparedEvaluator(config, make), context)
@@ -80,7 +82,7 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> Ev
 
 
 class WeightedAverage(Struct, frozen=True):
-    """The weighted mean of the members' scores."""
+    """The weighted mean of the members' scores. A member that a non-empty `weights` does not name has weight 0."""
 
     type: Literal["weighted_average"] = "weighted_average"
     weights: Annotated[Mapping[str, float], Meta(description="{member: weight}; default: the members' own weights")] = (
@@ -106,7 +108,7 @@ class Maximum(Struct, frozen=True):
 
 
 class AllPass(Struct, frozen=True):
-    """1.0 when every member passes, else 0.0."""
+    """1.0 when every member that was not skipped passes, else 0.0."""
 
     type: Literal["all"] = "all"
 
@@ -118,13 +120,13 @@ class Threshold(Struct, frozen=True):
     type: Literal["threshold"] = "threshold"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a number below 1, which is always reached."""
+        """Raise ValueError if `at_least` is below 1, because every answer would reach it."""
         if self.at_least < 1:
             raise ValueError("`at_least` must be at least 1")
 
 
 class PassShare(Struct, frozen=True):
-    """The share of the members that pass; the verdict is `pass` from `threshold` on, else `fail`."""
+    """The share of the unskipped members that pass; the verdict is `pass` from `threshold` on, else `fail`."""
 
     threshold: Annotated[float, Meta(description="the share of the members that must pass, 0..1")]
     type: Literal["pass_share"] = "pass_share"
@@ -153,7 +155,7 @@ class CodeAggregator(Struct, frozen=True):
             raise ValueError("the aggregator code_judge needs either `script` or `path`")
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the script's files, which must exist."""
+        """Return the script at `path`, or the scripts that the command `script` names."""
         if self.path:
             return (real_path(Path(base_dir, self.path)),)
         return script_files(self.script or (), working_folder(self.cwd, base_dir))
@@ -208,12 +210,12 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
     )
 
     def __post_init__(self) -> None:
-        """Raise ValueError when the aggregator does not fit the members."""
+        """Raise ValueError if there are no members, or if the aggregator does not fit them."""
         check_members(self.evaluators, self.aggregator)
 
     @property
     def judge_targets(self) -> tuple[str, ...]:
-        """The target that the aggregator names as judge; the targets of the members are not included."""
+        """The target that the aggregator names as judge, if any; judges of the members are not included."""
         target = self.aggregator.target if isinstance(self.aggregator, JudgeAggregator) else None
         return () if target is None else (target,)
 
@@ -241,7 +243,7 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
         return self.aggregator.code_files(base_dir) if isinstance(self.aggregator, CodeAggregator) else ()
 
     def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-        """Return the problems of the aggregator's prompt, each with the path of the setting."""
+        """Return the problems of the aggregator's prompt, each as (path of the setting, problem)."""
         if not isinstance(self.aggregator, JudgeAggregator):
             return ()
         found = prompt_problems(self.aggregator.prompt, base_dir, self.aggregator.template_problems)
@@ -249,7 +251,7 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
 
 
 def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> None:
-    """Raise ValueError when there are no members, or when the aggregator does not fit them."""
+    """Raise ValueError if there are no members, or if the aggregator names or requires members that do not exist."""
     if not members:
         raise ValueError("`evaluators` must list at least one member")
     names = [member_name(member) for member in members]
@@ -262,10 +264,10 @@ def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> N
 
 
 def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggregator:
-    """Return an aggregator from its type, or from a dict with `type` and its settings, as in a file.
+    """Return the aggregator that `given` describes: by its type, or as in a file by a dict with `type` and settings.
 
-    None is the weighted average. Raises UnknownNameError for an unknown type, ConfigError for wrong settings or a
-    value of another kind.
+    An Aggregator is returned unchanged; None means the weighted average. Raises UnknownNameError for an unknown type,
+    ConfigError for wrong settings or any other value.
     """
     if given is None:
         return WeightedAverage()
@@ -296,11 +298,12 @@ def _type_name(aggregator_class: type[Aggregator]) -> str:
 
 
 class CompositeEvaluator:
-    """An evaluator that combines the scores of several others, its members. They get the composite's own context.
+    """An evaluator that combines the scores of several others, its members. All judge the same answer.
 
     `evaluators` are evaluator objects; EvaluatorConfigs are allowed if `score` is `EvaluatorTools.score`. `judge` is
     the model of a JudgeAggregator; default: the context's own judge. The aggregator may be given by its type (`"min"`),
-    or as a dict with the keys of a file. Relative paths start from `base_dir`.
+    or as a dict with the keys of a file. Relative paths start from `base_dir`. Raises ValueError without members, or
+    for an aggregator that is invalid or does not fit them.
 
     >>> from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
     >>> CompositeEvaluator([ToolTrajectoryEvaluator(forbidden=("delete",))], Minimum()).kind
@@ -327,9 +330,9 @@ class CompositeEvaluator:
         self._judge = _judge_of(self.aggregator, judge, base_dir)
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Score an answer. If a member fails, the others are still scored.
+        """Score an answer with every member, also after one of them failed, and aggregate the scores.
 
-        The composite itself fails only if its aggregator does.
+        A failed member has the score 0.0. The composite's own score is an error only if its aggregator fails.
         """
         results = await self._score(context, self.evaluators)
         if isinstance(self.aggregator, WeightedAverage):
@@ -348,7 +351,8 @@ class CompositeEvaluator:
             case Maximum():
                 return arithmetic_score(highest_score(results), results, method="highest of")
             case AllPass():
-                passed = passing_count(results) == len(not_skipped(results)) > 0
+                counted = len(not_skipped(results))
+                passed = counted > 0 and passing_count(results) == counted
                 return arithmetic_score(float(passed), results, method="all must pass:")
             case Threshold(at_least=least):
                 passed = passing_count(results) >= least
@@ -371,14 +375,13 @@ class CompositeEvaluator:
             cwd=str(working_folder(aggregator.cwd, self._base_dir)),
             timeout_s=aggregator.timeout_seconds,
         )
-        return (
-            read_answer(answer)
-            if allows_assertions(aggregator.contract)
-            else parse_code_reply(answer, context.criteria)
-        )
+        if allows_assertions(aggregator.contract):
+            return read_answer(answer)
+        return parse_code_reply(answer, context.criteria)
 
 
 def _command_of(base_dir: str, path: str) -> tuple[str, ...]:
+    """Return the command that runs the script at `path`: a Python script with this interpreter."""
     file = real_path(Path(base_dir, path))
     return (sys.executable, file) if file.endswith(".py") else (file,)
 
@@ -399,7 +402,10 @@ def _judge_of(aggregator: Aggregator, judge: Provider | None, base_dir: str) -> 
 
 
 def make_composite(config: EvaluatorConfig, settings: CompositeSettings, tools: EvaluatorTools) -> CompositeEvaluator:
-    """Return a `composite` evaluator whose members are scored by the run, each isolated like any other evaluator."""
+    """Return a `composite` evaluator whose members the run scores, each isolated like any other evaluator.
+
+    Raises ConfigError for a member that is neither an EvaluatorConfig nor an evaluator object.
+    """
     members = tuple(cast(EvaluatorLike, adapted(member)) for member in settings.evaluators)
     if not all(isinstance(member, EvaluatorConfig) or hasattr(member, "kind") for member in members):
         raise ConfigError(f"the members of {config.name!r} must be EvaluatorConfigs or evaluator objects")

@@ -1,4 +1,4 @@
-"""One opinion (a parsed verdict) of one judge: call the judge, parse its reply, call once more if it has no verdict."""
+"""One opinion (a parsed verdict) of one judge: call the judge, parse the reply, call again if it has no verdict."""
 
 import asyncio
 import secrets
@@ -21,14 +21,14 @@ from agentv.types.records.fields import rounded_ms
 from agentv.types.targets import Unsigned
 
 MAX_STORED_REPLY_CHARS = 2_000
-"""The number of characters of an unreadable reply that are stored as reasoning."""
+"""The maximum number of characters of a reply without a verdict that are stored as reasoning."""
 
 Opinion = TypeVar("Opinion")
 T = TypeVar("T")
 
 
 def make_nonce() -> str:
-    """Return a random text that cannot be known before this call."""
+    """Return a new random text, which the system under test cannot know."""
     return secrets.token_hex(8)
 
 
@@ -43,7 +43,10 @@ class Judged(Protocol):
         """Return the texts that a reply may quote; a JSON object in them is not the judge's verdict."""
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return a function from a variable's name to its value, fenced if the system under test wrote it."""
+        """Return a function from a variable's name to its value; None if the prompt must not use that name.
+
+        A value that the system under test wrote is fenced.
+        """
 
 
 class JudgeMode(Protocol[Opinion]):
@@ -51,18 +54,18 @@ class JudgeMode(Protocol[Opinion]):
 
     @property
     def instructions(self) -> str:
-        """The opening of the system prompt."""
+        """The default opening of the system prompt."""
 
     @property
     def section(self) -> str:
-        """The text appended to the user prompt."""
+        """The text appended to the user prompt; may be empty."""
 
     @property
     def schema(self) -> JsonObject:
-        """The reply as a JSON Schema."""
+        """The format of the reply as a JSON Schema."""
 
     def contract(self, nonce: str) -> str:
-        """Return the reply's format in words, with the nonce that it must repeat."""
+        """Return the format of the reply in words, with the nonce that the reply must repeat."""
 
     def parse(self, reply: str, rules: ReplyRules) -> Opinion:
         """Return the verdict in a reply. Raises UnusableReplyError."""
@@ -71,7 +74,7 @@ class JudgeMode(Protocol[Opinion]):
         """Return the score of one opinion, or the common score of several."""
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
-        """Return a result with an error for each criterion; () if the evaluator itself is the criterion."""
+        """Return a result with the error `message` for each criterion; () if the evaluator's own error is enough."""
 
 
 class PromptPair(Struct, frozen=True):
@@ -82,16 +85,17 @@ class PromptPair(Struct, frozen=True):
     nonce: str
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the request as it is stored with a result, with the keys that the seed requires."""
+        """Return the prompts and the nonce as they are stored with a result, under the keys that the seed requires."""
         return {"userPrompt": self.user, "systemPrompt": self.system, "nonce": self.nonce}
 
 
 class JudgeOptions(Struct, frozen=True):
-    """Options of judge calls: `template` is the user prompt, `is_custom` is True if the user wrote it.
+    """Options of judge calls.
 
-    `unsigned="accept"`, here or in the judge's target, accepts a verdict without the nonce of its call. `nonce` returns
-    a new random text for each call, `timer` the time in seconds. `variables` are further values for a custom template.
-    `is_literal` is True if the template is sent as it is, without filling in variables.
+    `template` is the user prompt; `is_custom` is True if the user or the user's script wrote it. With `is_literal`, its
+    variables are not filled in. `variables` are further values for a custom template. `nonce` returns a new random
+    text for each call, `timer` the time in seconds. `unsigned="accept"`, here or in the judge's target, accepts a
+    verdict without the nonce of its call.
     """
 
     template: str
@@ -109,7 +113,8 @@ class JudgeOptions(Struct, frozen=True):
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
     """The outcome of calling one judge: its opinion and the score of that opinion alone, or a failure.
 
-    `unread` is the last reply if it could not be parsed.
+    `prompts` are those of the first call. `calls` are the calls that got a reply. `unread` is the last reply if neither
+    reply had a usable verdict.
     """
 
     prompts: PromptPair
@@ -121,10 +126,10 @@ class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
 
 
 def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
-    """Return the score of a failed judge call. `unread` is the reply that could not be parsed, if there was one.
+    """Return the score of a judge that failed. `unread` is its last reply; None if the provider failed.
 
-    For a reply that could not be parsed, `hits` and `misses` are empty, and `reasoning` holds its first 2,000
-    characters (seed: Parse JSON evaluator response).
+    With `unread`, hits and misses are empty, and `reasoning` has the first 2,000 characters of that reply (seed: Parse
+    JSON evaluator response).
     """
     score = score_of_failure(failure)
     return score if unread is None else replace(score, misses=(), reasoning=unread[:MAX_STORED_REPLY_CHARS] or None)
@@ -133,7 +138,11 @@ def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
 async def call_judge(
     provider: Provider, mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, role: JudgeRole
 ) -> JudgeOutcome[Opinion]:
-    """Call one judge, and once more if its reply contains no verdict. A failure of the judge is an outcome too."""
+    """Call one judge, and once more if its reply has no usable verdict. Never raises ProviderError.
+
+    A judge that fails, or gives no verdict in both calls, has an outcome with a failure. `role` is stored with the
+    first call, `repair` with the second.
+    """
     calls: list[JudgeCall] = []
     first_prompts = prompts = _make_prompts(mode, judged, options)
     problem = ""
@@ -182,14 +191,15 @@ def _reply_rules(
 ) -> ReplyRules:
     # A cached reply repeats the nonce of the original request.
     nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
-    accepts = "accept" in (options.unsigned, getattr(getattr(provider, "target", None), "unsigned", "error"))
-    # A provider object given from Python counts as code, unless its class has `is_code = False`.
+    target_unsigned = getattr(getattr(provider, "target", None), "unsigned", "error")
+    accepts_unsigned = options.unsigned == "accept" or target_unsigned == "accept"
+    # A provider object given from Python counts as code, unless it has `is_code = False`.
     is_code = bool(getattr(provider, "is_code", True))
-    return ReplyRules(nonce, judged.quotable_texts(), is_code=is_code, accepts_unsigned=accepts)
+    return ReplyRules(nonce, judged.quotable_texts(), is_code=is_code, accepts_unsigned=accepts_unsigned)
 
 
 async def run_concurrently(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return the results of coroutines, in order. An exception in one cancels the others and is raised unchanged."""
+    """Return the results of coroutines, in order. The first exception cancels the other coroutines and is raised."""
     if len(coroutines) == 1:
         return [await coroutines[0]]
     try:
@@ -201,7 +211,7 @@ async def run_concurrently(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list
 
 
 def require_judge(provider: Provider | None, context: EvaluationContext) -> Provider:
-    """Return `provider`. Raises EvaluatorError, with advice on how to configure a judge, if there is none."""
+    """Return `provider`. If it is None, raises EvaluatorError with advice on how to configure a judge."""
     if provider is None:
         raise EvaluatorError(
             f"no judge is configured for target {context.target.name!r}; name one with `judge_target:` in the target, "
@@ -218,7 +228,11 @@ def judge_name(provider: Provider) -> str:
 
 
 def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
-    """Fill the prompts of one call. A custom user prompt replaces the instructions, but never the reply contract."""
+    """Return the prompts of one call, with a new nonce; the user prompt ends with `note`.
+
+    A system prompt of the context, else a custom user prompt, replaces the instructions of the mode. Nothing replaces
+    the reply contract.
+    """
     nonce = options.nonce()
     text = options.template
     if not options.is_literal:
@@ -238,7 +252,7 @@ def _request(prompts: PromptPair, mode: JudgeMode[Opinion], judged: Judged, opti
         temperature=options.temperature,
         max_output_tokens=options.max_output_tokens,
         response_schema=mode.schema,
-        # Cache keys hash the prompts with the nonce blanked, so the request must carry it.
+        # The cache removes the nonce from the prompts before it computes a key, so it must know the nonce.
         metadata={"nonce": prompts.nonce},
     )
 

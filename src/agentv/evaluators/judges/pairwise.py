@@ -78,7 +78,7 @@ def pair_problems(
         template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS, allow_unknown=allow_unknown, variables=variables
     )
     missing = set(PAIR_ANSWERS).difference(variable_names(template))
-    if len(missing) == 1:
+    if len(missing) == 1:  # `template_problems` reports a prompt without either answer
         return (*problems, f"the prompt does not show {{{{ {missing.pop()} }}}}; it must show both answers")
     return problems
 
@@ -102,21 +102,24 @@ class PairText(Struct, frozen=True):
         yield from self.judged.quotable_texts()
 
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return a function from a variable's name to its value; None if it would reveal which answer is whose."""
+        """Return a function from a variable's name to its value; None for an unknown name.
+
+        Variables that could reveal which answer is the candidate are unknown here.
+        """
         fenced_value = self.judged.fenced(nonce)
         answers = {"answer_a": self.answer_a, "answer_b": self.answer_b}
 
         def value_of(name: str) -> str | None:
             if name in answers:
                 return fence(answers[name], name=name, nonce=nonce)
-            is_known = canonical_name(name) in PAIR_VARIABLES or name.startswith("context.")
-            return fenced_value(name) if is_known else None
+            is_allowed = canonical_name(name) in PAIR_VARIABLES or name.startswith("context.")
+            return fenced_value(name) if is_allowed else None
 
         return value_of
 
 
 class PairMode(Struct, frozen=True):
-    """A comparison of two answers. `goal` says what makes one better; `swapped` is True if the candidate is B."""
+    """A comparison of two answers. `goal` tells the judge what makes one better. With `swapped`, the candidate is B."""
 
     goal: str
     swapped: bool = False
@@ -136,11 +139,11 @@ class PairMode(Struct, frozen=True):
 
     @property
     def schema(self) -> JsonObject:
-        """The reply as a JSON Schema."""
+        """The format of the reply as a JSON Schema."""
         return SCHEMA
 
     def contract(self, nonce: str) -> str:
-        """Return the reply's format in words."""
+        """Return the format of the reply in words."""
         return f"""\
 Reply with a single JSON object and nothing else. Its keys:
 - "nonce": the text "{nonce}", copied exactly
@@ -154,7 +157,7 @@ Reply with a single JSON object and nothing else. Its keys:
         return parse_pair(reply, rules)
 
     def scored(self, opinions: tuple[PairReply, ...]) -> EvaluationScore:
-        """Return the candidate's score for one preference."""
+        """Return the candidate's score for a single preference; `comparison_score` combines several."""
         return EvaluationScore(score=candidate_value(opinions[0].better, swapped=self.swapped))
 
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:  # noqa: ARG002 - there is one criterion only
@@ -164,9 +167,10 @@ Reply with a single JSON object and nothing else. Its keys:
 
 KIND = "pairwise"
 DEFAULT_AGAINST = "ground_truth"
-_ANSWERS = "answers.jsonl"
+_ANSWERS_FILE = "answers.jsonl"
 
 FindAnswer = Callable[[EvaluationContext], Awaitable[str]]
+"""A function that returns the answer to compare with, for the case of a context."""
 
 
 class PairwiseSettings(PromptSettings, frozen=True, kw_only=True):
@@ -183,10 +187,12 @@ class PairwiseSettings(PromptSettings, frozen=True, kw_only=True):
         str | None,
         Meta(description="compare with the answer in a stored run, given by its id, name, path or as `latest`"),
     ] = None
-    prefer: Annotated[str | None, Meta(description="what makes an answer better; default: the expected outcome")] = None
+    prefer: Annotated[
+        str | None, Meta(description="what makes an answer better; default: the criterion or the expected outcome")
+    ] = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for settings that cannot be used together."""
+        """Raise ValueError for an invalid setting, or for settings that cannot be combined."""
         PromptSettings.__post_init__(self)
         try:
             parse_source(self.against)
@@ -206,32 +212,35 @@ class PairwiseSettings(PromptSettings, frozen=True, kw_only=True):
         return custom_prompts((), self.prompt, base_dir, PAIR_VARIABLES)
 
     def files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files that must exist: the prompt's, and the answers of a run given by its folder."""
-        return (*PromptSettings.files(self, base_dir), *_answers_at(self.against_run, base_dir))
+        """Return the files to read: the prompt's, which must exist, and the answers of a run given by its folder."""
+        return (*PromptSettings.files(self, base_dir), *_answers_file(self.against_run, base_dir))
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The stored runs from which answers are read."""
+        """The stored run from which answers are read, as a tuple; () without `against_run`."""
         return () if self.against_run is None else (self.against_run,)
 
 
-def _answers_at(run: str | None, base_dir: str) -> tuple[str, ...]:
-    """Return the answers.jsonl of a run given by its folder; () for an id, a name or a missing folder."""
+def _answers_file(run: str | None, base_dir: str) -> tuple[str, ...]:
+    """Return the answers.jsonl of a run given by its folder, as a tuple; () for an id, a name or a missing file."""
     if run is None:
         return ()
     folders = [Path(base_dir, run)]
-    if "/" in run or run == "..":
+    if "/" in run or run == "..":  # `find_run` reads these as paths from the working directory
         folders.append(Path(run))
-    return tuple(real_path(folder / _ANSWERS) for folder in folders if is_file(folder / _ANSWERS))[:1]
+    files = [folder / _ANSWERS_FILE for folder in folders]
+    return tuple(real_path(file) for file in files if is_file(file))[:1]
 
 
 class PairwiseEvaluator:
-    """An evaluator that compares two answers in both orders: 1.0 for a win of the candidate, 0.5 for a tie.
+    """An evaluator that compares two answers in both orders.
 
-    `other` returns the text to compare with, `against` is its name in results. Without `judges`, the context's own
-    judge is called. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
+    The candidate gets 1.0 if it wins in both orders, 0.0 if it loses in both, else 0.5. `find_other` returns the other
+    answer; None takes the text at the path `settings.against`. `against` is the other answer's name in results.
+    Without `judges`, the context's own judge is called. `nonce` and `timer` are the sources of randomness and time,
+    replaceable in tests.
 
-    >>> PairwiseEvaluator(other=None).kind
+    >>> PairwiseEvaluator(find_other=None).kind
     'pairwise'
     """
 
@@ -240,7 +249,7 @@ class PairwiseEvaluator:
     def __init__(
         self,
         *,
-        other: FindAnswer | None,
+        find_other: FindAnswer | None,
         against: str = "the reference",
         settings: PairwiseSettings | None = None,
         judges: Sequence[Provider] = (),
@@ -250,7 +259,7 @@ class PairwiseEvaluator:
     ) -> None:
         self._config = config or EvaluatorConfig(KIND, KIND)
         self._settings = given = settings or PairwiseSettings()
-        self._other = other or self._text_to_compare
+        self._find_other = find_other or self._text_at_path
         self._against = against
         self._judges = tuple(judges)
         is_custom = given.prompt is not None and bool(given.prompt.strip())
@@ -270,11 +279,14 @@ class PairwiseEvaluator:
         )
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Compare the answers. A judge that fails or gives no usable reply is a `judge_error`, never a loss."""
+        """Compare the answers. A judge that fails or gives no usable reply is a `judge_error`, never a loss.
+
+        Raises EvaluatorError if there is no judge, no text or no answer to compare with.
+        """
         providers = self._judges or (require_judge(context.judge_provider, context),)
         source = self._config.source
         judged = JudgedText(context, judged_text(context, source), source)
-        outcomes = await self._call_judges(providers, judged, await self._other(context))
+        outcomes = await self._call_judges(providers, judged, await self._find_other(context))
         score = self._score_of(outcomes, context)
         request: dict[str, JsonValue] = {
             **outcomes[0].prompts.to_json(),
@@ -284,7 +296,7 @@ class PairwiseEvaluator:
         calls = tuple(call for each in outcomes for call in each.calls)
         return replace(score, evaluator_raw_request=request, judge_calls=calls)
 
-    async def _text_to_compare(self, context: EvaluationContext) -> str:
+    async def _text_at_path(self, context: EvaluationContext) -> str:
         return judged_text(context, self._settings.against)
 
     async def _call_judges(
@@ -333,10 +345,13 @@ class PairwiseEvaluator:
 def comparison_score(
     comparisons: Sequence[BothOrders], criterion: EvaluationCriteria, *, against: str, vote: Vote = "mean"
 ) -> EvaluationScore:
-    """Return the score of the candidate, with the verdicts in both orders; `against` is the other answer's name."""
+    """Return the score of the candidate, combined by `vote`, with all verdicts as metadata of one result.
+
+    `against` is the other answer's name.
+    """
     value = pair_score(comparisons, vote)
     nearest = min(comparisons, key=lambda each: abs(each.value - value))
-    stated = nearest.first.reasoning
+    stated = nearest.first.reasoning  # of the call in which the candidate is A
     reasoning = None if stated is None else f"{stated} (A is the candidate)"
     line = f"{_outcome_words(value)} {against}" + (f": {reasoning}" if reasoning else "")
     hits, misses = ([line], []) if value > TIE else ([], [line])
@@ -369,10 +384,10 @@ def _outcome_words(value: float) -> str:
 
 
 def make_pairwise(config: EvaluatorConfig, settings: PairwiseSettings, tools: EvaluatorTools) -> PairwiseEvaluator:
-    """Make a `pairwise` evaluator."""
+    """Return a `pairwise` evaluator."""
     run = settings.against_run
     return PairwiseEvaluator(
-        other=None if run is None else partial(tools.recorded_answer, run, base_dir=config.base_dir),
+        find_other=None if run is None else partial(tools.recorded_answer, run, base_dir=config.base_dir),
         against=settings.against if run is None else f"run {run}",
         settings=settings,
         judges=tuple(map(tools.judge, settings.judge_targets)),

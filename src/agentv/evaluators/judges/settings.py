@@ -1,4 +1,4 @@
-"""Settings of evaluators that call a model, and the ready-made judges for common questions.
+"""Settings of evaluators with a model as judge, and the prompts and sources of the ready-made judges.
 
 Faithfulness, answer relevance, context recall and context precision follow Es et al., "RAGAS: Automated Evaluation of
 Retrieval Augmented Generation", EACL 2024; the prompts are our own, and one call judges the whole answer.
@@ -38,7 +38,7 @@ class ReadyMade(Struct, frozen=True, kw_only=True):
     """The prompts of a ready-made judge.
 
     `instructions` open the system prompt; `score_meanings` describe the scores 0 and 1. `sections` are the variables
-    in the user prompt; those in `needs` must not be empty.
+    in the user prompt. Empty ones are left out, but those in `needs` must not be empty.
     """
 
     instructions: str
@@ -126,18 +126,19 @@ friendly as hits and what is rude as misses.""",
 """The ready-made judges by evaluator type."""
 
 _SOURCE_KEYS = ("context", "sources", "documents", "passages", "retrieved_context")
-"""The keys of the metadata that may have source texts."""
+"""The metadata keys that may have source texts; the first that is not empty counts."""
 
 _TEXT_KEYS = ("text", "content", "page_content", "passage")
-"""The keys that may have the text of a source that is an object."""
+"""The keys that may have the text of a source object; the first with a string counts."""
 
 
 def numbered_sources(context: EvaluationContext, paths: tuple[str, ...] = ()) -> str:
-    """Return the source texts of an answer, one paragraph each, as `[1] …`; "" if there are none.
+    """Return the source texts of an answer as numbered paragraphs, `[1] …`; "" if there are none.
 
-    They are read from `paths`, written as in the key `source` of evaluators. Without paths they are the `context` of
-    the input, else the first of the metadata `context`, `sources`, `documents`, `passages` and `retrieved_context`,
-    else the results of the tool calls. Raises EvaluatorError for a path without a value.
+    The texts are the values at `paths`, which are written as in the key `source` of evaluators. Without paths, they are
+    the `context` of the input, else the first of the metadata `context`, `sources`, `documents`, `passages` and
+    `retrieved_context` that is not empty, else the results of the tool calls. Raises EvaluatorError for a path without
+    a value, ValueError for an invalid path.
     """
     values = [_value_at(context, path) for path in paths] if paths else _default_sources(context)
     texts = [text for value in values for text in _passages(value) if text.strip()]
@@ -164,10 +165,10 @@ def _default_sources(context: EvaluationContext) -> list[JsonValue]:
 
 
 def _passages(value: JsonValue) -> list[str]:
-    """Return the texts in a value; the items of a list, at any depth, follow one another.
+    """Return the texts in a value: a string itself, and those of a list's items, at any depth.
 
-    The text of an object is the text under the first of `_TEXT_KEYS` that has one. An object with none of these, but
-    with a single value that is a text or a list, has the texts of that value; any other object has its JSON as text.
+    An object has the string under the first of `_TEXT_KEYS` that has one. Without such a key, an object with one value
+    only, a string or a list, has the texts of that value. Any other value is one text, its JSON; None is no text.
     """
     if isinstance(value, str):
         return [value]
@@ -187,7 +188,7 @@ _INCLUDE_TRACE = Meta(description="show the judge the number of calls of each to
 
 
 class JudgeCallSettings(Struct, frozen=True, kw_only=True):
-    """Settings that all judges have: which targets judge, and how they are called."""
+    """Settings that all evaluators with a model as judge share: which targets judge, and how they are called."""
 
     model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
     target: Annotated[
@@ -221,14 +222,14 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     ] = "error"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for settings that cannot be used."""
+        """Raise ValueError for a number below its minimum, or for `target` with `judges`."""
         check_minimums(self.samples, self.max_output_tokens, self.temperature)
         if self.target is not None and self.judges:
             raise ValueError("`target` cannot be combined with `judges`")
 
     @property
     def judge_targets(self) -> tuple[str, ...]:
-        """The names of the targets that judge."""
+        """The targets that judge: names, or the JSON of inline ones; () for the judge of the target under test."""
         single = () if self.target is None else (self.target,)
         return tuple(map(name_of_target, self.judges or single))
 
@@ -239,12 +240,12 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
 
 
 def check_minimums(samples: int, max_output_tokens: int | None, temperature: float | None) -> None:
-    """Raise ValueError for a setting of a judge below its minimum."""
+    """Raise ValueError for a number below its minimum; None has no minimum."""
     if samples < 1:
         raise ValueError("`samples` must be at least 1")
     if max_output_tokens is not None and max_output_tokens < 1:
         raise ValueError("`max_output_tokens` must be at least 1")
-    if temperature is not None and not temperature >= 0:
+    if temperature is not None and not temperature >= 0:  # also refuses NaN
         raise ValueError("`temperature` must be at least 0")
 
 
@@ -280,17 +281,17 @@ class PromptSettings(JudgeCallSettings, frozen=True, kw_only=True):
         return custom_prompts((), self.prompt, base_dir)
 
     def compares_outcome(self, base_dir: str) -> OutcomeNeed:
-        """Return which cases need an expected outcome."""
+        """Return which cases need an expected outcome: only a custom prompt can need one."""
         return compares_outcome(self.prompts(base_dir), otherwise="never")
 
     def wrong_settings(self, base_dir: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-        """Return the problems of the prompt, each with the path of the setting."""
+        """Return the problems of the prompt, each as (path of the setting, problem)."""
         found = prompt_problems(self.prompt, base_dir, self.template_problems)
         return tuple((("prompt",), problem) for problem in found)
 
 
 class JudgeSettings(PromptSettings, frozen=True, kw_only=True):
-    """Settings of judges whose prompt may be used as an expected outcome, or be printed by a script."""
+    """Settings of judges whose prompt may also be used as the expected outcome, or come from a script."""
 
     plain_prompt: Annotated[
         Literal["prompt", "outcome"],
@@ -315,7 +316,7 @@ class JudgeSettings(PromptSettings, frozen=True, kw_only=True):
     ] = "agentv"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for settings that cannot be used."""
+        """Raise ValueError for invalid settings of any judge, an empty `prompt_script`, or one beside `prompt`."""
         PromptSettings.__post_init__(self)
         if self.prompt is not None and self.prompt_script is not None:
             raise ValueError("`prompt` cannot be combined with `prompt_script`")
@@ -323,7 +324,7 @@ class JudgeSettings(PromptSettings, frozen=True, kw_only=True):
             raise ValueError("`prompt_script` must not be empty")
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files of the prompt script, which must exist."""
+        """Return the files that the command `prompt_script` names."""
         return () if self.prompt_script is None else script_files(self.prompt_script, Path(base_dir))
 
     def template_problems(self, template: str) -> tuple[str, ...]:
@@ -348,7 +349,7 @@ class SourcedJudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for settings that cannot be used."""
+        """Raise ValueError for invalid settings of any judge, or an invalid path in `sources`."""
         JudgeCallSettings.__post_init__(self)
         for path in self.source_paths:
             try:
@@ -371,7 +372,7 @@ class RecallJudgeSettings(SourcedJudgeSettings, frozen=True, kw_only=True):
     ] = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for settings that cannot be used."""
+        """Raise ValueError for invalid settings of a judge with sources, or an invalid path in `reference`."""
         SourcedJudgeSettings.__post_init__(self)
         if self.reference is not None:
             try:
@@ -393,11 +394,11 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for settings that cannot be used."""
+        """Raise ValueError for invalid settings of any judge, invalid `rubrics`, or `rubrics` with `criteria`."""
         JudgeSettings.__post_init__(self)
         if self.criteria and self.rubrics:
             raise ValueError("`criteria` cannot be combined with `rubrics`")
-        make_items(self.rubrics)
+        make_items(self.rubrics)  # raises for invalid items
 
     def compares_outcome(self, base_dir: str) -> OutcomeNeed:
         """Return which cases need an expected outcome. Criteria and rubrics need none, unless a custom prompt does."""
@@ -426,8 +427,8 @@ class RubricSettings(JudgeSettings, frozen=True, kw_only=True):
     ]
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a rubric without requirements."""
+        """Raise ValueError for invalid settings of any judge, or for `rubrics` that are invalid or empty."""
         JudgeSettings.__post_init__(self)
-        make_items(self.rubrics)
+        make_items(self.rubrics)  # raises for invalid items
         if not self.rubrics:
             raise ValueError("a rubric needs at least one item in `rubrics`")

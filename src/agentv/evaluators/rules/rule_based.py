@@ -1,4 +1,4 @@
-"""`rule_based`: deterministic rules, each for a criterion of its own. Its class is RuleBasedEvaluator."""
+"""`rule_based`: deterministic rules on a text, each of which scores one criterion. Its class is RuleBasedEvaluator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
@@ -65,7 +65,7 @@ class _RuleBase:
 
 
 class RegexRule(_RuleBase, RegexSettings, frozen=True, kw_only=True):
-    """A regular expression matches the text, or must not match it."""
+    """A regular expression matches somewhere in the text, or with `expect: no_match` nowhere."""
 
     type: Literal["regex"] = "regex"
     criterion: Criterion = None
@@ -89,7 +89,7 @@ class IncludesRule(_RuleBase, IncludesSettings, frozen=True, kw_only=True):
 
 
 class KeywordCountRule(_RuleBase, KeywordCountSettings, frozen=True, kw_only=True):
-    """The number of times that the text has a keyword is within limits."""
+    """The number of occurrences of a keyword in the text is within limits."""
 
     type: Literal["keyword_count"] = "keyword_count"
     criterion: Criterion = None
@@ -97,7 +97,7 @@ class KeywordCountRule(_RuleBase, KeywordCountSettings, frozen=True, kw_only=Tru
 
 
 class JsonRule(_RuleBase, JsonSettings, frozen=True, kw_only=True):
-    """The text is JSON and matches the schema, if one is given."""
+    """The text is JSON, or with `inside` contains it, and matches the schema, if one is given."""
 
     type: Literal["json_parse", "is_json"] = "json_parse"
     criterion: Criterion = None
@@ -105,7 +105,7 @@ class JsonRule(_RuleBase, JsonSettings, frozen=True, kw_only=True):
 
 
 class ContainsRule(_RuleBase, ContainsSettings, frozen=True, kw_only=True):
-    """The text contains a text, any of several, or all of them."""
+    """The text contains `value`; of a list, any or all of its texts."""
 
     type: Literal["contains"] = "contains"
     criterion: Criterion = None
@@ -113,7 +113,7 @@ class ContainsRule(_RuleBase, ContainsSettings, frozen=True, kw_only=True):
 
 
 class EqualsRule(_RuleBase, EqualsSettings, frozen=True, kw_only=True):
-    """The text equals `value`, ignoring white space around both."""
+    """The text equals `value`, or a text of a list; white space around both is ignored."""
 
     type: Literal["equals"] = "equals"
     criterion: Criterion = None
@@ -121,7 +121,7 @@ class EqualsRule(_RuleBase, EqualsSettings, frozen=True, kw_only=True):
 
 
 class OneOfRule(_RuleBase, OneOfSettings, frozen=True, kw_only=True):
-    """The text is one of a list."""
+    """The text is one of `values`; white space around both is ignored."""
 
     type: Literal["one_of"] = "one_of"
     criterion: Criterion = None
@@ -129,7 +129,7 @@ class OneOfRule(_RuleBase, OneOfSettings, frozen=True, kw_only=True):
 
 
 class StartsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
-    """The text starts with `value`."""
+    """The text starts with `value`, or with a text of a list; white space around both is ignored."""
 
     type: Literal["starts_with"] = "starts_with"
     criterion: Criterion = None
@@ -137,7 +137,7 @@ class StartsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
 
 
 class EndsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
-    """The text ends with `value`."""
+    """The text ends with `value`, or with a text of a list; white space around both is ignored."""
 
     type: Literal["ends_with"] = "ends_with"
     criterion: Criterion = None
@@ -145,7 +145,7 @@ class EndsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
 
 
 class NumericRule(_RuleBase, NumericSettings, frozen=True, kw_only=True):
-    """The last number in the text equals `value`, within a tolerance."""
+    """The last number in the text equals `value`, or a number of a list, within a tolerance."""
 
     type: Literal["numeric"] = "numeric"
     criterion: Criterion = None
@@ -168,7 +168,7 @@ Rule: TypeAlias = (
 
 
 class RuleKind(Struct, frozen=True):
-    """How one type of rule is checked. `is_quick` is True if the check is fast on any text and needs no thread."""
+    """How one type of rule is checked. `prepare` makes the check; it needs no thread if it `is_quick` on any text."""
 
     prepare: Callable[[Any], Check]
     is_quick: bool = True
@@ -187,8 +187,8 @@ RULES: Mapping[type[Rule], RuleKind] = {
     EndsWithRule: RuleKind(ends_with_check),
     NumericRule: RuleKind(numeric_check),
 }
-"""How each rule is checked, by its class. A new rule needs a settings class in this room, its class above, and a line
-here."""
+"""How each rule is checked, by its class. A new rule needs a settings class in `evaluators/rules/`, a class above,
+and a line in `Rule` and here."""
 
 
 KIND = "rule_based"
@@ -215,8 +215,8 @@ class RuleBasedSettings(Struct, frozen=True, kw_only=True):
         return tuple(rule.criterion for rule in self.rules)
 
 
-class _Prepared(Struct, frozen=True):
-    """A rule with its check prepared, the names of its criterion and source, and the metadata of its result."""
+class _PreparedRule(Struct, frozen=True):
+    """A rule that is ready to be applied: `source` is the path of its text, `metadata` that of its result."""
 
     check: Check
     criterion: str
@@ -240,7 +240,7 @@ class RuleBasedEvaluator:
     def __init__(self, rules: Sequence[Rule], *, criterion: str = KIND, source: str = "response") -> None:
         self.inline = all(RULES[type(rule)].is_quick for rule in rules)
         self._rules = tuple(
-            _Prepared(
+            _PreparedRule(
                 check=RULES[type(rule)].prepare(rule),
                 criterion=rule.criterion or criterion,
                 source=rule.source or source,
@@ -254,7 +254,7 @@ class RuleBasedEvaluator:
         return [_judged(rule, context) for rule in self._rules]
 
 
-def _judged(rule: _Prepared, context: EvaluationContext) -> EvaluationResult:
+def _judged(rule: _PreparedRule, context: EvaluationContext) -> EvaluationResult:
     criterion = criterion_named(rule.criterion, context.criteria)
     try:
         finding = rule.check(judged_text(context, rule.source))

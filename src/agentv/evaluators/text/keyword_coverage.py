@@ -22,9 +22,11 @@ from agentv.types.protocols import EvaluatorTools
 Split: TypeAlias = Literal["commas", "whitespace", "exact"]
 
 _CONFIG = "config"
+"""The `keywords_source` of keywords that are listed in `expected_keywords`."""
+
 _SHOWN_MISSES = 5
 _SEPARATORS = re.compile(r"[,;\n]")
-_VARIATION_SELECTORS = str.maketrans("", "", "\ufe0e\ufe0f")  # the same emoji in colour and in black
+_VARIATION_SELECTORS = str.maketrans("", "", "\ufe0e\ufe0f")  # whether an emoji is shown in colour or in black
 
 
 class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
@@ -59,7 +61,7 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
     ] = True
 
     def __post_init__(self) -> None:
-        """Raise ValueError for blank keywords, no keywords, or both keywords and a source of keywords."""
+        """Raise ValueError for blank or no keywords, an invalid source of keywords, or both keywords and a source."""
         if self.keywords_source == _CONFIG:
             if not self.expected_keywords:
                 raise ValueError(
@@ -67,14 +69,16 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
                 )
             blank = next((word for word in self.expected_keywords if not _normalized(TextForm(), word)), None)
             if blank is not None:
-                raise ValueError(f"`expected_keywords` has {quoted(blank)}, which every text contains")
+                raise ValueError(
+                    f"`expected_keywords` has {quoted(blank)}, a blank keyword that every text contains; remove it"
+                )
             return
         if self.expected_keywords:
             raise ValueError(f"`expected_keywords` cannot be combined with `keywords_source: {self.keywords_source}`")
         try:
             parse_source(self.keywords_source)
         except ValueError as error:
-            raise ValueError(f"`keywords_source` {error}; or config") from error
+            raise ValueError(f"`keywords_source` {error}; or `config`, for those in `expected_keywords`") from error
 
 
 class _Keyword(Struct, frozen=True):
@@ -87,7 +91,7 @@ class _Keyword(Struct, frozen=True):
 class KeywordCoverageEvaluator:
     """An evaluator that returns the share of the expected keywords that a text contains.
 
-    Takes a settings object, keywords of the same names, or both.
+    Takes a settings object, its fields as keyword arguments, or both.
 
     >>> KeywordCoverageEvaluator(expected_keywords=("C++",)).kind
     'keyword_coverage'
@@ -98,17 +102,17 @@ class KeywordCoverageEvaluator:
     inline = True
 
     def __init__(
-        self, settings: KeywordCoverageSettings | None = None, /, *, source: str = "response", **keywords: Any
+        self, settings: KeywordCoverageSettings | None = None, /, *, source: str = "response", **fields: Any
     ) -> None:
-        given = replace(settings, **keywords) if settings is not None else KeywordCoverageSettings(**keywords)
+        given = replace(settings, **fields) if settings is not None else KeywordCoverageSettings(**fields)
         self._settings = given
         self._source = source
         self._form = TextForm(case_sensitive=given.case_sensitive, normalize_whitespace=given.normalize_whitespace)
-        self._configured = self._keywords(given.expected_keywords)
+        self._configured = self._distinct_keywords(given.expected_keywords)
         self._has_keyword: Callable[[str, str], bool] = has_words if given.match_whole_word else contains
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Search the text for every keyword. Raises EvaluatorError when there is no text, or no keyword."""
+        """Score the share of keywords found in the text. Raises EvaluatorError without a text or a usable keyword."""
         keywords = self._configured or self._keywords_at_source(context)
         text = _normalized(self._form, judged_text(context, self._source))
         hits, misses = [], []
@@ -129,13 +133,14 @@ class KeywordCoverageEvaluator:
         path = self._settings.keywords_source
         value = None if path.startswith("files.") else source_value(context, path)
         if value is None:
-            value = judged_text(context, path)  # which raises the usual error for a path without a value
-        keywords = self._keywords(_split_keywords(value, path, self._settings.split))
+            # Reads `files.PATH`, and raises the usual error for a path without a value.
+            value = judged_text(context, path)
+        keywords = self._distinct_keywords(_split_keywords(value, path, self._settings.split))
         if not keywords:
             raise EvaluatorError(f"no keywords found at {path!r}")
         return keywords
 
-    def _keywords(self, written: tuple[str, ...]) -> tuple[_Keyword, ...]:
+    def _distinct_keywords(self, written: tuple[str, ...]) -> tuple[_Keyword, ...]:
         """Return each keyword once, in its first spelling, without blank ones."""
         by_form: dict[str, str] = {}
         for word in written:
@@ -151,11 +156,15 @@ def make_keyword_coverage(
 
 
 def _normalized(form: TextForm, text: str) -> str:
-    return form.of(text).translate(_VARIATION_SELECTORS) if not text.isascii() else form.of(text)
+    normalized = form.of(text)
+    return normalized if text.isascii() else normalized.translate(_VARIATION_SELECTORS)
 
 
 def _split_keywords(value: JsonValue, path: str, split: Split) -> tuple[str, ...]:
-    """Return the keywords in the value at `path`: the items of a list, or the parts of a string."""
+    """Return the keywords in the value at `path`: the items of a list, or the parts of a string.
+
+    Raises EvaluatorError for an object, or a list with items that are neither texts nor numbers.
+    """
     if isinstance(value, list | tuple):
         if not all(isinstance(item, str | int | float) for item in value):
             raise EvaluatorError(f"the items of the list at {path!r} must be texts or numbers to be keywords")

@@ -1,4 +1,4 @@
-"""`lexical_similarity`: similarity between a text and a reference, letter by letter or word by word."""
+"""`lexical_similarity`: similarity between a text and a reference, by letters or words."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -21,8 +21,10 @@ from agentv.types.protocols import EvaluatorTools
 
 Algorithm: TypeAlias = Literal["sorensen_dice", "jaro_winkler", "levenshtein", "token_set", "bleu", "chrf", "rouge_l"]
 
+_SACREBLEU_ALGORITHMS = frozenset({"bleu", "chrf"})
+
 _CACHED_REFERENCES = 64
-"""The number of prepared references in the cache: many targets and trials share a case's reference."""
+"""The maximum number of prepared references in the cache: many targets and trials share a case's reference."""
 
 
 class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
@@ -63,7 +65,7 @@ class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
     ] = "NFC"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid path, a threshold outside (0, 1], or a missing extra."""
+        """Raise ValueError for no path or an invalid one, a threshold outside (0, 1], or a missing extra."""
         if not self.references:
             raise ValueError("`reference` must name at least one path")
         for path in self.references:
@@ -73,7 +75,7 @@ class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"`reference` {error}") from error
         if self.threshold is not None and not (isfinite(self.threshold) and 0 < self.threshold <= 1):
             raise ValueError("`threshold` must be above 0 and at most 1")
-        if self.algorithm in {"bleu", "chrf"}:
+        if self.algorithm in _SACREBLEU_ALGORITHMS:
             require_extra("sacrebleu", f"`algorithm` {self.algorithm}", "text")
 
     @property
@@ -90,9 +92,9 @@ class _Reference(NamedTuple):
 
 
 class LexicalSimilarityEvaluator:
-    """An evaluator that returns the similarity of a text and its reference, 0..1.
+    """An evaluator that returns the similarity of a text and its reference, 0..1; with `threshold`, 1 or 0.
 
-    Takes a settings object, keywords of the same names, or both.
+    Takes a settings object, its fields as keyword arguments, or both.
 
     >>> LexicalSimilarityEvaluator(algorithm="levenshtein").kind
     'lexical_similarity'
@@ -102,9 +104,9 @@ class LexicalSimilarityEvaluator:
     reusable = True
 
     def __init__(
-        self, settings: LexicalSimilaritySettings | None = None, /, *, source: str = "response", **keywords: Any
+        self, settings: LexicalSimilaritySettings | None = None, /, *, source: str = "response", **fields: Any
     ) -> None:
-        given = replace(settings, **keywords) if settings is not None else LexicalSimilaritySettings(**keywords)
+        given = replace(settings, **fields) if settings is not None else LexicalSimilaritySettings(**fields)
         self._settings = given
         self._source = source
         self._measure = _measure(given.algorithm)
@@ -113,21 +115,21 @@ class LexicalSimilarityEvaluator:
             case_sensitive=given.case_sensitive,
             normalize_whitespace=given.normalize_whitespace,
         )
-        self._reference: Callable[[str], _Reference] = self._make_reference
-        if self._measure.prepare is not str:  # a preparation that does nothing needs no cache
-            self._reference = lru_cache(_CACHED_REFERENCES)(self._make_reference)
-        # sacrebleu is pure Python and takes seconds for a megabyte; the other measures are bounded.
-        self.inline = given.algorithm not in {"bleu", "chrf"}
+        self._reference_of: Callable[[str], _Reference] = self._make_reference
+        if self._measure.prepare is not str:  # if the measure converts nothing, a cache would save little
+            self._reference_of = lru_cache(_CACHED_REFERENCES)(self._make_reference)
+        # sacrebleu is pure Python and takes seconds for a megabyte; the time of the other measures is limited.
+        self.inline = given.algorithm not in _SACREBLEU_ALGORITHMS
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Compare the text with every reference; the most similar one counts.
 
-        Raises EvaluatorError when there is no text or no reference.
+        Raises EvaluatorError if there is no text or no reference, or if they are too long for the algorithm.
         """
         candidate = self._prepared(judged_text(context, self._source))
         best, best_path, shown = -1.0, "", ""
         for path, text in references_at(context, self._settings.references):
-            reference = self._reference(text)
+            reference = self._reference_of(text)
             value = self._compared(candidate, reference.prepared)
             if value > best:
                 best, best_path, shown = value, path, reference.shown
@@ -165,16 +167,16 @@ def make_lexical_similarity(
 
 
 def _measure(algorithm: Algorithm) -> Measure:
-    if algorithm in {"bleu", "chrf"}:
-        return _translation_measure(algorithm)
+    if algorithm in _SACREBLEU_ALGORITHMS:
+        return _sacrebleu_measure(algorithm)
     return MEASURES[algorithm]
 
 
-def _translation_measure(name: str) -> Measure:
+def _sacrebleu_measure(name: str) -> Measure:
     """Return sacrebleu's sentence `bleu` or `chrf` (chrF2) on 0..1. Lower-casing is left to the TextForm of the texts.
 
-    BLEU uses only n-grams that are not longer than the text (`effective_order`), as sacrebleu's own `sentence_bleu`
-    does.
+    With `effective_order`, as in sacrebleu's own `sentence_bleu`, BLEU uses no n-grams longer than the candidate.
+    Raises MissingExtraError without sacrebleu.
     """
     try:
         from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - an extra

@@ -30,8 +30,9 @@ class SkillTriggerSettings(Struct, frozen=True, kw_only=True):
 class SkillTriggerEvaluator:
     """An evaluator that looks for a skill in the tool calls of an answer.
 
-    A skill counts as used if there is a call of the tool `skill` whose argument `skill` contains its name (as
-    `plugin:NAME` does), a call of `read` for a file below `skills/NAME/`, or a call whose output contains such a path.
+    A skill counts as used if there is a call of the tool `skill` whose argument `skill` contains the skill's name (as
+    `plugin:NAME` does), a call of `read` for a file below `skills/NAME/`, or a call whose output contains
+    `skills/NAME/`. The case of tool names is ignored.
     """
 
     kind = KIND
@@ -42,7 +43,10 @@ class SkillTriggerEvaluator:
         self._settings = settings
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Score 1 if the skill was used exactly when it should be, else 0."""
+        """Score 1 if the skill was used or not used as `should_trigger` requires, else 0.
+
+        Raises EvaluatorError if `context.toolCalls` cannot be read.
+        """
         skill = self._settings.skill
         calls = recorded_calls(context) or ()
         use = next(filter(None, (_use(call, skill) for call in calls)), None)
@@ -52,14 +56,14 @@ class SkillTriggerEvaluator:
             line = f"the skill {skill!r} is in none of {len(calls)} tool calls"
         else:
             line = "no tool call recorded"
-        is_triggered = use is not None
-        if is_triggered is self._settings.should_trigger:
+        was_used = use is not None
+        if was_used == self._settings.should_trigger:
             return EvaluationScore(1.0, hits=(line,))
         return EvaluationScore(0.0, misses=(line,))
 
 
 def _use(call: ToolCall, skill: str) -> str | None:
-    """Describe how a call uses a skill; None if it does not."""
+    """Return a description of how a call uses a skill; None if it does not."""
     tool = call.tool.lower()
     arguments = call.input if isinstance(call.input, Mapping) else {}
     path = f"skills/{skill}/"

@@ -63,19 +63,19 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
     ] = "error"
 
     def __post_init__(self) -> None:
-        """Set the default mode. Raise ValueError for settings that require nothing, or do not fit the mode."""
+        """Set the default mode. Raise ValueError for negative limits, or settings that do not fit the mode."""
         if self.mode is None:
             force_setattr(self, "mode", "in_order" if self.expected else "any_order")
-        counts = [*self.minimums.values(), *self.maximums.values()]
-        if any(count < 0 for count in counts):
+        limits = [*self.minimums.values(), *self.maximums.values()]
+        if any(limit < 0 for limit in limits):
             raise ValueError("`minimums` and `maximums` must be whole numbers of at least 0")
         if self.mode == "any_order" and self.expected:
             raise ValueError(
                 "`expected` needs a mode that compares calls: in_order, exact, unordered, subset or superset; "
                 "any_order uses `minimums`, `maximums` and `forbidden`"
             )
-        if self.mode == "any_order" and not (counts or self.forbidden):
-            raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`")
+        if self.mode == "any_order" and not (limits or self.forbidden):
+            raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`; other modes use `expected`")
         if self.mode == "any_order" and self.score != "strict":
             raise ValueError(
                 f"`score: {self.score}` needs a mode that compares calls; the score in any_order is the share of the "
@@ -99,8 +99,9 @@ class ToolTrajectoryKeywords(TypedDict, total=False):
 class ToolTrajectoryEvaluator:
     """An evaluator that compares an agent's tool calls with the expected ones.
 
-    Takes a settings object or a dict, keywords of the same names, or both; expected calls may be dicts, as in a file.
-    The calls come from the output messages, or from the trace if there are no messages.
+    Takes a settings object or a dict, its fields as keyword arguments, or both; expected calls may be dicts, as in a
+    file. Raises ValueError for invalid settings. The agent's calls are read from the output messages, or from the trace
+    if there are no messages. Mode `any_order` can also use a trace summary, which only counts calls.
 
     >>> ToolTrajectoryEvaluator(mode="any_order", minimums={"search": 1}).kind
     'tool_trajectory'
@@ -117,8 +118,8 @@ class ToolTrajectoryEvaluator:
     ) -> None:
         given = make_options(ToolTrajectorySettings, settings, keywords)
         self._wanted = Trajectory(
-            mode=given.mode or "any_order",
-            expected=tuple(_expected_call(call, place) for place, call in enumerate(given.expected)),
+            mode=given.mode or "any_order",  # never None: ToolTrajectorySettings sets the default
+            expected=tuple(_expected_call(call, index) for index, call in enumerate(given.expected)),
             minimums=given.minimums,
             maximums=given.maximums,
             forbidden=tuple(given.forbidden),
@@ -130,9 +131,9 @@ class ToolTrajectoryEvaluator:
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Score the tool calls of an answer.
 
-        If the target records no calls, the score is 0.0 with the reason in `misses`, unless `without_messages` is
-        `no_calls`. Raises EvaluatorError for a limit on a duration that is not recorded, unless `unknown_duration` is
-        `skip`.
+        Without a record of the calls that the mode can use, the score is 0.0 with the reason in `misses`. If there is
+        no record at all, `without_messages: no_calls` scores the answer as one without calls. Raises EvaluatorError for
+        a limit on a duration that is not recorded, unless `unknown_duration` is `skip`.
         """
         compared = self._compare(context)
         unchecked = _unchecked_limits(compared.unknown) if compared.unknown else None
@@ -167,14 +168,17 @@ def _unchecked_limits(tools: Sequence[str]) -> str:
     return f"the duration of {names} is not recorded, so `max_duration_ms` was not checked"
 
 
-def _expected_call(given: ExpectedCall | Mapping[str, Any], place: int) -> ExpectedCall:
-    """Return an ExpectedCall, also from a dict as in a file. Raises ConfigError for any other value."""
+def _expected_call(given: ExpectedCall | Mapping[str, Any], index: int) -> ExpectedCall:
+    """Return an ExpectedCall from one, or from a dict as in a file. `index` is its position in `expected`.
+
+    Raises ConfigError for any other type, or for wrong or missing keys; ValueError for a value that cannot be used.
+    """
     if not isinstance(given, ExpectedCall | Mapping):
-        raise ConfigError(f"expected[{place}] must be an ExpectedCall or a dict of its fields, not {given!r}")
+        raise ConfigError(f"expected[{index}] must be an ExpectedCall or a dict of its fields, not {given!r}")
     try:
         return make_options(ExpectedCall, given, {})
     except TypeError as error:
-        raise ConfigError(f"expected[{place}]: {error}") from error
+        raise ConfigError(f"expected[{index}]: {error}") from error
 
 
 def make_tool_trajectory(

@@ -1,4 +1,4 @@
-"""`tool_usage`: rules on an agent's tool calls, each with its own criterion. Its class is ToolUsageEvaluator."""
+"""`tool_usage`: rules on an agent's tool calls, each of which scores one criterion. Its class is ToolUsageEvaluator."""
 
 import copy
 import inspect
@@ -43,7 +43,7 @@ _SCHEMA_KEYWORDS = frozenset(
 
 
 def check_args_setting(args: object) -> None:
-    """Raise ValueError for `args` that are neither a JSON Schema nor the name of a function."""
+    """Raise ValueError for a string that cannot be a function's name, or an object that is not a valid JSON Schema."""
     if isinstance(args, str):
         if ":" not in function_name(args):
             raise ValueError("`args` must be a JSON Schema, or name a function: python:path.py:function")
@@ -52,7 +52,7 @@ def check_args_setting(args: object) -> None:
 
 
 def check_value_schema(schema: JsonObject, *, name: str) -> None:
-    """Raise ValueError for an invalid schema, or expected values in place of one; `name` is the setting's name."""
+    """Raise ValueError for an invalid schema, or expected values instead of a schema; `name` is the setting's name."""
     unknown = next((key for key in schema if key not in _SCHEMA_KEYWORDS and not key.startswith("x-")), None)
     if unknown is not None:
         raise ValueError(
@@ -68,14 +68,14 @@ def function_name(args: str) -> str:
 
 
 def make_args_check(args: ArgsSetting, *, base_dir: str) -> ValueCheck:
-    """Return a check of a call's arguments; a function given by name is loaded once, from `base_dir`."""
+    """Return a check of a call's arguments. Loads a named function from `base_dir`, or raises PluginError."""
     if isinstance(args, str):
         return _function_check(load_callable(function_name(args), base_dir))
     return _function_check(args) if callable(args) else make_value_check(args)
 
 
 def make_value_check(schema: JsonObject) -> ValueCheck:
-    """Return a check of a value by a JSON Schema. A text that contains JSON may match as text, or once parsed."""
+    """Return a check of a value by a JSON Schema. JSON in a string may match as the string, or as its parsed value."""
     violations_of = make_schema_check(schema)
 
     def check(value: JsonValue) -> str | None:
@@ -118,9 +118,10 @@ def _function_check(function: Callable[..., object]) -> ValueCheck:
 
 
 def _refusal(returned: object, name: str) -> str | None:
-    """Return a function's reason for refusing a value; None if it accepted. `returned` is its raw return value.
+    """Return the reason why a check function refused a value; None if it accepted the value.
 
-    Raises EvaluatorError unless that is a bool or a mapping `{isValid, reason}`.
+    `returned` is what the function `name` returned. Raises EvaluatorError unless this is a bool, or a mapping with a
+    bool in `isValid` or `is_valid`, and optionally a `reason`.
     """
     if inspect.iscoroutine(returned):
         returned.close()
@@ -137,7 +138,7 @@ def _refusal(returned: object, name: str) -> str | None:
 
 
 class ToolRule(Struct, frozen=True, kw_only=True):
-    """A requirement on the calls of one tool, or with `sequence` on the order of several."""
+    """A requirement on the calls of `tool` (None: of any tool), or with `sequence` on the order of several tools."""
 
     criterion: Annotated[
         str | None, Meta(description="the criterion that the rule scores", extra={"aliases": ("criterion_name",)})
@@ -166,11 +167,14 @@ class ToolRule(Struct, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a rule that checks nothing, or contradicts itself."""
+        """Raise ValueError for a rule without a key to check, or with keys that are invalid or cannot be combined.
+
+        A rule that only names a tool is accepted: `requires_nothing` is then True.
+        """
         if self.sequence:
             self._check_sequence()
         elif not (self.tool or self.has_check):
-            raise ValueError("a rule needs `tool`, `args`, `result` or `sequence`; without them it checks nothing")
+            raise ValueError("a rule needs `tool`, `args`, `result` or `sequence`")
         if self.has_count:
             check_range(self.min_calls, self.max_calls, "tool_usage", ("min_calls", "max_calls"))
         if self.required and self.max_calls == 0:
@@ -185,7 +189,7 @@ class ToolRule(Struct, frozen=True, kw_only=True):
 
     @property
     def has_count(self) -> bool:
-        """True if the rule limits the number of calls."""
+        """True if `min_calls` or `max_calls` limits the number of calls."""
         return self.min_calls is not None or self.max_calls is not None
 
     @property
@@ -195,51 +199,54 @@ class ToolRule(Struct, frozen=True, kw_only=True):
 
     @property
     def requires_nothing(self) -> bool:
-        """True if every answer passes the rule."""
+        """True if the rule only names a tool, so that every answer passes."""
         return not (self.required or self.has_count or self.has_check or self.sequence)
 
 
 class PreparedToolRule:
-    """A rule with its checks prepared. A function that the rule names is loaded from `base_dir`."""
+    """A rule with its checks prepared. Loads a function that the rule names from `base_dir`, or raises PluginError."""
 
     def __init__(self, rule: ToolRule, *, base_dir: str) -> None:
         self._rule = rule
-        self._args: ValueCheck | None = None
-        if rule.args is not None:
-            self._args = make_args_check(rule.args, base_dir=base_dir)
-        self._result = None if rule.result is None else make_value_check(rule.result)
+        self._args_check = None if rule.args is None else make_args_check(rule.args, base_dir=base_dir)
+        self._result_check = None if rule.result is None else make_value_check(rule.result)
         self._sequence = Trajectory("in_order", tuple(ExpectedCall(tool) for tool in rule.sequence))
 
     def judge(self, calls: Sequence[ToolCall] | None) -> Finding:
-        """Apply the rule to the recorded calls; `calls` is None if the target records none. Raises EvaluatorError."""
+        """Apply the rule to the recorded calls; `calls` is None if nothing is recorded.
+
+        Raises EvaluatorError if a call cannot be checked.
+        """
         rule = self._rule
-        if calls is None and (rule.sequence or rule.required or rule.min_calls or rule.max_calls is not None):
+        depends_on_count = rule.required or rule.min_calls or rule.max_calls is not None
+        if calls is None and (rule.sequence or depends_on_count):
             return Finding(passed=False, misses=(NO_TRACE,))
         if rule.sequence:
             compared = score_trajectory(self._sequence, calls or ())
             return Finding(not compared.misses, compared.hits, compared.misses)
-        return self._check([call for call in calls or () if rule.tool is None or name_matches(rule.tool, call.tool)])
+        matching = [call for call in calls or () if rule.tool is None or name_matches(rule.tool, call.tool)]
+        return self._judge_matching(matching)
 
-    def _check(self, calls: Sequence[ToolCall]) -> Finding:
+    def _judge_matching(self, calls: Sequence[ToolCall]) -> Finding:
         problems = tuple(self._count_problems(len(calls)))
         if problems:
             return Finding(passed=False, misses=problems)
         if not calls:
-            return Finding(passed=True, hits=(f"{self._times_called(0)}, which is allowed",))
+            return Finding(passed=True, hits=(f"{self._call_count_text(0)}, which is allowed",))
         if not self._rule.has_check:
-            return Finding(passed=True, hits=(self._times_called(len(calls)),))
+            return Finding(passed=True, hits=(self._call_count_text(len(calls)),))
         return self._check_calls(calls)
 
     def _count_problems(self, count: int) -> Iterator[str]:
         rule = self._rule
         if rule.min_calls is not None and count < rule.min_calls:
-            yield f"{self._times_called(count)} (minimum: {rule.min_calls})"
+            yield f"{self._call_count_text(count)} (minimum: {rule.min_calls})"
         elif rule.required and count == 0:
-            yield f"{self._times_called(0)}, but it is required"
+            yield f"{self._call_count_text(0)}, but it is required"
         if rule.max_calls is not None and count > rule.max_calls:
-            yield f"{self._times_called(count)} (maximum: {rule.max_calls})"
+            yield f"{self._call_count_text(count)} (maximum: {rule.max_calls})"
 
-    def _times_called(self, count: int) -> str:
+    def _call_count_text(self, count: int) -> str:
         return f"{self._rule.tool or 'any tool'} called {count} time{'' if count == 1 else 's'}"
 
     def _check_calls(self, calls: Sequence[ToolCall]) -> Finding:
@@ -251,7 +258,7 @@ class PreparedToolRule:
         if misses:
             return Finding(passed=False, misses=misses)
         checked = "every call" if self._rule.each == "all" else "the first call"
-        return Finding(passed=True, hits=(f"{self._times_called(len(calls))}, {checked} as required",))
+        return Finding(passed=True, hits=(f"{self._call_count_text(len(calls))}, {checked} as required",))
 
     def _check_any(self, calls: Sequence[ToolCall]) -> Finding:
         """Pass if any call passes. If none does, raise the error of the first call that could not be checked."""
@@ -264,28 +271,35 @@ class PreparedToolRule:
                 first_error = first_error or error
                 continue
             if problem is None:
-                return Finding(passed=True, hits=(f"{self._times_called(len(calls))}, call {number} as required",))
+                return Finding(passed=True, hits=(f"{self._call_count_text(len(calls))}, call {number} as required",))
             problems.append(problem)
         if first_error is not None:
             raise first_error
         return Finding(passed=False, misses=tuple(problems))
 
     def _problem(self, call: ToolCall, number: int) -> str | None:
-        """Return the problem of one call, or None. Raises EvaluatorError when the call cannot be checked."""
+        """Return the problem of the matching call `number`, or None. Raises EvaluatorError if it cannot be checked."""
         where = f"call {number} of {call.tool}"
         try:
-            problem = self._args({} if call.input is None else call.input) if self._args is not None else None
+            problem = self._args_problem(call)
             if problem is not None:
                 return f"{where}: {problem}"
-            problem = self._result_problem(call) if self._result is not None else None
+            problem = self._result_problem(call)
         except EvaluatorError as error:
             raise EvaluatorError(f"{where}: {error}", kind=error.failure.kind) from error
         return None if problem is None else f"{where} returned an unexpected result: {problem}"
 
+    def _args_problem(self, call: ToolCall) -> str | None:
+        if self._args_check is None:
+            return None
+        return self._args_check({} if call.input is None else call.input)
+
     def _result_problem(self, call: ToolCall) -> str | None:
+        if self._result_check is None:
+            return None
         if call.output is None:
             raise EvaluatorError("its result is not recorded")
-        return self._result(call.output) if self._result is not None else None
+        return self._result_check(call.output)
 
 
 KIND = "tool_usage"
@@ -296,7 +310,9 @@ class ToolUsageSettings(Struct, frozen=True, kw_only=True):
 
     rules: Annotated[
         tuple[ToolRule, ...],
-        Meta(description="the rules: [{criterion, tool, required, min_calls, max_calls, args, result, each}]"),
+        Meta(
+            description="the rules: [{criterion, tool, required, min_calls, max_calls, args, result, each, sequence}]"
+        ),
     ]
     tool_data_source: Annotated[
         Literal["message_history", "messageHistory", "context"] | None,
@@ -304,7 +320,7 @@ class ToolUsageSettings(Struct, frozen=True, kw_only=True):
     ] = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an empty list."""
+        """Raise ValueError for an empty list, which checks nothing."""
         if not self.rules:
             raise ValueError("`rules` must have at least one rule")
 
@@ -313,7 +329,7 @@ class ToolUsageSettings(Struct, frozen=True, kw_only=True):
         return tuple(rule.criterion for rule in self.rules)
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
-        """Return the files of the functions that the rules name, which must exist."""
+        """Return the files of the functions that the rules name in `args`."""
         named = (function_name(rule.args) for rule in self.rules if isinstance(rule.args, str))
         return tuple(file for name in named for file in function_files(name, Path(base_dir)))
 
@@ -321,8 +337,9 @@ class ToolUsageSettings(Struct, frozen=True, kw_only=True):
 class ToolUsageEvaluator:
     """An evaluator that checks the recorded tool calls by rules and returns one result per rule.
 
-    Each result is on its criterion's scale. A rule without a criterion scores `criterion`. Functions that rules name
-    are loaded from `base_dir`.
+    Each result is on its criterion's scale. A rule without a criterion scores `criterion`. `tool_data_source` selects
+    the calls, as in `recorded_calls`. Functions that rules name are loaded from `base_dir`; raises PluginError if that
+    fails.
 
     >>> ToolUsageEvaluator([ToolRule(tool="search", required=True)]).kind
     'tool_usage'
@@ -341,7 +358,7 @@ class ToolUsageEvaluator:
     ) -> None:
         self.inline = not any(rule.has_check for rule in rules)
         self.warnings = tuple(
-            f"rule {number} requires nothing of {rule.tool}: add `required: true`, a number of calls or `args`"
+            f"rule {number} requires nothing of {rule.tool}: add `required`, `min_calls`, `max_calls` or `args`"
             for number, rule in enumerate(rules, start=1)
             if rule.requires_nothing
         )
@@ -354,12 +371,12 @@ class ToolUsageEvaluator:
     def evaluate(self, context: EvaluationContext) -> list[EvaluationResult]:
         """Return one result per rule, in order. A rule that cannot be applied gets an error of its own.
 
-        Raises EvaluatorError when `context.toolCalls` cannot be read.
+        Raises EvaluatorError if `context.toolCalls` cannot be read.
         """
         calls = recorded_calls(context, self._source)
         return [
-            _judged(rule, name=name, metadata=metadata, calls=calls, context=context)
-            for rule, name, metadata in self._rules
+            _judged(rule, criterion_name=criterion_name, metadata=metadata, calls=calls, context=context)
+            for rule, criterion_name, metadata in self._rules
         ]
 
 
@@ -369,12 +386,12 @@ def _metadata(index: int, rule: ToolRule) -> JsonObject:
 
 def _judged(
     rule: PreparedToolRule,
-    name: str,
+    criterion_name: str,
     metadata: JsonObject,
     calls: Sequence[ToolCall] | None,
     context: EvaluationContext,
 ) -> EvaluationResult:
-    criterion = criterion_named(name, context.criteria)
+    criterion = criterion_named(criterion_name, context.criteria)
     try:
         finding = rule.judge(calls)
     except EvaluatorError as error:
@@ -401,3 +418,4 @@ _SOURCES: dict[str, CallSource] = {
     "messageHistory": "message_history",
     "context": "context",
 }
+"""The sources of calls, by the accepted values of `tool_data_source`."""

@@ -1,4 +1,4 @@
-"""`trace`: upper limits on calls, errors, steps, time, cost and tokens. Its class is TraceEvaluator."""
+"""`trace`: bounds on calls, errors, steps, time, cost and tokens. Its class is TraceEvaluator."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -57,12 +57,12 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def bounds(self) -> Mapping[str, Bound | None]:
-        """The bounds by name."""
-        no_bounds = ("exploration_tolerance", "unknown", "without_messages")
-        return {name: value for name, value in structs.asdict(self).items() if name not in no_bounds}
+        """All bounds by name; a bound that is not set is None."""
+        other_settings = ("exploration_tolerance", "unknown", "without_messages")
+        return {name: value for name, value in structs.asdict(self).items() if name not in other_settings}
 
     def __post_init__(self) -> None:
-        """Raise ValueError if there is no bound, or one that nothing can meet."""
+        """Raise ValueError if no bound is set, or for a number outside its range."""
         if not 0 <= self.exploration_tolerance <= 1:
             raise ValueError("`exploration_tolerance` must be a number from 0 to 1")
         if self.exploration_ratio is not None and not 0 <= self.exploration_ratio <= 1:
@@ -77,7 +77,7 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
 
 
 class _BoundCheck(Struct, frozen=True):
-    """The result of one bound, with its line of text; `unknown` if the provider did not report the number."""
+    """The result of one bound. `line` is its hit or miss; `unknown` is True if the number is not known."""
 
     line: str
     met: bool = False
@@ -87,6 +87,8 @@ class _BoundCheck(Struct, frozen=True):
 class TraceEvaluator:
     """An evaluator that compares the trace of an answer with bounds; the score is the share of bounds that are met.
 
+    Takes a settings object, or its fields as keyword arguments. With an object, the keywords are ignored.
+
     >>> TraceEvaluator(max_tool_calls=5, no_repeated_calls=1).kind
     'trace'
     """
@@ -95,19 +97,21 @@ class TraceEvaluator:
     inline = True
     reusable = True
 
-    def __init__(self, settings: TraceSettings | None = None, /, **bounds: Any) -> None:
-        given = settings if settings is not None else TraceSettings(**bounds)
-        on_calls = (given.max_tool_calls, given.max_errors, given.no_repeated_calls, given.exploration_ratio)
+    def __init__(self, settings: TraceSettings | None = None, /, **fields: Any) -> None:
+        given = settings if settings is not None else TraceSettings(**fields)
+        bounds_on_calls = (given.max_tool_calls, given.max_errors, given.no_repeated_calls, given.exploration_ratio)
         self._settings = given
-        self._needs_calls = any(bound is not None for bound in on_calls)
+        self._needs_calls = any(bound is not None for bound in bounds_on_calls)
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Check all bounds.
 
-        A bound on a duration, cost or token count that is not known makes the score an error; with `unknown: unmet` the
-        bound is not met.
+        If a bounded duration, cost or number of tokens is not known, the score is an error; with `unknown: unmet` the
+        bound counts as not met. Raises EvaluatorError if a bound needs the calls and `context.toolCalls` cannot be
+        read, or if arguments are nested too deep to compare.
         """
-        if self._settings.without_messages == "no_calls" and _has_no_messages(context):
+        if self._settings.without_messages == "no_calls" and _has_no_record(context):
+            # A message without tool calls is the record that none was made.
             context = replace(context, output_messages=(Message("assistant", context.candidate),))
         checks = list(self._checks(context))
         hits = tuple(each.line for each in checks if each.met)
@@ -128,10 +132,12 @@ class TraceEvaluator:
             yield _repeated(bounds.no_repeated_calls, most_repeated_call(calls))
         yield from _measured(bounds.max_duration_ms, context.duration_ms, "{:g} ms", "the duration of the answer")
         yield from _measured(bounds.max_cost_usd, context.cost_usd, "${:g}", "the cost of the answer")
+        tokens = input_tokens = output_tokens = None
         usage = context.usage
-        tokens = None if usage is None else usage.total or usage.input + usage.output
+        if usage is not None:
+            input_tokens, output_tokens = usage.input, usage.output
+            tokens = usage.total or usage.input + usage.output
         yield from _measured(bounds.max_tokens, tokens, "{:d} tokens", "the number of tokens of the answer")
-        input_tokens, output_tokens = (None, None) if usage is None else (usage.input, usage.output)
         yield from _measured(bounds.max_input_tokens, input_tokens, "{:d} input tokens", "the number of input tokens")
         yield from _measured(
             bounds.max_output_tokens, output_tokens, "{:d} output tokens", "the number of output tokens"
@@ -140,12 +146,13 @@ class TraceEvaluator:
             yield _explored(bounds.exploration_ratio, bounds.exploration_tolerance, calls)
 
 
-def _has_no_messages(context: EvaluationContext) -> bool:
+def _has_no_record(context: EvaluationContext) -> bool:
     recorded = (context.output_messages, context.trace, context.candidate_trace, context.candidate_trace_summary)
     return all(each is None for each in recorded)
 
 
 def _counted(bound: int | None, count: Callable[[], int | None], unit: str) -> Iterator[_BoundCheck]:
+    """Yield the check of a bound, if there is one. Only then is `count` called; None means that nothing is recorded."""
     if bound is None:
         return
     found = count()
@@ -179,7 +186,7 @@ def _explored(expected: float, tolerance: float, calls: Calls) -> _BoundCheck:
 
 
 def _measured(bound: Bound | None, found: Bound | None, template: str, measure: str) -> Iterator[_BoundCheck]:
-    """Yield the check of a bound, if there is one; `template` formats a number with its unit."""
+    """Yield the check of a bound, if there is one. `template` formats a number with its unit; `measure` is its name."""
     if bound is None:
         return
     if found is None:
