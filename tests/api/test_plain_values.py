@@ -141,8 +141,8 @@ def test_an_aggregator_is_named_or_described_as_in_a_file() -> None:
         ({"type": "weighted_average", "weights": {"a": "b"}}, "`weights`: Expected `float`, got `str`"),
         ({"typ": "min"}, r"an aggregator needs a `type`, one of all, .*; its keys: 'typ'"),
         ({"type": ["min"]}, r"the type of an aggregator must be a string, not \['min'\]"),
-        (5, "an aggregator must be its type, a dict or an object, not a int"),
-        (["min"], "an aggregator must be its type, a dict or an object, not a list"),
+        (5, "an aggregator must be a type name, a dict or an object, not a int"),
+        (["min"], "an aggregator must be a type name, a dict or an object, not a list"),
     ):
         given: Any = wrong
         with pytest.raises(ConfigError, match=message):

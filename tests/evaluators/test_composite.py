@@ -225,4 +225,4 @@ def test_aggregators_that_mean_nothing_are_refused(make: Any) -> None:
 def test_a_config_among_objects_says_that_it_needs_a_run() -> None:
     made = judge(None, EvaluatorConfig("c", "contains", {"value": "x"}))
     assert made.members[0].error is not None
-    assert "only a run can make one" in made.members[0].error.message
+    assert "only a run can use" in made.members[0].error.message

@@ -1,4 +1,7 @@
-"""The files that an evaluator's settings name: a run needs them, and its score keys have a digest of their content."""
+"""The files that an evaluator's settings name, which a run needs.
+
+A digest of their content is part of the score key, the digest of everything that the evaluator's score depends on.
+"""
 
 import re
 import shlex

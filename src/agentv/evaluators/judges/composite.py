@@ -73,7 +73,7 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> Ev
     def make() -> object:
         if isinstance(evaluator, EvaluatorConfig):
             raise EvaluatorError(
-                f"{config.name!r} is an EvaluatorConfig; only a run can make one an evaluator: give an evaluator object"
+                f"{config.name!r} is an EvaluatorConfig, which only a run can use; give an evaluator object"
             )
         return evaluator
 
@@ -264,7 +264,7 @@ def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> N
 
 
 def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggregator:
-    """Return the aggregator that `given` describes: by its type, or as in a file by a dict with `type` and settings.
+    """Return the aggregator that `given` describes: a type name, or a dict with `type` and settings, as in a file.
 
     An Aggregator is returned unchanged; None means the weighted average. Raises UnknownNameError for an unknown type,
     ConfigError for wrong settings or any other value.
@@ -276,7 +276,7 @@ def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggrega
     if isinstance(given, get_args(Aggregator)):
         return cast(Aggregator, given)
     if not isinstance(given, Mapping):
-        raise ConfigError(f"an aggregator must be its type, a dict or an object, not a {type(given).__name__}")
+        raise ConfigError(f"an aggregator must be a type name, a dict or an object, not a {type(given).__name__}")
     classes = {_type_name(each): each for each in get_args(Aggregator)}
     if "type" not in given:
         keys = ", ".join(map(repr, given)) or "none"

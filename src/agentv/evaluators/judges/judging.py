@@ -45,7 +45,7 @@ class Judged(Protocol):
     def fenced(self, nonce: str) -> Callable[[str], str | None]:
         """Return a function from a variable's name to its value; None if the prompt must not use that name.
 
-        A value that the system under test wrote is fenced.
+        A value that the system under test wrote is fenced: enclosed in two lines with the nonce.
         """
 
 
@@ -193,7 +193,7 @@ def _reply_rules(
     nonce = prompts.nonce if response.cached is None else response.cached.nonce or prompts.nonce
     target_unsigned = getattr(getattr(provider, "target", None), "unsigned", "error")
     accepts_unsigned = options.unsigned == "accept" or target_unsigned == "accept"
-    # A provider object given from Python counts as code, unless it has `is_code = False`.
+    # A provider object given from Python counts as a program, not a model, unless it has `is_code = False`.
     is_code = bool(getattr(provider, "is_code", True))
     return ReplyRules(nonce, judged.quotable_texts(), is_code=is_code, accepts_unsigned=accepts_unsigned)
 
@@ -230,8 +230,8 @@ def judge_name(provider: Provider) -> str:
 def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
     """Return the prompts of one call, with a new nonce; the user prompt ends with `note`.
 
-    A system prompt of the context, else a custom user prompt, replaces the instructions of the mode. Nothing replaces
-    the reply contract.
+    The system prompt opens with that of the context, else with the instructions of the mode, which are left out for a
+    custom user prompt. It always ends with the reply contract.
     """
     nonce = options.nonce()
     text = options.template

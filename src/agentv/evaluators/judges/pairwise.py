@@ -78,7 +78,7 @@ def pair_problems(
         template, known=PAIR_VARIABLES, needed=PAIR_ANSWERS, allow_unknown=allow_unknown, variables=variables
     )
     missing = set(PAIR_ANSWERS).difference(variable_names(template))
-    if len(missing) == 1:  # `template_problems` reports a prompt without either answer
+    if len(missing) == 1:  # `template_problems` reports a prompt that shows neither answer
         return (*problems, f"the prompt does not show {{{{ {missing.pop()} }}}}; it must show both answers")
     return problems
 

@@ -167,8 +167,9 @@ def _default_sources(context: EvaluationContext) -> list[JsonValue]:
 def _passages(value: JsonValue) -> list[str]:
     """Return the texts in a value: a string itself, and those of a list's items, at any depth.
 
-    An object has the string under the first of `_TEXT_KEYS` that has one. Without such a key, an object with one value
-    only, a string or a list, has the texts of that value. Any other value is one text, its JSON; None is no text.
+    The text of an object is the first string under one of `_TEXT_KEYS`. If there is none, and the object has a single
+    value that is a string or a list, its texts are those of that value. Any other value is one text, its JSON; None has
+    no text.
     """
     if isinstance(value, str):
         return [value]
@@ -316,7 +317,7 @@ class JudgeSettings(PromptSettings, frozen=True, kw_only=True):
     ] = "agentv"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for invalid settings of any judge, an empty `prompt_script`, or one beside `prompt`."""
+        """Raise ValueError for invalid inherited settings, an empty `prompt_script`, or both it and `prompt`."""
         PromptSettings.__post_init__(self)
         if self.prompt is not None and self.prompt_script is not None:
             raise ValueError("`prompt` cannot be combined with `prompt_script`")
@@ -349,7 +350,7 @@ class SourcedJudgeSettings(JudgeCallSettings, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for invalid settings of any judge, or an invalid path in `sources`."""
+        """Raise ValueError for invalid inherited settings, or an invalid path in `sources`."""
         JudgeCallSettings.__post_init__(self)
         for path in self.source_paths:
             try:
@@ -372,7 +373,7 @@ class RecallJudgeSettings(SourcedJudgeSettings, frozen=True, kw_only=True):
     ] = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for invalid settings of a judge with sources, or an invalid path in `reference`."""
+        """Raise ValueError for invalid inherited settings, or an invalid path in `reference`."""
         SourcedJudgeSettings.__post_init__(self)
         if self.reference is not None:
             try:
@@ -394,7 +395,7 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for invalid settings of any judge, invalid `rubrics`, or `rubrics` with `criteria`."""
+        """Raise ValueError for invalid inherited settings, invalid `rubrics`, or `rubrics` with `criteria`."""
         JudgeSettings.__post_init__(self)
         if self.criteria and self.rubrics:
             raise ValueError("`criteria` cannot be combined with `rubrics`")
@@ -427,7 +428,7 @@ class RubricSettings(JudgeSettings, frozen=True, kw_only=True):
     ]
 
     def __post_init__(self) -> None:
-        """Raise ValueError for invalid settings of any judge, or for `rubrics` that are invalid or empty."""
+        """Raise ValueError for invalid inherited settings, or for `rubrics` that are invalid or empty."""
         JudgeSettings.__post_init__(self)
         make_items(self.rubrics)  # raises for invalid items
         if not self.rubrics:

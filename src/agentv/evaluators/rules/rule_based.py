@@ -105,7 +105,7 @@ class JsonRule(_RuleBase, JsonSettings, frozen=True, kw_only=True):
 
 
 class ContainsRule(_RuleBase, ContainsSettings, frozen=True, kw_only=True):
-    """The text contains `value`; of a list, any or all of its texts."""
+    """The text contains `value`; if this is a list, any or all of its texts."""
 
     type: Literal["contains"] = "contains"
     criterion: Criterion = None
@@ -113,7 +113,7 @@ class ContainsRule(_RuleBase, ContainsSettings, frozen=True, kw_only=True):
 
 
 class EqualsRule(_RuleBase, EqualsSettings, frozen=True, kw_only=True):
-    """The text equals `value`, or a text of a list; white space around both is ignored."""
+    """The text equals `value`; if this is a list, any or all of its texts. Outer white space is ignored."""
 
     type: Literal["equals"] = "equals"
     criterion: Criterion = None
@@ -129,7 +129,7 @@ class OneOfRule(_RuleBase, OneOfSettings, frozen=True, kw_only=True):
 
 
 class StartsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
-    """The text starts with `value`, or with a text of a list; white space around both is ignored."""
+    """The text starts with `value`; if this is a list, with any or all of its texts. Outer white space is ignored."""
 
     type: Literal["starts_with"] = "starts_with"
     criterion: Criterion = None
@@ -137,7 +137,7 @@ class StartsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
 
 
 class EndsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
-    """The text ends with `value`, or with a text of a list; white space around both is ignored."""
+    """The text ends with `value`; if this is a list, with any or all of its texts. Outer white space is ignored."""
 
     type: Literal["ends_with"] = "ends_with"
     criterion: Criterion = None
@@ -168,7 +168,10 @@ Rule: TypeAlias = (
 
 
 class RuleKind(Struct, frozen=True):
-    """How one type of rule is checked. `prepare` makes the check; it needs no thread if it `is_quick` on any text."""
+    """How one type of rule is checked.
+
+    `prepare` makes the check. `is_quick` is True if the check is fast for every text, so that it needs no thread.
+    """
 
     prepare: Callable[[Any], Check]
     is_quick: bool = True
@@ -216,7 +219,7 @@ class RuleBasedSettings(Struct, frozen=True, kw_only=True):
 
 
 class _PreparedRule(Struct, frozen=True):
-    """A rule that is ready to be applied: `source` is the path of its text, `metadata` that of its result."""
+    """A rule that is ready to be applied: `source` is the path of its text, `metadata` the metadata of its result."""
 
     check: Check
     criterion: str

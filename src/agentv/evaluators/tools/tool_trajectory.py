@@ -49,8 +49,8 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
         Meta(
             description=(
                 "the score of the comparison with `expected`: strict (1 if the calls fit, else 0), partial (the share "
-                "in common) or matched (the share of the expected calls that were made; in mode subset, of the made "
-                "calls that are expected)"
+                "in common) or matched (the share of the expected calls that were made; in mode subset, the share of "
+                "the calls made that were expected)"
             )
         ),
     ] = "strict"
@@ -169,7 +169,7 @@ def _unchecked_limits(tools: Sequence[str]) -> str:
 
 
 def _expected_call(given: ExpectedCall | Mapping[str, Any], index: int) -> ExpectedCall:
-    """Return an ExpectedCall from one, or from a dict as in a file. `index` is its position in `expected`.
+    """Return `given` as an ExpectedCall; a dict has the keys of a file. `index` is its position in `expected`.
 
     Raises ConfigError for any other type, or for wrong or missing keys; ValueError for a value that cannot be used.
     """

@@ -75,7 +75,10 @@ def make_args_check(args: ArgsSetting, *, base_dir: str) -> ValueCheck:
 
 
 def make_value_check(schema: JsonObject) -> ValueCheck:
-    """Return a check of a value by a JSON Schema. JSON in a string may match as the string, or as its parsed value."""
+    """Return a check of a value by a JSON Schema.
+
+    A string with an object or list as JSON may match as the string, or as its parsed value.
+    """
     violations_of = make_schema_check(schema)
 
     def check(value: JsonValue) -> str | None:
@@ -167,9 +170,9 @@ class ToolRule(Struct, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a rule without a key to check, or with keys that are invalid or cannot be combined.
+        """Raise ValueError for keys that are missing, invalid or cannot be combined.
 
-        A rule that only names a tool is accepted: `requires_nothing` is then True.
+        A rule needs `tool`, `args`, `result` or `sequence`. If it only names a tool, `requires_nothing` is True.
         """
         if self.sequence:
             self._check_sequence()

@@ -51,7 +51,10 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
     exploration_tolerance: Annotated[float, Meta(description="how far from `exploration_ratio` the share may be")] = 0.2
     unknown: Annotated[
         Literal["error", "unmet"],
-        Meta(description="a bound on a number that the provider did not report counts as an `error`, or as `unmet`"),
+        Meta(
+            description="a bound on a duration, cost or number of tokens that is not known counts as an `error`, or "
+            "as `unmet`"
+        ),
     ] = "error"
     without_messages: Annotated[WithoutMessages, Meta(description=WITHOUT_MESSAGES_HELP)] = "unknown"
 
@@ -77,7 +80,10 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
 
 
 class _BoundCheck(Struct, frozen=True):
-    """The result of one bound. `line` is its hit or miss; `unknown` is True if the number is not known."""
+    """The result of one bound. `line` is its hit or miss.
+
+    `unknown` is True if a duration, cost or number of tokens is not known; a count without a record is only a miss.
+    """
 
     line: str
     met: bool = False
@@ -152,7 +158,7 @@ def _has_no_record(context: EvaluationContext) -> bool:
 
 
 def _counted(bound: int | None, count: Callable[[], int | None], unit: str) -> Iterator[_BoundCheck]:
-    """Yield the check of a bound, if there is one. Only then is `count` called; None means that nothing is recorded."""
+    """Yield the check of a bound, if there is one. Only then is `count` called; it returns None without a record."""
     if bound is None:
         return
     found = count()
