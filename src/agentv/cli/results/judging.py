@@ -33,7 +33,7 @@ from agentv.engine.stored.rejudge import (
     find_setups,
     limit_evaluators,
     make_rejudge_plan,
-    results_by_judge,
+    results_by_evaluator,
 )
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
 from agentv.loading.files.places import find_home
@@ -490,7 +490,7 @@ async def _run_judges(
 
 
 def _make_checks(repeat_plan: _RepeatPlan, rows: Sequence[CaseResult], options: CheckOptions) -> list[JudgeCheck]:
-    judged = results_by_judge(rows, repeat_plan.names, repeat_plan.answer_lengths, repeats=options.repeats)
+    judged = results_by_evaluator(rows, repeat_plan.names, repeat_plan.answer_lengths, repeats=options.repeats)
     calls = dict.fromkeys(repeat_plan.names, 0)
     for row in rows:
         for name, count, _ in evaluators_with_judges(row):

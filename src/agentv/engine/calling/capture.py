@@ -1,4 +1,4 @@
-"""Cleaning of values from outside before they are stored or shown: of secrets, surrogates, NaN and deep nesting."""
+"""Values from outside are cleaned before they are stored or shown: of secrets, surrogates, NaN and deep nesting."""
 
 import math
 import operator
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 PATTERN_TIMEOUT_S = 1.0
+"""The time limit for one pattern in one text."""
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _pack = msgspec.msgpack.Encoder(order="deterministic").encode
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
@@ -31,8 +33,8 @@ _NOT_CONTAINERS = bytes(set(range(256)) - set(_CONTAINERS))
 class Redactor:
     """Redacts secrets in text: the values `secrets`, also escaped or encoded, and matches of `patterns`.
 
-    `patterns` are the `redact` expressions of `.agentv.yaml`. Raises ConfigError for a pattern that is not a
-    valid regular expression.
+    `patterns` are regular expressions, such as those under `redact`. Raises ConfigError for one that is invalid or
+    too large.
     """
 
     def __init__(self, secrets: Iterable[str] = (), patterns: Iterable[str] = ()) -> None:
@@ -44,7 +46,7 @@ class Redactor:
         """Return True if the UTF-8 texts in `data` certainly need no redaction; always False if there are patterns."""
         if self._patterns:
             return False
-        return not self._secret_bytes or not any(secret in data for secret in self._secret_bytes)
+        return not any(secret in data for secret in self._secret_bytes)
 
     def text(self, text: str) -> str:
         """Return `text` with secrets redacted, or REDACTED alone if a pattern takes too much time or memory."""
@@ -59,7 +61,7 @@ class Redactor:
 
 
 def _compile(pattern: str) -> "regex.Pattern[str]":
-    from agentv.scoring.text.patterns import compile_pattern  # noqa: PLC0415 - 20 ms that few projects need
+    from agentv.scoring.text.patterns import compile_pattern  # noqa: PLC0415 - imports regex; few projects have patterns
 
     try:
         return compile_pattern(pattern)
@@ -68,10 +70,11 @@ def _compile(pattern: str) -> "regex.Pattern[str]":
 
 
 class Cleaner:
-    """Cleans answers and results before they are stored.
+    """Cleans values, such as answers and results, before they are stored.
 
-    Secrets are redacted, lone surrogates and numbers that are not finite are replaced, and values nested deeper than
-    `MAX_LEVELS` levels are cut off. `repaired` is True if a surrogate was found since `clean_all` was last called.
+    Secrets are redacted. Lone surrogates become U+FFFD, numbers that are not finite become None, and values nested
+    deeper than `MAX_LEVELS` levels become `TOO_DEEP`. `repaired` is True if a surrogate was found since the last call
+    of `clean_all` began.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -87,19 +90,22 @@ class Cleaner:
         return self._redactor.text(text)
 
     def clean(self, value: Any) -> Any:
-        """Return JSON, a Struct or a tuple with all its parts cleaned; the same object if nothing needs cleaning."""
+        """Return JSON, a Struct, a dataclass or a tuple with all its parts cleaned.
+
+        The same object is returned if nothing needs cleaning. Objects of other classes are not changed.
+        """
         return value if self._is_clean(value) else self._cleaned(value, MAX_LEVELS)
 
     def clean_all(self, *values: Any) -> tuple[Any, ...]:
-        """Return several values cleaned; one check covers them all if there is nothing to clean."""
+        """Return several values cleaned, and set `repaired`. If all are clean, a single check suffices."""
         self.repaired = False
         return values if self._is_clean(values) else tuple(map(self.clean, values))
 
     def _is_clean(self, value: object) -> bool:
-        """Return True if `value`, packed into bytes, certainly needs no cleaning.
+        """Return True if `value` certainly needs no cleaning, judged by its bytes in MessagePack.
 
-        Most values are clean, and one check of the bytes is much faster than one of each part. A value that cannot be
-        packed (a lone surrogate, a key that is not a string, an object of a plug-in's class) is cleaned part by part.
+        Most values are clean, and one check of the bytes is much faster than a check of each part. A value that cannot
+        be packed (a lone surrogate, an object of a plug-in's class) is cleaned part by part.
         """
         try:
             data = _pack(value)
@@ -141,5 +147,5 @@ class Cleaner:
 
 
 def _is_same(cleaned: Mapping[str, object], value: Mapping[str, object]) -> bool:
-    """Return True if the keys are equal and the items are the same objects; `==` would take an item `True` for `1`."""
+    """Return True if the keys are equal and the items are the same objects; `True` and `1` are not the same."""
     return cleaned.keys() == value.keys() and all(cleaned[key] is value[key] for key in cleaned)

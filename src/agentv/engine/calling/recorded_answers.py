@@ -16,7 +16,7 @@ ANSWERS = "answers.jsonl"
 
 
 class RecordedAnswers:
-    """The answers of stored runs. Each file is read once; only the offsets of its answers stay in memory."""
+    """The answers of stored runs. A file is read once per target; only the offsets of its answers stay in memory."""
 
     def __init__(self, find_run: Callable[[str], str]) -> None:
         self._find_run = find_run
@@ -24,11 +24,15 @@ class RecordedAnswers:
         self._recordings: dict[tuple[Path, str], Recording] = {}
 
     def folder(self, run: str, base_dir: str) -> Path:
-        """Return the folder of a run. Raises ConfigError if there is none."""
+        """Return the folder of a run. Raises ConfigError if no run or several runs match."""
         return run_folder(run, base_dir, self._find_run)
 
     async def text(self, run: str, context: EvaluationContext, *, base_dir: str) -> str:
-        """Return the answer to the context's case, for its target and trial. Raises EvaluatorError if there is none."""
+        """Return the answer of a stored run to the context's case, for its target and trial.
+
+        The answers of a run with a single target serve every target. Raises EvaluatorError if there is no such answer
+        or it cannot be read, and ConfigError if no run or several runs match.
+        """
         from agentv.providers.local.recordings import parse_recorded  # noqa: PLC0415 - few runs compare with another
 
         path = self.folder(run, base_dir) / ANSWERS
@@ -50,6 +54,9 @@ class RecordedAnswers:
 
 
 def run_folder(run: str, base_dir: str, find_run: Callable[[str], str]) -> Path:
-    """Return the folder of a run: a path relative to `base_dir`, else an id, name or tag. Raises ConfigError."""
+    """Return the folder of `run`: a path relative to `base_dir` with an answers file, else what `find_run` returns.
+
+    `find_run` raises ConfigError if no run or several runs match.
+    """
     as_path = Path(base_dir, run)
     return as_path if (as_path / ANSWERS).is_file() else Path(find_run(run))

@@ -61,7 +61,7 @@ from agentv.types.records.run import CaseRecord
 
 
 class Load(Struct):
-    """The number and size of some lines, which show when a message is full."""
+    """The number of answers and results among some lines, and the size of the encoded lines in bytes."""
 
     answers: int = 0
     results: int = 0
@@ -78,18 +78,18 @@ class Load(Struct):
 
     @property
     def is_full(self) -> bool:
-        """True if the lines reach the limit of a message: of answers, of results, or of bytes."""
+        """True if the lines reach a limit of one message: of answers, of results, or of bytes."""
         return max(self.answers, self.results) >= MAX_LINES or self.size >= MAX_BYTES
 
 
 class Outbox:
-    """The lines that were not sent yet."""
+    """The lines that the driver has not taken yet."""
 
     def __init__(self) -> None:
         self._lines: deque[Line] = deque()
         self._load = Load()
         self._has_lines = asyncio.Event()
-        self._is_full = asyncio.Event()
+        self._is_due = asyncio.Event()
         self._is_closed = False
 
     def put(self, line: Line) -> None:
@@ -97,23 +97,27 @@ class Outbox:
         self._lines.append(line)
         self._load.add(line)
         self._has_lines.set()
-        if self._load.is_full or isinstance(line, QuotaLine | SegmentLine):  # the node waits for the driver's answer
-            self._is_full.set()
+        # A QuotaLine or SegmentLine is not delayed, because the node waits for the driver's answer to it.
+        if self._load.is_full or isinstance(line, QuotaLine | SegmentLine):
+            self._is_due.set()
 
     def close(self) -> None:
         """Let `take` return without waiting from now on."""
         self._is_closed = True
         self._has_lines.set()
-        self._is_full.set()
+        self._is_due.set()
 
     async def take(self, wait_s: float) -> list[Line]:
-        """Return the next lines, at most one message; after `wait_s` seconds without any, an empty list."""
+        """Return the next lines, as many as fit in one message; after `wait_s` seconds without any, an empty list.
+
+        After the first line, wait up to GATHER_S seconds for more, unless the lines are due now.
+        """
         if self._is_closed:
             wait_s = 0
         if not self._lines and wait_s:
             await _wait_at_most(self._has_lines, wait_s)
-        if self._lines and wait_s and not self._is_full.is_set():
-            await _wait_at_most(self._is_full, GATHER_S)
+        if self._lines and wait_s and not self._is_due.is_set():
+            await _wait_at_most(self._is_due, GATHER_S)
         taken: list[Line] = []
         message = Load()
         while self._lines and not message.is_full:
@@ -124,7 +128,7 @@ class Outbox:
         if not self._lines:
             self._has_lines.clear()
         if not self._load.is_full:
-            self._is_full.clear()
+            self._is_due.clear()
         return taken
 
 
@@ -137,12 +141,12 @@ async def _wait_at_most(event: asyncio.Event, seconds: float) -> None:
 
 
 class DriverQuota:
-    """The driver's quota, seen from a node: a request is sent as a line, and the driver calls `grant` to answer."""
+    """The driver's quota, seen from a node: requests are sent as lines, and `grant` receives the driver's answers."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._grants: dict[int, asyncio.Future[QuotaGrant]] = {}
-        self._number = 0
+        self._last_number = 0
         self._is_closed = False
 
     def __str__(self) -> str:
@@ -150,9 +154,9 @@ class DriverQuota:
         return "the driver of the run"
 
     async def exchange(self, request: QuotaRequest) -> QuotaGrant:
-        """Record what was used, and return a lease; once closed, only record."""
-        self._number += 1
-        number = self._number
+        """Report the use of leases, and return a new lease, which is empty after `close`."""
+        self._last_number += 1
+        number = self._last_number
         self._outbox.put(QuotaLine(number, request))
         if self._is_closed:
             return QuotaGrant(Amounts())
@@ -164,27 +168,28 @@ class DriverQuota:
             del self._grants[number]
 
     def grant(self, number: int, grant: QuotaGrant) -> None:
-        """Answer a request, unless it was given up."""
+        """Pass a grant to the request with this number, unless the request was cancelled."""
         waiting = self._grants.get(number)
         if waiting is not None and not waiting.done():
             waiting.set_result(grant)
 
     def close(self) -> None:
-        """Answer all requests with an empty grant, because the driver takes the last lines and sends no more grants."""
+        """Answer all requests with an empty grant, because the driver sends no more grants."""
         self._is_closed = True
         for number in list(self._grants):
             self.grant(number, QuotaGrant(Amounts()))
 
     async def aclose(self) -> None:
-        """Close nothing: the driver has the connection."""
+        """Do nothing: there is no connection to close."""
 
 
 class NodeWork:
     """The rows of a run on one node, with a `Runtime` of its own. The driver calls `take` again and again.
 
-    `on_lost` is called when the driver has not called for `lease_s` seconds, after all calls were cancelled. `machine`
-    names the machine in messages, and in the paths of workspaces that stay on it. `quota_of` returns the quota to
-    lease from, given the driver's. `spool_rules` are for a run whose nodes store their rows.
+    If the driver calls neither `give` nor `take` for `lease_s` seconds, all rows are cancelled. `on_lost` is called
+    when they have ended, at most `lease_s` seconds later. `machine` names the machine in messages, and in the paths of
+    workspaces that stay on it. `quota_of` gets the driver's quota and returns the quota to lease from. `spool_rules`
+    are for a run whose nodes store their rows.
     """
 
     def __init__(
@@ -199,7 +204,7 @@ class NodeWork:
     ) -> None:
         self._spec = spec
         self._machine = machine
-        self._copy: Path | None = None
+        self._project_copy: Path | None = None
         self._on_lost = on_lost
         self._lease_s = lease_s
         self._spool_rules = spool_rules
@@ -209,15 +214,16 @@ class NodeWork:
         self._quota_of = quota_of
         self._rows: dict[ResultKey, asyncio.Task[None]] = {}
         self._semaphores: dict[int, asyncio.Semaphore] = {}  # by the id of the target
-        self._sent_answers: dict[ResultKey, int] = {}  # the `seq` of the last answer sent: -1, -2, …
+        self._sent_answers: dict[ResultKey, int] = {}  # the `seq` of the row's last answer sent to the driver
         self._renewed_at = monotonic()
         self._runtime: Runtime | None = None
         self._watch: asyncio.Task[None] | None = None
 
     async def begin(self, env: Mapping[str, str]) -> str | None:
-        """Read the run's files and check targets and judges; return why rows cannot run, or None.
+        """Read the run's files and check targets and judges; return the message of a failed check, or None.
 
-        Raises ConfigError if the files cannot be read or differ.
+        Raises ConfigError if the files cannot be read or differ from the driver's, or if this node must store segments
+        and cannot. Raises PluginError for a provider that cannot be created.
         """
         spec, clock = self._spec, make_clock()
         if spec.segments is not None:
@@ -226,9 +232,9 @@ class NodeWork:
         moved: tuple[str, str] | None = None
         placed: PlacedWorkspaces | None = None
         if spec.packed is not None:
-            self._copy = await asyncio.to_thread(unpack, spec.packed)
-            moved = (spec.packed.root, str(self._copy))
-            placed = placed_workspaces(spec.packed, self._copy)
+            self._project_copy = await asyncio.to_thread(unpack, spec.packed)
+            moved = (spec.packed.root, str(self._project_copy))
+            placed = placed_workspaces(spec.packed, self._project_copy)
             spec = replace(spec, folder=moved_path(spec.folder, *moved))
         self._plan = plan = load_plan(spec, env=env, placed=placed)
         self._reader = TaskReader(plan, moved=moved)
@@ -289,7 +295,7 @@ class NodeWork:
         )
 
     def give(self, tasks: Sequence[TaskData]) -> None:
-        """Begin rows. If a target has more rows than workers, the others wait."""
+        """Begin rows. At most `workers` rows of a target run at once; further rows wait."""
         self._renew()
         for data in tasks:
             task = self._reader.task(data)
@@ -301,18 +307,18 @@ class NodeWork:
             self._rows[key] = asyncio.create_task(self._run(task, key, semaphore))
 
     def grant(self, number: int, grant: QuotaGrant) -> None:
-        """Answer a request for a lease of the quota."""
+        """Pass on the driver's answer to a request for a lease of the quota."""
         self._quota.grant(number, grant)
 
     async def take(self, wait_s: float) -> Lines:
-        """Return the lines since the last call; wait up to `wait_s` seconds for the first."""
+        """Return the next lines, as many as fit in one message; wait up to `wait_s` seconds for the first."""
         self._renew()
         lines = await self._outbox.take(wait_s)
         self._renew()
         return Lines(lines)
 
     def _renew(self) -> None:
-        """Record that the driver has called; its first call starts the watch over the lease."""
+        """Renew the lease of the rows; the first time, start to watch the lease."""
         self._renewed_at = monotonic()
         if self._watch is None:
             self._watch = asyncio.create_task(self._watch_lease())
@@ -330,7 +336,7 @@ class NodeWork:
     async def stop(self) -> Lines:
         """Cancel the rows in flight, close everything, and return the remaining lines.
 
-        If the node stores its rows, the driver must go on taking lines until there is a NodeDone.
+        If the node stores its rows, the driver must call `take` meanwhile, until it gets a NodeDone.
         """
         if self._watch is not None:
             self._watch.cancel()
@@ -343,9 +349,9 @@ class NodeWork:
             self._quota.close()
             await self._runtime.__aexit__(None, None, None)
             self._runtime = None
-        if self._copy is not None and self._spec.packed is not None:
-            await asyncio.to_thread(discard, self._copy, self._spec.packed)
-            self._copy = None
+        if self._project_copy is not None and self._spec.packed is not None:
+            await asyncio.to_thread(discard, self._project_copy, self._spec.packed)
+            self._project_copy = None
         lines: list[Line] = []
         while taken := await self._outbox.take(0):
             lines += taken
@@ -358,7 +364,7 @@ class NodeWork:
         await asyncio.gather(*rows, return_exceptions=True)
 
     async def _watch_lease(self) -> None:
-        """Cancel all rows when the driver has not called for `lease_s`, then call `on_lost`."""
+        """Cancel all rows when the lease has expired, then call `on_lost`."""
         loop = asyncio.get_running_loop()
         lost = asyncio.Event()
 
@@ -398,7 +404,7 @@ class NodeWork:
     def _store(self, key: ResultKey, result: CaseResult) -> None:
         """Send a result to the driver, or store it here if this node stores its rows.
 
-        Such a node still sends a result whose call the budget refused or whose answer was sent.
+        A result is always sent if the budget refused its call, or if its answer was sent.
         """
         is_refused = result.error is not None and result.error.kind == "budget"
         if self._segments is None or is_refused or key in self._sent_answers:
@@ -419,7 +425,7 @@ class NodeWork:
         return any(failure is not None for _, failure in judge_outcomes(result.evaluator_results))
 
     def case(self, record: CaseRecord) -> None:
-        """Send a case before its first call; the driver itself saves those with binary attachments."""
+        """Send a case before its first call; the driver itself stores cases with binary attachments."""
         if not any(part.text is None for part in files_of((*record.input_messages, *record.expected_messages))):
             key = ResultKey(record.suite, record.eval_id, "")
             self._outbox.put(StoredLine("case", key, encode(encodable_case(record))))
@@ -427,7 +433,8 @@ class NodeWork:
     def answer(self, answer: Answer) -> Answer:
         """Store or send an answer before it is judged, and return it with a provisional `seq`.
 
-        The first answer that is sent for a row gets -1, the next -2, and so on.
+        The answers sent for a row get -1, -2, and so on; stored answers are numbered over all rows of this node. An
+        answer whose call the budget refused is returned unchanged.
         """
         if answer.error is not None and answer.error.kind == "budget":
             return answer

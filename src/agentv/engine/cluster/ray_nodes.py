@@ -20,16 +20,16 @@ from agentv.engine.cluster.tasks import RunSpec, decode_tasks
 from agentv.types.errors import AgentvError, ClusterError
 
 MAX_PROCESSES = 3
-"""The maximum number of processes started on one machine; each after the first replaces a lost one."""
+"""The maximum number of processes that a run starts on one machine; each after the first replaces a lost one."""
 
 CONNECT_S = 10.0
-"""How long a connection to the address of a cluster may take."""
+"""How long opening a TCP connection to the address of a cluster may take, in seconds."""
 
 _ACTOR_OPTIONS: dict[str, Any] = {
     "num_cpus": 0,
     "max_restarts": 0,
     "max_task_retries": 0,
-    "max_concurrency": 100,  # calls of the methods of NodeActor, of which few overlap; not rows
+    "max_concurrency": 100,  # of calls of NodeActor's methods, not of rows; few calls overlap
 }
 
 
@@ -47,7 +47,10 @@ class NodeActor:
         )
 
     async def begin(self) -> str | AgentvError | None:
-        """Read the run's files and check targets; return why rows cannot run, or None."""
+        """Read the run's files and check targets and judges; return why rows cannot run, or None.
+
+        An AgentvError is returned, because Ray would wrap a raised one.
+        """
         try:
             return await self._work.begin(os.environ)
         except AgentvError as error:
@@ -66,11 +69,11 @@ class NodeActor:
         return encode_lines(await self._work.take(wait_s))
 
     async def flush(self) -> None:
-        """Store the rows that are finished."""
+        """Store the finished rows now, because the driver waits for them."""
         self._work.flush()
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Accept the number of a segment's first line."""
+        """Accept the number of a segment's first line, None if the segment could not be listed."""
         self._work.listed(name, first)
 
     async def stop(self) -> bytes:
@@ -79,7 +82,10 @@ class NodeActor:
 
 
 class RayNode:
-    """A node of a Ray cluster, seen from the driver. `info` is its entry in `ray.nodes()`."""
+    """A node of a Ray cluster, seen from the driver. `info` is its entry in `ray.nodes()`.
+
+    All methods but `kill` raise NodeLostError if the node cannot be reached.
+    """
 
     def __init__(self, info: Mapping[str, Any], spec: "ray.ObjectRef[bytes]") -> None:
         self.name: str = info["NodeManagerHostname"]
@@ -91,7 +97,10 @@ class RayNode:
         self._actor: Any = ray.remote(NodeActor).options(**options).remote(spec)
 
     async def begin(self) -> str | None:
-        """Read the run's files on the node. Raises AgentvError, NodeLostError."""
+        """Read the run's files on the node and check targets and judges; return why rows cannot run, or None.
+
+        Raises AgentvError as `NodeWork.begin` does.
+        """
         problem = await self._call(self._actor.begin.remote())
         if isinstance(problem, AgentvError):
             raise problem
@@ -111,11 +120,11 @@ class RayNode:
         return lines
 
     async def flush(self) -> None:
-        """Store the rows that are finished."""
+        """Store the finished rows now, because the driver waits for them."""
         await self._call(self._actor.flush.remote())
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Pass on the number of a segment's first line."""
+        """Pass on the number of a segment's first line, None if the segment could not be listed."""
         await self._call(self._actor.listed.remote(name, first))
 
     async def stop(self) -> bytes:
@@ -128,9 +137,9 @@ class RayNode:
         self.is_killed = True
         ray.kill(self._actor, no_restart=True)
 
-    async def _call(self, reply: Any) -> Any:
+    async def _call(self, result_ref: Any) -> Any:
         try:
-            return await reply
+            return await result_ref
         except RayTaskError:  # a bug in agentv
             raise
         except RayError as error:
@@ -139,7 +148,10 @@ class RayNode:
 
 
 class RayMachines:
-    """The machines of the Ray cluster that `connect` finds at `address`. A cluster that it starts ends with the run."""
+    """The machines of a Ray cluster: of the one that this process is connected to, else the one at `address`.
+
+    `address` is that of `connect`.
+    """
 
     timing = Timing()
 
@@ -151,7 +163,10 @@ class RayMachines:
         self._started: dict[str, list[RayNode]] = {}
 
     async def find(self) -> list[Node]:
-        """Start a process on each machine that has none, and return the new ones. Raises ClusterError."""
+        """Start a process on each machine without a running one, and return the new processes.
+
+        No process is started on a machine without CPUs or with MAX_PROCESSES lost ones. Raises ClusterError.
+        """
         if not ray.is_initialized():
             self._has_connected = await asyncio.to_thread(connect, self._address)
         try:
@@ -160,12 +175,11 @@ class RayMachines:
             raise _unusable(self._address, error) from error
         if self._spec_ref is None:
             self._spec_ref = ray.put(self._spec)  # once for all nodes: it may hold a project
-        # A head node that must not run anything is started without CPUs.
+        # A node without CPUs, such as a head node, is not meant to run anything.
         usable = [info for info in infos if info["Alive"] and info["Resources"].get("CPU")]
         new: list[Node] = []
         for info in usable:
             started = self._started.setdefault(info["NodeID"], [])
-            # A machine whose process was lost gets another one.
             if len(started) < MAX_PROCESSES and all(node.is_killed for node in started):
                 started.append(RayNode(info, self._spec_ref))
                 new.append(started[-1])
@@ -191,7 +205,8 @@ def _address_or_default(address: str | None) -> str:
 def connect(address: str | None) -> bool:
     """Connect this process to a cluster; return False if it is connected to one already. Raises ClusterError.
 
-    `address` None means the variable RAY_ADDRESS; if it is not set, a cluster on this machine alone is started.
+    `address` None means the environment variable RAY_ADDRESS. Without either, or for the address `local`, a cluster of
+    this machine alone is started.
     """
     if ray.is_initialized():
         return False
@@ -205,7 +220,7 @@ def connect(address: str | None) -> bool:
 
 
 def _check_listens(address: str) -> None:
-    """Raise OSError if nothing listens at `HOST:PORT`: Ray itself would try for minutes."""
+    """Raise OSError if `address` is `HOST:PORT` and nothing listens there: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()

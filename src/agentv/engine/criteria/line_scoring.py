@@ -45,7 +45,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
 SaveLine = Callable[[JudgedLine], None]
-"""Saves one judged line. Raises StorageError, which ends the stream."""
+"""Gets each judged line before it is counted, for example to save it. A StorageError from it ends the stream."""
 
 
 class LogReading(Struct, frozen=True):
@@ -60,19 +60,19 @@ class LineSource(Protocol):
 
     @property
     def read(self) -> int:
-        """The number of lines so far."""
+        """The number of lines read so far."""
 
     async def next(self) -> "ReadLine | StoredAnswer | None":
         """Wait for the next line or answer and return it; None at the end."""
 
     def stop(self) -> None:
-        """Return no more lines."""
+        """Let `next` return None from now on."""
 
     async def close(self) -> None:
         """Close the files."""
 
     def missing_key(self) -> str | None:
-        """Return the sampling key if no line had it."""
+        """Return the sampling key if no line had it; None otherwise, or if there is no sampling key."""
 
 
 class StoredLines(Struct):
@@ -93,7 +93,7 @@ class StoredLines(Struct):
         self.answers.add(f"{name}\0{row.candidate_answer}")
 
     def find_or_add(self, slot: ResultKey, answer: str) -> bool:
-        """Return True if a line with this result key is stored, and count a changed answer; else add the key."""
+        """Return True if a line with this key is stored, and count it if its answer differs; else add the key."""
         name = slot_name(slot)
         if self.slots.add(name):
             return False
@@ -102,15 +102,16 @@ class StoredLines(Struct):
 
 
 class LineScoring(Struct):
-    """The scoring of one stream, with the counts so far. The judgements are saved in `run`, if there is one.
+    """The scoring of one stream, with the counts so far.
 
-    `target_field` is the field that names the target of a line; else the line's `target` does, or the file's name.
-    `by` are the kinds of groups to count. `finished_sources` and `stored_lines` are the lines that a resume skips:
-    those of files by source (file, line and part), those of standard input by result key.
+    Each judged line is passed to `save`, and is stored in `run` if there is one. `gates` None means the default gate.
+    `target_field` is the field that names the target of a line; without it, the line's `target` is used, else the name
+    of the file. `by` are the kinds of groups to count. `finished_sources` and `stored_lines` are the lines that a
+    resume skips: those of files by source (file, line and part), those of standard input by result key.
 
     Counts: `answers` of lines that are answers, `steps` of other parts of traces by kind, `without_target` of lines
     without the `target_field`, `unchanged` of stored rows that were not judged again, `lost_judgements` of judgements
-    that a store did not save. `mapped_fields` are the fields of `--map` that some line has.
+    that the configuration's storage did not save. `mapped_fields` are the fields of `--map` that some line has.
     """
 
     lines: LineSource | None
@@ -178,7 +179,7 @@ class LineScoring(Struct):
         loop = asyncio.get_running_loop()
         yielded_at = loop.time()
         lines = self.lines
-        # The stop signal has the state "finished" until something stops the stream.
+        # The state is "finished" from the start, until something stops the stream.
         while lines is not None and self.stop.state == "finished" and (line := await lines.next()) is not None:
             judged = await (self._judge_again(line) if isinstance(line, StoredAnswer) else self._judge_line(line))
             if judged is not None:
@@ -188,9 +189,9 @@ class LineScoring(Struct):
                 yielded_at = loop.time()
 
     async def _judge_line(self, line: ReadLine) -> JudgedLine | None:
-        """Judge a line. It has a failure instead if it cannot be read or does not fit the configuration.
+        """Return a line with its judgement, or with a failure if it cannot be read or does not fit the configuration.
 
-        Return None if the line is stored already, if it is only a step of a trace, and if the budget is spent.
+        Return None if the line is stored already, if it is only a step of a trace, or if the budget is spent.
         """
         source = source_of(line.file, line.number, line.part)
         if self.finished_sources is not None and not self.finished_sources.add(source):
@@ -230,7 +231,10 @@ class LineScoring(Struct):
         )
 
     async def _judge_again(self, stored: StoredAnswer) -> JudgedLine | None:
-        """Judge a stored answer again; if it is unchanged or the budget is spent, count its row and return None."""
+        """Judge a stored answer again; if its row is still valid or the budget is spent, count the row and return None.
+
+        Scores whose key is unchanged are reused.
+        """
         row, given = stored.row, stored.given
         line = JudgedLine(
             row.file,
@@ -244,7 +248,7 @@ class LineScoring(Struct):
         )
         try:
             keys = keys_of_scores(self.runner, given, row.eval_id, stored.answer)
-            known = {
+            reusable = {
                 result.name: result
                 for result in row.evaluator_results
                 if result.status in ("scored", "unverified")
@@ -253,7 +257,7 @@ class LineScoring(Struct):
             if not stored.must_judge and keys == row.score_keys and row.status != "error":
                 self.count_stored(row)
                 return None
-            judgement = await self.runner.judge(given, known)
+            judgement = await self.runner.judge(given, reusable)
         except EvalFileError as error:
             message = "; ".join(problem.render() for problem in error.problems)
             return replace(line, failure=Failure("config_error", message, stage="evaluator"))
@@ -275,7 +279,7 @@ class LineScoring(Struct):
         self._count(row, has_trials=False)
 
     def _is_stored(self, line: ReadLine, slot: ResultKey, answer: str = "") -> bool:
-        """Return True for a line of standard input that the run has stored; remember any other line."""
+        """Return True for a line of standard input that the run has stored; remember a new line of standard input."""
         return self.stored_lines is not None and line.file == STDIN and self.stored_lines.find_or_add(slot, answer)
 
     def _target_of(self, given: EvaluationInput, file: str) -> str:
@@ -308,7 +312,7 @@ class LineScoring(Struct):
         )
 
     def _save_and_count(self, line: JudgedLine) -> None:
-        """Save a judged line, then count it."""
+        """Save a judged line, then count it. If it cannot be saved, stop the stream."""
         try:
             self.save(line)
             row = line.to_row() if self.run is None else self.run.add(line)
@@ -326,7 +330,10 @@ class LineScoring(Struct):
             self._note(lost)
 
     def _count(self, row: CaseResult, *, has_trials: bool) -> None:
-        """Count a row. The summary counts all rows of a stream under one target, whatever target they name."""
+        """Count a row; with `has_trials`, as one of the trials of its case.
+
+        The summary counts all rows of a stream under one target, whatever target they name.
+        """
         self.summary.add(replace(row, slot=replace(row.slot, target=GIVEN_ANSWER)), has_trials=has_trials)
         if self.groups is not None:
             self.metadata_keys.update(row.metadata)
@@ -344,7 +351,7 @@ class LineScoring(Struct):
             self._count(row, has_trials=True)
 
     def _count_judge_failures(self, line: JudgedLine) -> None:
-        """Stop the stream when a judge has failed too often in a row."""
+        """Stop the stream when a judge has failed too often in succession."""
         judge = self.judge_failures.count(line.evaluators)
         if judge is not None and self.stop.state == "finished":
             self.stop.drain_for_judge(judge)
@@ -372,7 +379,7 @@ class LineScoring(Struct):
         )
 
     def save_report(self, report: RunReport) -> None:
-        """Save the report with the run and close it. Raises StorageError."""
+        """Save the report with the run, and close the run. Do nothing without a run. Raises StorageError."""
         if self.run is None or self.run.opened_store is None:
             return
         fields = reported_fields(
@@ -382,7 +389,7 @@ class LineScoring(Struct):
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=True,
         )
-        # After an earlier failure, which the verdict names, another one is not reported.
+        # The verdict names the failure that ended the stream; a second failure is not reported.
         with suppress(StorageError) if report.state == "failed" else nullcontext():
             self.run.opened_store.note(REPORTED, fields)
         self.run.close(report.state)
@@ -405,7 +412,7 @@ class LineScoring(Struct):
         if self.unchanged:
             yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
         if self.stored_lines is not None and self.lines is not None and not self.lines.read:
-            yield "standard input was empty; pipe the stream that agentv score read into agentv resume"
+            yield "standard input was empty; pipe into agentv resume the stream that agentv score has read"
         if self.stored_lines is not None and self.stored_lines.changed:
             changed = self.stored_lines.changed
             lines = "1 skipped line has" if changed == 1 else f"{changed:,} skipped lines have"
@@ -422,7 +429,7 @@ class LineScoring(Struct):
         return f"no line is in the sample ({read:,} read)" if read else "there are no lines"
 
     def _ending(self) -> Ending:
-        """Return how the stream ended; it failed if the configuration's storage lost a judgement."""
+        """Return how the stream ended: also as failed if the configuration's storage lost a judgement."""
         state, reason = self.stop.state, self.stop.reason
         if state == "finished" and self.lost_judgements:
             state, reason = "failed", f"storage lost {self.lost_judgements:,} of {self.summary.all.rows:,} judgements"
@@ -441,7 +448,7 @@ _DEFAULT_GATE = "by default every line must pass; off with --gate none or `gates
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:
-    """Return a field of an input or of its metadata as text; None if it is missing, or not a text or number."""
+    """Return a field of an input or of its metadata as text; None if it is missing or empty, or a list or object."""
     if name in ("target", "model", "agent_id", "session_id", "id"):
         value: JsonValue = getattr(given, name)
     else:
@@ -450,7 +457,10 @@ def named_value(given: EvaluationInput, name: str) -> str | None:
 
 
 def _render(problem: Problem, line: Line) -> str:
-    """Return a problem as text, without the file and line, which are reported anyway, and without a leading `$`."""
+    """Return a problem as text.
+
+    If it is in the line's file, leave out the file and line, which are reported anyway, and a leading `$`.
+    """
     if problem.path != line.file:
         return problem.render()
     column = f"column {problem.column}: " if problem.column > 1 else ""

@@ -1,4 +1,4 @@
-"""The runs in which `run_evaluation` of a program stores its judgements: one for each process, or for each name."""
+"""The runs in which `run_evaluation` stores the judgements of this process: one per configuration and name."""
 
 import atexit
 import os
@@ -36,10 +36,11 @@ _NO_LIMIT = 2**31
 
 
 class ProcessRun:
-    """A run that judgements of this process are stored in, thread-safe. It is closed when the process ends.
+    """A run that stores judgements of this process. Thread-safe. It is closed at the latest when the process ends.
 
-    With `name`, the latest run of that name by the same configuration is continued, unless another process writes it;
-    otherwise the run is new. `path` is the configuration's file, if it has one.
+    With `name`, the latest run of that name by the same configuration is continued. The run is new if there is none, or
+    if another process writes to that run or its files cannot be read. `path` is the configuration's file, if it has
+    one.
     """
 
     def __init__(self, runner: EvaluationRunner, *, name: str | None = None, path: str | None = None) -> None:
@@ -83,7 +84,7 @@ class ProcessRun:
         return None if self._run.opened_store is None else self._run.opened_store.run_id
 
     def add(self, judgement: Judgement) -> CaseResult:
-        """Store a judgement, and return its row. Raises StorageError."""
+        """Store a judgement, and return its row. Raises StorageError, also after `close`."""
         with self._lock:
             if self._is_closed:
                 raise StorageError("the run is closed")
@@ -103,9 +104,9 @@ class ProcessRun:
             return row
 
     def close(self) -> None:
-        """End the run with its verdict. A second call does nothing, nor does one in a forked process.
+        """End the run with its verdict. Do nothing if the run is closed, or in a forked process.
 
-        Failures of the store are not raised, because this is called at exit.
+        A StorageError is not raised, because this is called at exit.
         """
         if os.getpid() != self._process:
             return
@@ -137,9 +138,9 @@ class ProcessRun:
         return RunFolder(runs_folder(self._home), run_id, clock=self._clock)
 
     def _find(self, name: str) -> Path | None:
-        """Return the folder of the latest run called `name` that judged given answers with the same configuration.
+        """Return the folder of the latest run called `name` of this suite and configuration, or None.
 
-        None if there is no such run. A run of another suite is ignored.
+        Only runs that judged given answers are considered. Runs that cannot be read are skipped.
         """
         for folder in reversed(list_run_folders(self._home)):
             with suppress(StorageError):
@@ -162,7 +163,7 @@ class ProcessRun:
 
 
 def judging_digest(configuration: JsonObject) -> str:
-    """Return a digest of the values in a configuration's snapshot that affect scores or verdicts."""
+    """Return a digest of the `config` in a configuration's snapshot, without the keys that do not affect scores."""
     config = configuration.get("config")
     values = config if isinstance(config, Mapping) else {}
     return digest({name: value for name, value in values.items() if name not in _KEYS_WITHOUT_EFFECT})
@@ -178,7 +179,7 @@ def _configuration(stored: StoredRun) -> JsonObject:
 
 
 def named_run(runner: EvaluationRunner, *, name: str, path: str | None) -> ProcessRun:
-    """Return the run of a name in this process and project; equal configurations share it."""
+    """Return the run of this process called `name`, the same for equal configurations from one file in one project."""
     key = (os.getpid(), str(find_home(Path.cwd())), name, path, judging_digest(runner.snapshot))
     with _NAMED_LOCK:
         if key not in _NAMED_RUNS:

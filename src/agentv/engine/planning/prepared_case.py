@@ -1,4 +1,4 @@
-"""A case prepared for one target: prompt, request, keys and evaluators, computed once for each row."""
+"""Cases prepared for one target: prompt, request, keys and evaluators, computed once for each row."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +20,11 @@ from agentv.types.records.answer import ResultKey
 
 
 def build_prompt(case: EvalCase, *, quotes_paths_only: bool) -> PromptInputs:
-    """Return the prompt of a case. `quotes_paths_only` leaves out the text of files, for agents that read the paths."""
+    """Return the prompt of a case.
+
+    `quotes_paths_only` is for agents that read the files themselves: the question then has the path of an attached
+    file, not its text. The text of guideline files is always in `guidelines`.
+    """
     only = case.input_messages[0] if len(case.input_messages) == 1 else None
     if only is not None and only.role in ("user", "system") and isinstance(only.content, str) and not only.tool_calls:
         return PromptInputs(question=only.content, guidelines="")  # most cases: a single text
@@ -43,14 +47,14 @@ def _unique(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _needs_role_marks(messages: Sequence[Message]) -> bool:
-    """Return True if a prompt must show the roles of its messages: for several messages, or an answer among them."""
+    """Return True if a prompt must show roles: for several visible messages, or any of the assistant or a tool."""
     if any(message.role in ("assistant", "tool") for message in messages):
         return True
     return sum(_is_visible(message) for message in messages) > 1
 
 
 def _is_visible(message: Message) -> bool:
-    """Return True if a message has content besides guidelines."""
+    """Return True if a message has content besides guidelines, or tool calls."""
     if not isinstance(message.content, tuple):
         return bool(content_text(message.content).strip()) or bool(message.tool_calls)
     return any(_is_visible_part(part) for part in message.content) or bool(message.tool_calls)
@@ -93,7 +97,8 @@ def _with_role_marks(rendered: Iterable[tuple[Message, str]]) -> str:
 def _chat(rendered: Sequence[tuple[Message, str]], guidelines: str) -> tuple[ChatMessage, ...]:
     """Return the messages of a chat prompt, without empty ones.
 
-    Leading system messages become one; later ones, and messages of tools, become messages of the assistant.
+    Leading system messages and the guidelines become one system message. Later system messages, and messages of tools,
+    become messages of the assistant that begin with a mark of their role.
     """
     leading = 0
     while leading < len(rendered) and rendered[leading][0].role == "system":
@@ -115,8 +120,9 @@ def _chat(rendered: Sequence[tuple[Message, str]], guidelines: str) -> tuple[Cha
 class PreparedCase(Struct, frozen=True):
     """A case prepared for one target.
 
-    `result_key` is the position of its row in the plan. Requests with the same `answer_key` may share an answer.
-    `single_form` is True if the case names its one evaluator in the older form, `evaluator:`.
+    `result_key` is the position of the case's row in the plan. Requests with the same `answer_key` may share an answer.
+    `single_form` is True if the evaluator comes from the older form, `evaluator:`, or is the default judge. It is
+    False for cases with turns.
     """
 
     task: CaseTask
@@ -142,7 +148,7 @@ def result_key_of(task: CaseTask) -> ResultKey:
 def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:
     """Return the case of a task, prepared for the target that has the key `target_key`.
 
-    In a conversation, the prompt has the messages of all turns, the request only that of the first; `prepared_turn`
+    In a conversation, `prompt` has the messages of all turns, `request` only that of the first turn; `prepared_turn`
     makes the request of each turn.
     """
     whole = _with_input(case, case.turns) if case.turns else case
@@ -183,7 +189,7 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
 
 
 def _with_input(case: EvalCase, turns: Sequence[CaseTurn]) -> EvalCase:
-    """Return a case whose messages end with what the user says in these turns."""
+    """Return a case without turns whose messages end with the user's messages of `turns`."""
     return replace(case, input_messages=(*case.input_messages, *[turn.input for turn in turns]), turns=())
 
 
@@ -192,12 +198,12 @@ def prepared_turn(
 ) -> PreparedCase:
     """Return turn `number` (from 1) of a prepared case as a case whose input is the conversation so far.
 
-    `answers` are the target's answers to the turns before it. The row and its keys stay those of the whole case.
+    `answers` are the target's answers to the earlier turns. The result key and other keys stay those of the whole case.
     """
     case, turn = prepared.case, prepared.case.turns[number - 1]
     history = case.input_messages
-    for before, answer in zip(case.turns, answers, strict=False):
-        history = (*history, before.input, Message("assistant", answer))
+    for earlier_turn, answer in zip(case.turns, answers, strict=False):  # later turns have no answer yet
+        history = (*history, earlier_turn.input, Message("assistant", answer))
     messages = _last_turns((*history, turn.input), case.turn_rules.window)
     turn_case = replace(
         case,
@@ -222,7 +228,10 @@ def prepared_turn(
 
 
 def _last_turns(messages: tuple[Message, ...], window: int | None) -> tuple[Message, ...]:
-    """Return the system messages and the last `window` turns of a conversation; all turns if `window` is None."""
+    """Return the last `window` turns of a conversation, after all earlier system messages.
+
+    Return all messages if `window` is None.
+    """
     turns = turns_of(messages)
     if window is None or len(turns) <= window:
         return messages

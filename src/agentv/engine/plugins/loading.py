@@ -1,4 +1,4 @@
-"""The loader of plug-ins: built-in ones, decorated ones in a project's files, and entry points of packages."""
+"""The loader of plug-ins: built-in ones, decorated ones in a project's files or modules, and those of packages."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 MARK = "__agentv_spec__"
-"""The attribute that marks a decorated plug-in."""
+"""The attribute that marks a decorated plug-in: a tuple of its kind and its Spec."""
 
 
 def load_specs_without(plugins: Iterable[str]) -> Specs:
     """Return the built-in plug-ins and those of installed packages, without importing the project's `plugins`.
 
-    If there are any, an unknown evaluator type or provider is assumed to be one of theirs.
+    If the project lists `plugins`, an unknown evaluator type or provider is assumed to come from one of them.
     """
     specs = load_specs()
     if tuple(plugins):
@@ -29,7 +29,7 @@ def load_specs_without(plugins: Iterable[str]) -> Specs:
 
 
 def _unknown_plugin(name: str) -> Spec:
-    """Return a spec in place of a plug-in that is not imported; its flags permit every use."""
+    """Return a spec in place of a plug-in that is not imported; its fields permit every use."""
     return Spec(
         name=name,
         summary="not imported",
@@ -44,7 +44,7 @@ def _unknown_plugin(name: str) -> Spec:
 
 
 def refuse_unknown(*_arguments: object) -> None:
-    """Raise PluginError: a plug-in that was not imported cannot be used."""
+    """Raise PluginError, because a plug-in that was not imported cannot be used."""
     raise PluginError("the plug-ins of the project are not imported here")
 
 
@@ -52,7 +52,8 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
     """Return the built-in plug-ins, those of `plugins`, and those of installed packages (entry points).
 
     `plugins` are files (`path.py`, relative to `base_dir`) or modules (`package.module`); they take precedence over an
-    installed plug-in of the same name. Packages are imported on first use of one of their plug-ins. Raises PluginError.
+    installed plug-in of the same name. A package is imported on first use of one of its plug-ins. Raises PluginError
+    for one of `plugins` that cannot be imported, or that uses the name of another or of a built-in plug-in.
     """
     from agentv.evaluators import EVALUATORS  # noqa: PLC0415 - keeps the start-up fast
     from agentv.providers import PROVIDERS  # noqa: PLC0415
@@ -64,14 +65,15 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
         for value in vars(load_module(plugin, base_dir)).values():
             mark = getattr(value, MARK, None)
             if isinstance(mark, tuple):
-                specs.of(mark[0]).add(mark[1])
+                marked_kind, spec = mark
+                specs.of(marked_kind).add(spec)
     for kind in ENTRY_POINTS:
         specs.of(kind).find_announced = partial(_installed, kind)
     return specs
 
 
 def _installed(kind: str) -> Iterator[tuple[str, Announced]]:
-    """Yield the names and plug-ins of a kind that installed packages provide as entry points."""
+    """Yield the name and plug-in of each entry point of `kind` in installed packages; import none of them."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and not needed for built-in plug-ins
 
     for entry in entry_points(group=ENTRY_POINTS[kind]):
@@ -83,7 +85,7 @@ def _package_of(entry: "EntryPoint") -> str:
 
 
 def _load_entry(entry: "EntryPoint", kind: str) -> Spec:
-    """Import an installed plug-in. Raises a PluginError that names its package."""
+    """Import an installed plug-in. Raises a PluginError that names the plug-in and its package."""
     which = f"{kind} {entry.name!r} of {_package_of(entry)}"
     try:
         loaded = entry.load()

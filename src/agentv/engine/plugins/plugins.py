@@ -1,4 +1,4 @@
-"""User-defined plug-ins: their decorators, and the functions and objects that are accepted in their place."""
+"""User-defined plug-ins: their decorators, their specs, and the functions and objects accepted as evaluators."""
 
 import copy
 import inspect
@@ -41,7 +41,7 @@ class FunctionEvaluator:
 
 
 def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = (), cost: str = "free") -> Spec:
-    """Return the spec of an evaluator. Raises PluginError for a wrong signature."""
+    """Return the spec of an evaluator. Raises PluginError for a missing method or a wrong signature."""
     if isinstance(plugin, type):
         if not callable(getattr(plugin, "evaluate", None)):
             raise PluginError(f"evaluator {name!r}: class {plugin.__name__} has no method evaluate(context)")
@@ -66,7 +66,7 @@ def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str,
 
 
 def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
-    """Return the spec of a provider. Raises PluginError for a wrong signature."""
+    """Return the spec of a provider. Raises PluginError for a missing method or a wrong signature."""
     if isinstance(plugin, type):
         if not inspect.iscoroutinefunction(getattr(plugin, "invoke", None)):
             raise PluginError(f"provider {name!r}: class {plugin.__name__} has no method `async invoke(request)`")
@@ -74,7 +74,7 @@ def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, 
             plugin.kind = name  # type: ignore[attr-defined]  # a plug-in need not repeat its name
         settings, make = _class_parts(plugin)
 
-        def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:  # noqa: ARG001 - a class needs none
+        def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:  # noqa: ARG001 - a class gets no tools
             made: Provider = make(None, target.settings, None)
             return made
     else:
@@ -123,7 +123,7 @@ def _report_text(name: str, plugin: Callable[..., Any], event: RunEnded, tools: 
 
 
 def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
-    """Return the spec of a store. Raises PluginError for a wrong signature."""
+    """Return the spec of a store. Raises PluginError for a missing method or a wrong signature."""
     run_store = None
     if isinstance(plugin, type):
         stores_judgements = callable(getattr(plugin, "save_result", None))
@@ -153,7 +153,7 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
 
 
 def _run_store(name: str, plugin: type) -> Callable[[StoreUrl], object]:
-    """Return a function that makes a store of runs. Raises PluginError unless `url` suffices as argument."""
+    """Return a function that makes a store of runs. Raises PluginError if the class needs more than `url`."""
     try:
         inspect.signature(plugin).bind(url="")
     except TypeError:
@@ -164,14 +164,20 @@ def _run_store(name: str, plugin: type) -> Callable[[StoreUrl], object]:
 
 
 def _class_parts(plugin: type) -> tuple[type, Callable[..., Any]]:
-    """Return the settings class and the factory of a class; a class with fields is its own settings class."""
+    """Return the settings class and the factory of a plug-in class.
+
+    A class with fields is its own settings class, so its factory returns the settings object itself.
+    """
     if has_fields(plugin):
         return plugin, lambda _config, settings, _tools: settings
     return defstruct("NoSettings", [], frozen=True), lambda _config, _settings, _tools: plugin()
 
 
 def _settings_of(name: str, function: Callable[..., Any], *positional_names: str) -> type:
-    """Return a settings class made from a function's keyword-only parameters, which must follow `positional_names`."""
+    """Return a settings class made from a function's keyword-only parameters.
+
+    Raises PluginError unless the function has as many positional parameters as `positional_names`, with any names.
+    """
     parameters = list(inspect.signature(function).parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     others = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
@@ -194,7 +200,7 @@ def _signature_text(name: str, function: Callable[..., Any]) -> str:
 
 
 def _default_of(parameter: inspect.Parameter) -> tuple[Any, ...]:
-    """Return a parameter's default, if it has one; a list, dict or set is copied for each settings object."""
+    """Return a tuple with a parameter's default, () without one; a list, dict or set is copied on each use."""
     default = parameter.default
     if default is parameter.empty:
         return ()
@@ -221,7 +227,7 @@ def evaluator(name: str, *, aliases: tuple[str, ...] = (), cost: str = "free") -
     A function gets the EvaluationContext and returns a score 0..1, a bool, an EvaluationScore, or one or several
     EvaluationResults; its keyword-only parameters become settings. A class has `evaluate(context)`; the fields of a
     dataclass become settings. List the file under `plugins:` in `.agentv.yaml`, or provide it in a package as an entry
-    point `agentv.evaluators`. Raises PluginError for a wrong signature.
+    point `agentv.evaluators`. Raises PluginError for a missing method or a wrong signature.
 
         @evaluator("no_apology")
         def no_apology(context):
@@ -235,7 +241,7 @@ def provider(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], 
 
     A function gets a ProviderRequest (and its settings as keyword-only parameters) and returns a string, a
     ProviderResponse or a dict of its keys. A class has `async invoke(request)`; the fields of a dataclass become
-    settings. Entry points: `agentv.providers`. Raises PluginError for a wrong signature.
+    settings. Entry points: `agentv.providers`. Raises PluginError for a missing method or a wrong signature.
     """
     return _marker("provider", partial(provider_spec, name, aliases=aliases))
 
@@ -259,7 +265,7 @@ def store(name: str, *, aliases: tuple[str, ...] = ()) -> Callable[[Marked], Mar
     A class has `save_result(result)`, sync or async; the fields of a dataclass become settings. A function returns an
     object with that method, and its keyword-only parameters become settings. A class that takes `url` and has
     `share_run(open_folder)` stores runs for `--store NAME://…`: see RunStore (docs/how-to/extending.md). Entry points:
-    `agentv.stores`. Raises PluginError for a wrong signature.
+    `agentv.stores`. Raises PluginError for a missing method or a wrong signature.
     """
     return _marker("store", partial(store_spec, name, aliases=aliases))
 
@@ -275,10 +281,11 @@ def _marker(kind: str, spec_of: Callable[[Callable[..., Any]], Spec]) -> Callabl
 def as_evaluator(given: object, evaluators: Registry) -> object:
     """Return an entry of a list of evaluators as a config or an evaluator object.
 
-    A function or class with the decorator `@evaluator` becomes a config of its type, which is added to `evaluators`.
-    If that type is already registered, for example by an installed copy of the same package, an evaluator object is
-    returned instead. Any other function becomes an evaluator that calls it with the context, under its own name. An
-    object with `evaluate(input, criteria)` is wrapped; configs and other objects are returned as they are.
+    A function or class with the decorator `@evaluator` is registered in `evaluators` and becomes a config of its type.
+    If another plug-in has that type already, for example an installed copy of the same package, an evaluator object
+    without settings is returned instead. Any other function becomes an evaluator object with the function's name. An
+    object with `evaluate(input, criteria)` is wrapped; configs and other objects are returned as they are. Raises
+    PluginError for a function with a wrong signature, or if a name or alias of the type is taken.
     """
     mark = getattr(given, MARK, None)
     if isinstance(mark, tuple) and mark[0] == "evaluator":

@@ -32,7 +32,10 @@ def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | N
 
 
 def uncached_target_notes(plan: RunPlan) -> Iterator[str]:
-    """Yield a note for each target whose answers are not cached, for a run with a cache."""
+    """Yield a note for each target or judge whose answers are not cached although the run has a cache.
+
+    Providers of canned answers are left out, because their answers cost nothing.
+    """
     if plan.options.cache == "off":
         return
     from agentv.engine.calling.target_answer_cache import why_not_cached  # noqa: PLC0415
@@ -45,16 +48,20 @@ def uncached_target_notes(plan: RunPlan) -> Iterator[str]:
 
 
 class _CacheCleaner(Struct):
-    """Redacts the secrets of every target in use and all `redact` patterns, since all suites share the cache."""
+    """Cleans responses for the cache, which all suites share.
+
+    Redacts the secrets of all targets in use, and the matches of all `redact` patterns.
+    """
 
     plan: RunPlan
     _cleaner: Cleaner | None = None
     _target_count: int = -1
 
     def clean(self, response: ProviderResponse) -> ProviderResponse:
-        """Return a response without secrets, so that it can be cached."""
+        """Return a response cleaned, so that it can be cached."""
         known = {id(suite.known): suite.known for suite in self.plan.suites}.values()
-        count = sum(len(targets.resolved) for targets in known)  # a judge's secrets are known from its first call on
+        # The count grows, because the secrets of a judge are known only from its first call on.
+        count = sum(len(targets.resolved) for targets in known)
         if self._cleaner is None or count != self._target_count:
             secrets = {secret for targets in known for secret in targets.secrets}
             for targets in known:

@@ -1,4 +1,4 @@
-"""Runs single rows when a thread requests them, as long as the run is open."""
+"""Rows of an open run that other threads request one by one."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ def _awaited(future: "Future[T]") -> T:
 
 
 class RunEndedError(AgentvError):
-    """A row was requested after its run ended or was stopped. The message gives the reason."""
+    """A requested row cannot be run, because its run has ended or was stopped. The message gives the reason."""
 
 
 class RequestedRows:
@@ -63,8 +63,8 @@ class RequestedRows:
     def get(self, tasks: Sequence[CaseTask], *, needed: Sequence[CaseTask] = ()) -> tuple[CaseResult, ...]:
         """Run tasks concurrently and return their rows. Call this from another thread than that of the run.
 
-        `needed` are the tasks that they depend on, each after its own dependencies; these are begun first.
-        Raises RunEndedError if the run ends before the rows are finished.
+        `needed` are the tasks that `tasks` depend on. They are begun first, so they must be sorted: each task after its
+        own dependencies. Raises RunEndedError if the run was stopped, or ends before the rows are finished.
         """
         try:
             loop = _awaited(self._opened)
@@ -77,7 +77,7 @@ class RequestedRows:
         self._call(lambda _stop, closing: closing.set())
 
     def drain(self, reason: str) -> None:
-        """End the run early, when the rows in flight are finished."""
+        """Refuse further rows, and record that the run ends early; the rows in flight are finished."""
         self._call(lambda stop, _closing: stop.drain(reason))
 
     def interrupt(self, reason: str) -> None:
@@ -85,14 +85,14 @@ class RequestedRows:
         self._call(lambda stop, _closing: stop.interrupt(reason))
 
     def _call(self, work: "Callable[[StopSignal, asyncio.Event], object]") -> None:
-        """Call a function in the thread of the run once the run is open, unless it has ended."""
+        """Wait until the run is open, then call a function in its thread. Do nothing if the run has ended."""
         with suppress(RuntimeError, RunEndedError):
             loop = _awaited(self._opened)
             if self._recorder is not None and self._closing is not None:
                 loop.call_soon_threadsafe(work, self._recorder.stop, self._closing)
 
     def fail(self, reason: str) -> None:
-        """Refuse all rows if the run ended before it could serve any."""
+        """Refuse all rows. Call this when the run has ended; it has no effect if the run was opened."""
         if not self._opened.done():
             self._opened.set_exception(RunEndedError(reason))
 
@@ -127,7 +127,7 @@ class RequestedRows:
     def _limit(
         self, target: ResolvedTarget, plan: RunPlan, runner: "CaseRunner"
     ) -> AbstractAsyncContextManager[object]:
-        """Return a semaphore with the number of concurrent rows of a target; without a limit, it never waits."""
+        """Return a context manager that limits the concurrent rows of a target, always the same for one target."""
         key = id(target)
         if key not in self._limits:
             max_workers = None

@@ -32,8 +32,8 @@ from agentv.types.records.result import CaseResult
 class RejudgePlan(ResumePlan):
     """A plan to judge the stored answers of the `chosen` result keys `repeats` times each.
 
-    The trial of a resulting row is `trial * repeats + repeat`. `found` collects the chosen keys whose answer is judged:
-    those whose case was not edited since.
+    The trial of a resulting row is `trial * repeats + repeat`. `found` collects the chosen keys whose answer is judged.
+    Answers whose case or target was edited since are skipped.
     """
 
     chosen: frozenset[ResultKey] = frozenset()
@@ -43,7 +43,7 @@ class RejudgePlan(ResumePlan):
     def remaining_tasks(
         self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder
     ) -> Iterator[CaseTask | None]:
-        """Yield each chosen task `repeats` times."""
+        """Yield each chosen task that has a usable stored answer `repeats` times."""
         for task in tasks:
             key = result_key_of(task)
             if recorder.stop.state == "interrupted":
@@ -60,7 +60,7 @@ class RejudgePlan(ResumePlan):
                 yield replace(task, trial=trial, stored=AnswerToScore(answer))
 
     def finish(self, recorder: RunRecorder) -> None:
-        """Do nothing: no row is removed from the run."""
+        """Do nothing: the stored run is not changed."""
 
 
 def make_rejudge_plan(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKey], *, repeats: int) -> RejudgePlan:
@@ -71,7 +71,10 @@ def make_rejudge_plan(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKe
 
 
 class _CasesWithNamedEvaluators(Struct, frozen=True):
-    """A suite's cases with only those evaluators that `names` has; a case without any of them keeps all of its own."""
+    """The cases of a suite with only the evaluators in `names`; the name of a turn selects all its evaluators.
+
+    A case that has none of them keeps all its evaluators.
+    """
 
     cases: CaseSource
     suite: EvalSuite
@@ -118,7 +121,7 @@ def limit_evaluators(names: Collection[str]) -> Callable[[tuple[SuiteInput, ...]
 
 
 def evaluators_with_judges(row: CaseResult) -> Iterator[tuple[str, int, float | None]]:
-    """Yield each evaluator of a row that called a judge: its name, the number of calls, and the cost if known."""
+    """Yield each evaluator that called a judge: its name, its number of calls, and its cost (None if unknown)."""
     for result in row.evaluator_results:
         calls = _calls(result)
         if calls:
@@ -129,12 +132,12 @@ def _calls(result: EvaluatorResult) -> int:
     return sum(call.role != "embedding" for call in result.judge_calls) + sum(map(_calls, result.evaluator_results))
 
 
-def results_by_judge(
+def results_by_evaluator(
     rows: Iterable[CaseResult], names: Collection[str], answer_lengths: Mapping[ResultKey, int], *, repeats: int
 ) -> dict[str, list[RepeatedJudgement]]:
-    """Return the results of each judge for each answer, by the judge's name, from the rows of a rejudge.
+    """Return the results of each evaluator in `names` for each answer, by evaluator, from the rows of a rejudge.
 
-    `answer_lengths` are in characters.
+    `answer_lengths` are in characters. `repeats` is that of the RejudgePlan.
     """
     by_name: dict[str, dict[ResultKey, list[EvaluatorResult]]] = {name: {} for name in names}
     for row in rows:
@@ -151,7 +154,7 @@ def results_by_judge(
 class JudgeSetups(Struct, frozen=True):
     """The setups with which an evaluator judged rows of a stored run, as digests, if the files still describe them.
 
-    `unmatched_rows` counts the rows without such a setup: a file was edited since, or the case was removed.
+    `unmatched_rows` counts the other rows: a file was edited since, or the case or its evaluator was removed.
     """
 
     setups: tuple[str, ...]
@@ -161,18 +164,17 @@ class JudgeSetups(Struct, frozen=True):
 def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, clock: Clock) -> JudgeSetups:
     """Return the setups of an evaluator in `plan` that match the score keys of the rows."""
     remaining = {row.slot: row for row in rows}
-    total, setups = len(remaining), dict[str, None]()
+    total, setups = len(remaining), set[str]()
     fingerprints = Fingerprints(_runtime(plan, clock))
     matched = 0
-    for target in plan.targets:
-        for task in plan.tasks(target):
-            row = remaining.pop(result_key_of(task), None)
-            setup = None if row is None else _setup_of(task, row, evaluator, fingerprints)
-            if setup is not None:
-                setups[setup] = None
-                matched += 1
-            if not remaining:
-                return JudgeSetups(tuple(sorted(setups)), total - matched)
+    for task in (task for target in plan.targets for task in plan.tasks(target)):
+        row = remaining.pop(result_key_of(task), None)
+        setup = None if row is None else _setup_of(task, row, evaluator, fingerprints)
+        if setup is not None:
+            setups.add(setup)
+            matched += 1
+        if not remaining:
+            break
     return JudgeSetups(tuple(sorted(setups)), total - matched)
 
 
@@ -182,7 +184,10 @@ def _runtime(plan: RunPlan, clock: Clock) -> Runtime:
 
 
 def _setup_of(task: CaseTask, row: CaseResult, evaluator: str, fingerprints: Fingerprints) -> str | None:
-    """Return the digest of an evaluator's setup for a task, or None if the row was judged with another setup."""
+    """Return the digest of an evaluator's setup for a task.
+
+    Return None if the row was judged with another setup, or if the case cannot be read or has no such evaluator.
+    """
     case = task.case
     if not isinstance(case, EvalCase):
         return None

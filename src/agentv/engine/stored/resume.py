@@ -29,11 +29,11 @@ from agentv.types.records.result import CaseResult
 
 
 def load_spent(run: StoredRun) -> Spent:
-    """Return the amount billed in a run, also for answers and judgements that later ones have replaced.
+    """Return the amount billed in a run, and the most expensive call of each target and judge.
 
-    If the budget stopped the run, the amount is at least what the budget recorded as spent, which includes calls of
-    unknown cost. Calls that were in flight when the process was killed are not counted. Raises StorageError if the run
-    cannot be read.
+    Answers and judgements that later ones have replaced are counted as well. If the budget stopped the run, the amount
+    is at least what the budget recorded as spent, which includes calls of unknown cost. Calls that were in flight when
+    the process was killed are not counted. Raises StorageError if the run cannot be read.
     """
     spent = Spent()
     for answer in run.all_answers():
@@ -62,32 +62,35 @@ def _paid_results(run: StoredRun) -> Iterator[EvaluatorResult]:
 
 
 def _add_score(row: CaseResult, result: EvaluatorResult, known: DigestSet) -> bool:
-    """Add a score to `known` and return True if it is new. A result that is never reused is always new."""
+    """Add a score to `known` and return True if it is new.
+
+    A result that is never reused, such as one with an error, is always new.
+    """
     if result.status not in ("scored", "unverified") or result.name not in row.score_keys:
         return True
     return known.add(f"{row.run_id}\0{row.answer_seq}\0{result.name}\0{row.score_keys[result.name]}")
 
 
 def _judge_calls(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, float]]:
-    """Yield the name and the cost of each judge call, of evaluators and their members."""
+    """Yield the judge and the cost of each call that was paid for, of evaluators and their members."""
     for result in results:
         yield from ((call.judge, call.cost_usd) for call in result.judge_calls if call.cost_usd and not call.cached)
         yield from _judge_calls(result.evaluator_results)
 
 
 Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
-"""`resume` makes rows that are missing or whose case was edited, `retry` repeats chosen rows, `rescore` scores stored
-answers again, and `report` only counts."""
+"""`resume` makes rows that are missing or no longer valid, such as those of edited cases; `retry` repeats chosen rows,
+`rescore` scores stored answers again, and `report` only counts."""
 
 
 class ResumePlan(Struct):
     """What remains of a stored run, with counts of the work done on it.
 
     `should_rerun` chooses the rows that a retry repeats. The stored answers of `targets_called_again` are not used.
-    `retired` are the result keys of cases that an earlier resume removed, `gone_suites` the suites that the run has and
-    the plan lacks. `spent` is the cost so far. If a failing judge had stopped the work, `rejudges` is True: the answers
-    that the judge failed to judge are judged again. `has_every_row` is set at the end: True if every row of the run
-    was counted, False if the run has rows that the plan lacks.
+    `retired` are the result keys that an earlier resume no longer found in the plan, `gone_suites` the suites that the
+    run has and the plan lacks. `spent` is the cost so far. If a failing judge had stopped the work, `rejudges` is True:
+    the answers that the judge failed to judge are judged again. `finish` sets `has_every_row`: False if the run has
+    rows that the plan lacks and that are not retired.
     """
 
     rows: StoredRows
@@ -116,9 +119,9 @@ class ResumePlan(Struct):
     def remaining_tasks(
         self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder
     ) -> Iterator[CaseTask | None]:
-        """Yield the `tasks` to do; rows that are still valid are counted and reported.
+        """Yield the `tasks` to do; the rows of other tasks are counted and reported as unchanged.
 
-        None is yielded now and then between such rows, so that other work of the event loop has its turn.
+        None is yielded now and then, so that other work of the event loop has its turn.
         """
         yielded_at = now()
         for task in tasks:
@@ -141,7 +144,7 @@ class ResumePlan(Struct):
                 recorder.count_stored(row)
 
     def finish(self, recorder: RunRecorder) -> None:
-        """Report the counts after all tasks of the plan; a resume also removes the results of cases that are gone."""
+        """Report the counts after all tasks of the plan; a resume also retires the results that the plan lacks."""
         gone = [key for key in self.rows.remaining_keys() if key not in self.retired]
         self.has_every_row = self.purpose == "resume" or not gone
         if self.purpose == "resume":
@@ -154,7 +157,7 @@ class ResumePlan(Struct):
             recorder.note(f"{_count(self.unchanged, 'result')} unchanged; {done}")
 
     def _task_to_do(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
-        """Return the task to do, or None if the row is still valid or the purpose does not include the row."""
+        """Return the task to do, or None if the row is still valid or the purpose does not include the task."""
         match self.purpose:
             case "resume":
                 return self._resume(task, row, runner)
@@ -192,11 +195,11 @@ class ResumePlan(Struct):
         return self._with_stored_answer(task, task.case, row, runner)
 
     def _must_rejudge(self, row: CaseResult) -> bool:
-        """Return True for a row that is judged again because its judge failed."""
+        """Return True for a row that is judged again because its judge failed and that stopped the run."""
         return self.rejudges and has_judge_error(row)
 
     def _is_valid(self, row: CaseResult, task: CaseTask, case: EvalCase, runner: CaseRunner) -> bool:
-        """Return True if a row still matches its case and evaluators; rows with errors are valid until a retry."""
+        """Return True if a row still matches its case, target and evaluators; an error does not make it invalid."""
         if not row.answer_key:
             return row.status == "error" or runner.has_nothing_to_score(task)
         if row.answer_key != _answer_key(task, case, runner):
@@ -212,13 +215,13 @@ class ResumePlan(Struct):
     def _with_stored_answer(
         self, task: CaseTask, case: EvalCase, row: CaseResult | None, runner: CaseRunner
     ) -> CaseTask | None:
-        """Return the task to score a stored answer, or None if there is no usable one."""
+        """Return the task to score a stored answer, or None if there is no usable answer or nothing to score."""
         if runner.has_nothing_to_score(task):
             return None
         result_key, key = result_key_of(task), _answer_key(task, case, runner)
         # The answers of a renamed suite are stored under its old name.
-        found = (self.rows.answer(suite, key) for suite in (result_key.suite, *self.gone_suites))
-        answer = next((each for each in found if each is not None), None)
+        answers = (self.rows.answer(suite, key) for suite in (result_key.suite, *self.gone_suites))
+        answer = next((each for each in answers if each is not None), None)
         if answer is None or (answer.error is not None and answer.error.kind == "cancelled"):
             return None
         earlier_row = row if answer.slot == result_key else self.rows.find(answer.slot)
@@ -226,7 +229,7 @@ class ResumePlan(Struct):
         return replace(task, generation=generation, stored=AnswerToScore(replace(answer, slot=result_key), earlier_row))
 
     def _new_call(self, task: CaseTask, row: CaseResult | None) -> CaseTask:
-        """Return the task to call the target again."""
+        """Return the task to call the target, as a new generation if there is a row."""
         return replace(task, generation=self.rows.next_generation(result_key_of(task), row))
 
 
@@ -235,7 +238,7 @@ def _answer_key(task: CaseTask, case: EvalCase, runner: CaseRunner) -> str:
 
 
 def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumePlan:
-    """Return what remains of a stored run under a plan. Raises StorageError if its rows cannot be read."""
+    """Return what remains of a stored run under a plan. Raises StorageError if the run cannot be read."""
     planned = {suite.suite.path for suite in plan.suites}
     gone = tuple(path for path in run.suites if path not in planned)
     rejudges = purpose in ("resume", "rescore") and was_stopped_by_judge(run)
@@ -293,7 +296,7 @@ class RequestedGeneration(Struct, frozen=True):
 
 
 def unfinished_generation(run: StoredRun) -> RequestedGeneration | None:
-    """Return the retry or rescore that was started and did not finish, or None."""
+    """Return the latest retry or rescore if it did not finish, else None."""
     started = None
     for event in run.events():
         if event.type == GENERATION_STARTED:
@@ -306,10 +309,10 @@ def unfinished_generation(run: StoredRun) -> RequestedGeneration | None:
 def row_selector(
     only: str, globs: Sequence[str], *, first_retried_line: int | None = None, rejudges: bool = False
 ) -> Callable[[CaseResult], bool]:
-    """Return a filter of the rows that a retry repeats: `errors`, `failed`, or `cases` whose id matches a glob.
+    """Return a filter of rows: `errors`, `failed` (with errors), or `cases` whose id matches a glob.
 
-    Rows from `first_retried_line` on were written by the retry itself and are left out; with `rejudges`, those of them
-    that a judge failed to judge are included.
+    Rows from the result line `first_retried_line` (from 0) on were written by an unfinished retry: they are excluded,
+    but with `rejudges` those of them that a judge failed to judge are included.
     """
 
     def is_chosen(row: CaseResult) -> bool:
@@ -324,7 +327,7 @@ def row_selector(
 
 
 def _generation_of(fields: JsonObject) -> RequestedGeneration | None:
-    """Return the retry or rescore that the event `generation_started` describes, or None."""
+    """Return the retry or rescore that the event `generation_started` describes, or None for unknown fields."""
     purpose, evaluators, rows = fields.get("purpose"), fields.get("evaluators"), fields.get("rows")
     globs = fields.get("cases")
     if purpose == "rescore":

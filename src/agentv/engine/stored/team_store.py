@@ -1,4 +1,4 @@
-"""The team's store and quota of a run: as named by options and files, or as recorded in the run."""
+"""The team's store and quota of a run: as named by options, environment and files, or as recorded in the run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,18 +19,18 @@ STORE_KEY = "store"
 def named_store(option: str | None, *, cwd: Path, env: Mapping[str, str]) -> StoreUrl | None:
     """Return the store that `--store`, `AGENTV_STORE` or `.agentv.yaml` names, or None.
 
-    Raises ConfigError for an invalid URL, or a variable that is not set.
+    Raises ConfigError for an invalid URL, a variable that is not set, or an invalid `.agentv.yaml`.
     """
     text = choose_store(option, cwd, env)
     return None if text is None else parse_store_url(text)
 
 
 def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[str, str]) -> StoreUrl | None:
-    """Return the store of a run that is continued: that of the option, else the store that it started with.
+    """Return the store of a run that is continued: that of the option, else the store that the run recorded.
 
     A run that recorded no store uses the one that the environment or the project names. If the environment or the
-    project names the recorded store, its URL is taken from there, because the recorded one has no password. Raises
-    ConfigError as `named_store` does.
+    project names the recorded store, its URL is taken from there, because the recorded URL has no password. Raises
+    ConfigError as `named_store` does, and for a recorded URL that cannot be read.
     """
     recorded = run.plan.get(STORE_KEY)
     if option is not None or not isinstance(recorded, str):
@@ -51,7 +51,10 @@ def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[
 
 
 def recorded_name(option: str | None, store: StoreUrl | None) -> str | None:
-    """Return the record of a store in run.json: its URL without password, `none` if the option says so, or None."""
+    """Return the record of a store or quota in run.json: its URL without password, else `none` if `option` is `none`.
+
+    Return None if there is neither.
+    """
     if store is not None:
         return store.public
     return NO_STORE if option == NO_STORE else None
@@ -64,7 +67,7 @@ QUOTA_KEY = "quota"
 class NamedQuota(Struct, frozen=True):
     """The URL of a shared quota, None for no sharing. `is_required` is False for the default, the store's own quota.
 
-    `recorded` is its record in run.json, as `recorded_name` returns it.
+    `recorded` is the quota's record for the run.json of a new run, as `recorded_name` returns it.
     """
 
     url: StoreUrl | None
@@ -85,11 +88,14 @@ def quota_of_run(
 ) -> NamedQuota:
     """Return the quota of a run that is continued: that of the option, else the quota that the run recorded.
 
-    Its password is taken from the store that the environment or the project names, if that is the same database.
+    A run that recorded no quota uses that of `store`. The recorded URL has no password: if `store`, or the store that
+    the environment or the project names, is the same database, the URL is taken from there. Raises ConfigError as
+    `store_of_run` does.
     """
     recorded = run.plan.get(QUOTA_KEY)
     if option is not None or not isinstance(recorded, str) or recorded == NO_STORE:
-        return named_quota(option or (NO_STORE if recorded == NO_STORE else None), store)
+        default = NO_STORE if recorded == NO_STORE else None
+        return named_quota(option or default, store)
     try:
         recorded_url = parse_store_url(recorded)
     except ConfigError as error:
@@ -104,7 +110,7 @@ def quota_of_run(
 
 
 def secrets_of_store(store: StoreUrl | None, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the secrets of the store that is in use."""
+    """Return the secrets in the URL of a store or quota, and the password in its environment variable."""
     return () if store is None else store_secrets(store.text, env.get(_password_variable(store) or "", ""))
 
 
