@@ -190,7 +190,7 @@ def test_an_evaluator_function_returns_whatever_is_simplest(returned: Any, score
 
 def test_a_report_function_takes_the_report_and_the_rows() -> None:
     with pytest.raises(
-        PluginError, match=r"must take the arguments, report, rows, and settings .* its signature is one\(report"
+        PluginError, match=r"must take only the arguments report and rows; its signature is one\(report"
     ):
 
         @report("wrong")

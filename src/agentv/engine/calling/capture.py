@@ -1,4 +1,4 @@
-"""Values from outside are cleaned before they are stored or shown: of secrets, surrogates, NaN and deep nesting."""
+"""The removal of secrets, surrogates, NaN and deep nesting from values before they are stored or shown."""
 
 import math
 import operator

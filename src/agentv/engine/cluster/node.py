@@ -433,8 +433,8 @@ class NodeWork:
     def answer(self, answer: Answer) -> Answer:
         """Store or send an answer before it is judged, and return it with a provisional `seq`.
 
-        The answers sent for a row get -1, -2, and so on; stored answers are numbered over all rows of this node. An
-        answer whose call the budget refused is returned unchanged.
+        The numbers are -1, -2, and so on: sent answers are counted per row, stored ones over all rows of this node.
+        An answer whose call the budget refused is returned unchanged.
         """
         if answer.error is not None and answer.error.kind == "budget":
             return answer

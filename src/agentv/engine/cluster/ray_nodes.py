@@ -73,7 +73,7 @@ class NodeActor:
         self._work.flush()
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Accept the number of a segment's first line, None if the segment could not be listed."""
+        """Accept the line at which a segment begins in the run's file, None if the segment could not be listed."""
         self._work.listed(name, first)
 
     async def stop(self) -> bytes:
@@ -124,7 +124,7 @@ class RayNode:
         await self._call(self._actor.flush.remote())
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Pass on the number of a segment's first line, None if the segment could not be listed."""
+        """Pass on the line at which a segment begins in the run's file, None if the segment could not be listed."""
         await self._call(self._actor.listed.remote(name, first))
 
     async def stop(self) -> bytes:
@@ -148,9 +148,9 @@ class RayNode:
 
 
 class RayMachines:
-    """The machines of a Ray cluster: of the one that this process is connected to, else the one at `address`.
+    """The machines of the Ray cluster that this process is connected to, else of the cluster at `address`.
 
-    `address` is that of `connect`.
+    `address` None and `local` mean the same as for `connect`.
     """
 
     timing = Timing()

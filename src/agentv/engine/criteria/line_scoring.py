@@ -412,7 +412,7 @@ class LineScoring(Struct):
         if self.unchanged:
             yield f"{self.unchanged:,} result{'s' if self.unchanged > 1 else ''} unchanged"
         if self.stored_lines is not None and self.lines is not None and not self.lines.read:
-            yield "standard input was empty; pipe into agentv resume the stream that agentv score has read"
+            yield "standard input was empty; agentv resume needs the stream that agentv score has read"
         if self.stored_lines is not None and self.stored_lines.changed:
             changed = self.stored_lines.changed
             lines = "1 skipped line has" if changed == 1 else f"{changed:,} skipped lines have"
@@ -429,7 +429,7 @@ class LineScoring(Struct):
         return f"no line is in the sample ({read:,} read)" if read else "there are no lines"
 
     def _ending(self) -> Ending:
-        """Return how the stream ended: also as failed if the configuration's storage lost a judgement."""
+        """Return how the stream ended; it also counts as failed if the configuration's storage lost a judgement."""
         state, reason = self.stop.state, self.stop.reason
         if state == "finished" and self.lost_judgements:
             state, reason = "failed", f"storage lost {self.lost_judgements:,} of {self.summary.all.rows:,} judgements"

@@ -179,7 +179,10 @@ def _configuration(stored: StoredRun) -> JsonObject:
 
 
 def named_run(runner: EvaluationRunner, *, name: str, path: str | None) -> ProcessRun:
-    """Return the run of this process called `name`, the same for equal configurations from one file in one project."""
+    """Return the run of this process called `name`.
+
+    Calls with an equal configuration, from the same file and in the same project, share one run.
+    """
     key = (os.getpid(), str(find_home(Path.cwd())), name, path, judging_digest(runner.snapshot))
     with _NAMED_LOCK:
         if key not in _NAMED_RUNS:

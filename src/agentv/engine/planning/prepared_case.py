@@ -54,7 +54,7 @@ def _needs_role_marks(messages: Sequence[Message]) -> bool:
 
 
 def _is_visible(message: Message) -> bool:
-    """Return True if a message has content besides guidelines, or tool calls."""
+    """Return True if a message has tool calls, or content other than guidelines."""
     if not isinstance(message.content, tuple):
         return bool(content_text(message.content).strip()) or bool(message.tool_calls)
     return any(_is_visible_part(part) for part in message.content) or bool(message.tool_calls)

@@ -183,16 +183,20 @@ def _settings_of(name: str, function: Callable[..., Any], *positional_names: str
     others = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     if len(positional) != len(positional_names) or len(positional) + len(others) != len(parameters):
         expected, found = _expected_arguments(positional_names), _signature_text(name, function)
-        raise PluginError(f"{name!r} must take {expected} settings after `*`; its signature is {found}")
+        raise PluginError(f"{name!r} must take {expected}; its signature is {found}")
     hints = inspect.get_annotations(function, eval_str=True)
     fields = [(p.name, hints.get(p.name, Any), *_default_of(p)) for p in others]
     return defstruct(f"{name}_settings", fields, frozen=True, kw_only=True)
 
 
 def _expected_arguments(positional_names: tuple[str, ...]) -> str:
-    if not positional_names:
-        return "no argument but"
-    return f"{'one argument' if len(positional_names) == 1 else 'the arguments'}, {', '.join(positional_names)}, and"
+    match positional_names:
+        case ():
+            return "no argument but settings after `*`"
+        case (name,):
+            return f"one argument, {name}, and settings after `*`"
+        case _:  # a report, which takes no settings
+            return f"only the arguments {' and '.join(positional_names)}"
 
 
 def _signature_text(name: str, function: Callable[..., Any]) -> str:
@@ -282,10 +286,11 @@ def as_evaluator(given: object, evaluators: Registry) -> object:
     """Return an entry of a list of evaluators as a config or an evaluator object.
 
     A function or class with the decorator `@evaluator` is registered in `evaluators` and becomes a config of its type.
-    If another plug-in has that type already, for example an installed copy of the same package, an evaluator object
-    without settings is returned instead. Any other function becomes an evaluator object with the function's name. An
+    If another plug-in is registered under that type, for example an installed copy of the same package, an evaluator
+    object without settings is returned instead. Any other function becomes an evaluator object named after it. An
     object with `evaluate(input, criteria)` is wrapped; configs and other objects are returned as they are. Raises
-    PluginError for a function with a wrong signature, or if a name or alias of the type is taken.
+    PluginError for a function with a wrong signature, or if the type is an alias of another plug-in, or one of its
+    aliases the name or an alias of another.
     """
     mark = getattr(given, MARK, None)
     if isinstance(mark, tuple) and mark[0] == "evaluator":

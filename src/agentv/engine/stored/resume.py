@@ -88,9 +88,9 @@ class ResumePlan(Struct):
 
     `should_rerun` chooses the rows that a retry repeats. The stored answers of `targets_called_again` are not used.
     `retired` are the result keys that an earlier resume no longer found in the plan, `gone_suites` the suites that the
-    run has and the plan lacks. `spent` is the cost so far. If a failing judge had stopped the work, `rejudges` is True:
-    the answers that the judge failed to judge are judged again. `finish` sets `has_every_row`: False if the run has
-    rows that the plan lacks and that are not retired.
+    run has and the plan lacks. `spent` is the cost so far. `rejudges` is True for a resume or rescore of work that a
+    failing judge stopped: the answers that the judge failed to judge are judged again. `finish` sets `has_every_row`:
+    False if the run has rows that the plan lacks and that are not retired.
     """
 
     rows: StoredRows
@@ -181,7 +181,7 @@ class ResumePlan(Struct):
     def _retry(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if row is None or not self.should_rerun(row):
             return None
-        # `target_missing` is the kind of a turn without a stored answer: the conversation is held again.
+        # In this stage, `target_missing` means that a turn has no stored answer: the conversation is held again.
         is_answered = row.error is not None and row.error.stage == "evaluator" and row.error.kind != "target_missing"
         if is_answered and isinstance(task.case, EvalCase):
             return self._with_stored_answer(task, task.case, row, runner) or self._new_call(task, row)
@@ -195,7 +195,7 @@ class ResumePlan(Struct):
         return self._with_stored_answer(task, task.case, row, runner)
 
     def _must_rejudge(self, row: CaseResult) -> bool:
-        """Return True for a row that is judged again because its judge failed and that stopped the run."""
+        """Return True for a row with a judge error if a failing judge stopped the run: it is judged again."""
         return self.rejudges and has_judge_error(row)
 
     def _is_valid(self, row: CaseResult, task: CaseTask, case: EvalCase, runner: CaseRunner) -> bool:
@@ -311,8 +311,8 @@ def row_selector(
 ) -> Callable[[CaseResult], bool]:
     """Return a filter of rows: `errors`, `failed` (with errors), or `cases` whose id matches a glob.
 
-    Rows from the result line `first_retried_line` (from 0) on were written by an unfinished retry: they are excluded,
-    but with `rejudges` those of them that a judge failed to judge are included.
+    The result lines from number `first_retried_line` on, counted from 0, were written by an unfinished retry. They are
+    excluded; with `rejudges`, those with a judge error are included, whatever `only` says.
     """
 
     def is_chosen(row: CaseResult) -> bool:
