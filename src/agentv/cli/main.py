@@ -18,7 +18,7 @@ EXIT_INCOMPLETE = 3
 EXIT_NOTHING = 5
 EXIT_INTERRUPTED = 130
 _REPLACED_BY_INCOMPLETE = (0, 2)
-"""Exit codes that a write error changes to EXIT_INCOMPLETE; every other code reports something worse."""
+"""The exit codes that a write error changes to EXIT_INCOMPLETE: passed and stopped early. Others stay."""
 _NEW_OBJECTS_PER_COLLECTION = 100_000
 """Python's default, 700 or 2,000, collects constantly during imports and result creation, and finds almost nothing."""
 
@@ -71,7 +71,7 @@ _SECTIONS: Mapping[str, str] = {
 
 
 def _import_command(module: str) -> click.Command:
-    """Import a command, and exclude its modules, which stay loaded, from garbage collection."""
+    """Import a command without garbage collection, and exclude its modules, which stay loaded, from later ones."""
     gc.disable()
     try:
         command: click.Command = importlib.import_module(module).command
@@ -98,7 +98,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. Raises UsageError with the nearest name when there is no such command."""
+        """Find the command. Raises UsageError with advice, such as the nearest name, if there is no such command."""
         if args and args[0] not in COMMANDS:
             from agentv.cli.synonyms import command_advice
             from agentv.types.errors import nearest
@@ -133,7 +133,10 @@ def agentv() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with its code (docs/how-to/runs.md); agentv's own errors show no traceback."""
+    """Run the command line and exit with its code (docs/reference/results-and-verdicts.md).
+
+    Errors of agentv, of the command line and of the operating system are printed without a traceback.
+    """
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION)
     hold_streams()
     with guarded_streams(os.environ):
@@ -146,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def exit_code_after_write_error(code: int, message: str) -> int:
-    """Print a write error; return EXIT_INCOMPLETE, or `code` if it already reports something worse."""
+    """Print a write error; return EXIT_INCOMPLETE instead of 0 or 2, and any other code unchanged."""
     new_code = EXIT_INCOMPLETE if code in _REPLACED_BY_INCOMPLETE else code
     click.echo(f"error: {message}. Exit code {new_code}.", err=True)
     return new_code

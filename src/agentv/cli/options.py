@@ -61,7 +61,10 @@ class Span(click.ParamType[float]):
     name = "span"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return a time span in seconds. Fails for 0 and for anything that is not a span."""
+        """Return a time span in seconds. Raises click.BadParameter for 0 and for anything that is not a span.
+
+        A float is returned as it is: click also passes values that are converted already.
+        """
         if isinstance(value, float):
             return value
         found = _SPAN_PATTERN.fullmatch(str(value).strip().lower())
@@ -74,7 +77,7 @@ class Span(click.ParamType[float]):
 class OutputOptions(Struct, frozen=True):
     """Where a run is displayed and exported, besides its run folder. Files are relative to `folder`.
 
-    The display `none` prints only the verdict; `has_verdict` False omits that, too.
+    The display `none` prints only the verdict, or nothing if `has_verdict` is False.
     """
 
     display: str
@@ -86,7 +89,7 @@ class OutputOptions(Struct, frozen=True):
     has_verdict: bool = True
 
     def stream(self, stdout: TextIO) -> TextIO:
-        """Return the stream for text output: standard output, or standard error when an export uses the former."""
+        """Return the stream for text output: standard error if `-o -` uses standard output."""
         return sys.stderr if STDOUT in self.outputs else stdout
 
 

@@ -1,4 +1,4 @@
-"""`agentv check`: check eval files, targets and config for problems before anything is run."""
+"""`agentv check`: check eval files, and the targets and project files they use, for problems."""
 
 import json
 import os
@@ -30,15 +30,19 @@ _MAX_BYTES_READ = 4 * 2**20
 
 
 class CodeFrames(Struct):
-    """Renders code frames, and caches the lines of the files it reads. Paths are relative to `folder`."""
+    """Makes code frames: the source line of a problem, and a caret below the faulty column.
+
+    Each file is read once. Relative paths start from `folder`.
+    """
 
     folder: Path
     _files: dict[str, list[str]] = field(default_factory=dict)
 
     def frame(self, problem: Problem) -> list[str]:
-        """Return the frame of a problem: two lines, or none when its place or file is unknown.
+        """Return the frame of a problem: two lines, or no lines if there is no source line to show.
 
-        Frames end up in logs, so they show nothing of a `.env` file and no value of a key that looks secret.
+        Frames end up in logs. So there is no frame for a `.env` file, and the value of a key that looks secret is
+        replaced by `***`, unless its line has a `${{ }}` reference.
         """
         lines = self._lines(problem.path)
         if not 0 < problem.line <= len(lines) or Path(problem.path).name == ENV_FILE:
@@ -49,14 +53,17 @@ class CodeFrames(Struct):
         return frame_lines(source, problem.line, problem.column)
 
     def _lines(self, path: str) -> list[str]:
-        """Return the first lines of a regular file; nothing for a pipe or a device."""
+        """Return the lines in the text that `_file_start` returns for a file."""
         if path not in self._files:
             self._files[path] = _file_start(self.folder / path).replace("\r\n", "\n").split("\n")
         return self._files[path]
 
 
 def _file_start(path: Path) -> str:
-    """Return a file's text, or its complete lines within the first 4 MiB; empty if it cannot be read."""
+    """Return the text of a regular file; if it is large, only the complete lines in its first 4 MiB.
+
+    Return "" for a pipe or a device, and for a file that cannot be read.
+    """
     try:
         if not path.is_file():
             return ""
@@ -69,18 +76,19 @@ def _file_start(path: Path) -> str:
 
 
 def frame_lines(source: str, line: int, column: int) -> list[str]:
-    """Return a source line and a caret under `column`; a long line is cut to the part around it."""
+    """Return a source line and below it a caret under `column`; a long line is cut to the part around `column`."""
     start = max(0, column - 1 - _COLUMNS_BEFORE_CARET) if len(source) > _FRAME_WIDTH else 0
     shown = "".join(map(_printed_form, source[start : start + _FRAME_WIDTH]))
     before = "".join(map(_printed_form, source[start : max(start, column - 1)]))
-    head, tail = "…" if start else "", "…" if start + _FRAME_WIDTH < len(source) else ""
+    head = "…" if start else ""
+    tail = "…" if start + _FRAME_WIDTH < len(source) else ""
     gutter = f"{line:>6} | "
     blanks = " " * (len(gutter) + len(head) + sum(map(_cell_width, before)))
     return [f"{gutter}{head}{shown}{tail}".rstrip(), f"{blanks}^"]
 
 
 def _printed_form(character: str) -> str:
-    """Return the printed form of a character: a blank for a tab, U+FFFD for control and format characters."""
+    """Return a character as it is printed: a blank for a tab, and U+FFFD for a character that cannot be shown."""
     if character == "\t":
         return " "
     return "\ufffd" if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") else character
@@ -103,8 +111,8 @@ def closing_line(problems: Sequence[Problem], files: int) -> str:
     return f"{count_text(files, 'file')} checked: {', '.join(found) or 'no problems found'}"
 
 
-def as_text(problems: Sequence[Problem], files: int, folder: Path) -> str:
-    """Return every problem on a line of its own with its code frame, and the closing line."""
+def text_report(problems: Sequence[Problem], files: int, folder: Path) -> str:
+    """Return each problem on a line of its own, with its code frame below, and the closing line."""
     frames = CodeFrames(folder)
     lines: list[str] = []
     for problem in problems:
@@ -112,7 +120,7 @@ def as_text(problems: Sequence[Problem], files: int, folder: Path) -> str:
     return "\n".join([*lines, closing_line(problems, files)])
 
 
-def as_json(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+def json_report(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
     """Return one JSON object with every problem and the counts."""
     counts = Counter(problem.severity for problem in problems)
     report: dict[str, JsonValue] = {
@@ -138,7 +146,7 @@ def _to_json(problem: Problem) -> JsonObject:
     }
 
 
-def as_github(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+def github_report(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
     """Return workflow commands that annotate each problem's line in GitHub Actions, and the closing line."""
     return "\n".join([*map(_annotation, problems), closing_line(problems, files)])
 
@@ -151,12 +159,12 @@ def _annotation(problem: Problem) -> str:
 
 
 def _sentence(problem: Problem) -> str:
-    """Return the text of a problem without its place."""
+    """Return the text of a problem without its file, line and column."""
     suggestion = f"did you mean {problem.suggestion!r}?" if problem.suggestion else None
     return "; ".join(filter(None, (f"{problem.json_path}  {problem.message}", problem.allowed, suggestion)))
 
 
-def as_sarif(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
+def sarif_report(problems: Sequence[Problem], files: int, folder: Path) -> str:  # noqa: ARG001 - formats share a signature
     """Return a SARIF 2.1.0 log, which code scanners read."""
     driver = {
         "name": "agentv",
@@ -181,12 +189,12 @@ def _sarif_result(problem: Problem) -> JsonObject:
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Problem], int, Path], str]] = {
-    "text": as_text,
-    "json": as_json,
-    "github": as_github,
-    "sarif": as_sarif,
+    "text": text_report,
+    "json": json_report,
+    "github": github_report,
+    "sarif": sarif_report,
 }
-"""Formats by name; each takes the problems, the number of files, and the folder that paths are relative to."""
+"""The function of each format. It takes the problems, the number of files, and the folder from which paths start."""
 
 
 EXIT_PROBLEMS = 4
@@ -247,6 +255,7 @@ def command(
         allow_paths=allow_paths,
         variables=parse_variables(variables),
     )
+    # The annotations are commands to GitHub Actions, which standard output would escape.
     stream = command_stream(sys.stdout) if chosen == "github" else sys.stdout
     for line in checked.dialects:
         click.echo(printable(line), err=chosen != "text")

@@ -52,23 +52,23 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
 
     if to is None and convert_foreign(source, output, as_json=as_json):
         return
-    records = read_records(source) if to is None else _translated(source)
-    written = paths_to_write(records, output)
-    _check_output(source, written, may_keep_format=to is not None)
-    count = write_records(records, written)
+    records = read_records(source) if to is None else _read_translated(source)
+    paths = paths_to_write(records, output)
+    _check_output(source, paths, may_keep_format=to is not None)
+    count = write_records(records, paths)
     noun = "cases" if records.kind == "eval" else "rows"
     if as_json:
-        names = [str(path) for path in written]
+        names = [str(path) for path in paths]
         click.echo(json.dumps({"schema": "agentv-convert-1", "written": names, noun: count}))
         return
-    for path in written:
+    for path in paths:
         click.echo(f"Wrote {path}")
     if records.kind == "eval" and output.resolve().parent != source.resolve().parent:
         click.echo(f"note: relative paths in the cases were not changed and now start from {output.parent}")
 
 
-def _translated(source: Path) -> "Records":
-    """Translate an eval file of AgentV for TypeScript into agentv's keys; print what cannot be translated."""
+def _read_translated(source: Path) -> "Records":
+    """Return the cases of an eval file of AgentV for TypeScript, in agentv's keys; print what is lost or changed."""
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.edit.conversion import read_translated
 
@@ -77,17 +77,22 @@ def _translated(source: Path) -> "Records":
     return translated.records
 
 
-def _check_output(source: Path, written: list[Path], *, may_keep_format: bool) -> None:
-    output = written[0]
+def _check_output(source: Path, paths: list[Path], *, may_keep_format: bool) -> None:
+    """Raise UsageError if a file to write exists, or OUT, the first one, has an unsuitable suffix.
+
+    With `may_keep_format`, OUT may have the format of `source`.
+    """
+    output = paths[0]
     check_format(output)
-    if not may_keep_format and (output.suffix == ".jsonl") == (source.suffix == ".jsonl"):
-        other = ".yaml" if output.suffix == ".jsonl" else ".jsonl"
+    from_lines, to_lines = source.suffix == ".jsonl", output.suffix == ".jsonl"
+    if from_lines == to_lines and not may_keep_format:
+        other = ".yaml" if to_lines else ".jsonl"
         raise click.UsageError(f"{source} and {output} have the same format; the name of OUT must end in {other}")
-    check_new(written)
+    check_new(paths)
 
 
 def check_format(output: Path) -> None:
-    """Raise UsageError unless the suffix of a file to write names a format."""
+    """Raise UsageError unless a file to write ends in .jsonl, .yaml or .yml."""
     if output.suffix not in _SUFFIXES:
         raise click.UsageError(f"cannot determine the format of {output}; its name must end in {', '.join(_SUFFIXES)}")
 
@@ -100,13 +105,16 @@ def check_new(paths: list[Path]) -> None:
 
 
 def paths_to_write(records: "Records", output: Path) -> list[Path]:
-    """Return the files to write. Next to JSON Lines, a .yaml file contains the other keys of an eval file."""
+    """Return the files to write: `output`, and next to cases in JSON Lines a .yaml file for the other keys."""
     has_yaml = records.kind == "eval" and output.suffix == ".jsonl"
     return [output, output.with_suffix(".yaml")] if has_yaml else [output]
 
 
 def write_records(records: "Records", paths: list[Path]) -> int:
-    """Write all files completely or none; return the number of records."""
+    """Write the files that `paths_to_write` returned; return the number of records.
+
+    If a record cannot be read or written, no file is written.
+    """
     from contextlib import ExitStack
 
     from agentv.loading.files.text import open_atomically
@@ -141,7 +149,7 @@ def _write_items(file: TextIO, items: "Iterable[JsonObject]") -> int:
 
 
 def _top_text(records: "Records") -> str:
-    """Return the keys of an eval file other than its cases as YAML; at least `$schema`, which marks an eval file."""
+    """Return the keys of an eval file other than its cases as YAML; if there are none, a `$schema` line."""
     from agentv.reports.text.yaml_text import yaml_item
 
     if not records.top:
@@ -151,7 +159,7 @@ def _top_text(records: "Records") -> str:
 
 
 def report_losses(losses: "Iterable[Problem]") -> None:
-    """Print to standard error what could not be converted, one line each."""
+    """Print to standard error what was not converted exactly, one line each."""
     from agentv.reports.text.printable import printable
 
     for problem in losses:
@@ -159,7 +167,10 @@ def report_losses(losses: "Iterable[Problem]") -> None:
 
 
 def convert_foreign(source: Path, output: Path, *, as_json: bool) -> bool:
-    """Convert a file of another program; return False if no converter knows the file."""
+    """Convert a file of another program and report it; return False if no converter knows the file.
+
+    Raises UsageError if the result cannot be written to `output`.
+    """
     from agentv.loading.importers.recognition import find_converter, is_inspect_log
 
     if is_inspect_log(source):
@@ -189,7 +200,7 @@ def convert_foreign(source: Path, output: Path, *, as_json: bool) -> bool:
 
 
 def _texts_by_path(converted: "Converted", output: Path) -> dict[Path, str]:
-    """Return the text of each file to write."""
+    """Return the text of each file to write, with a targets file and Python modules if the suite needs them."""
     files = {output: yaml_of(converted.suite)}
     if converted.targets:
         files[output.parent / "targets.yaml"] = yaml_of({"targets": list(converted.targets)})
@@ -240,7 +251,10 @@ def _summary_to_json(converted: "Converted", written: list[Path]) -> "JsonObject
 
 
 def convert_log(source: Path, folder: Path, *, as_json: bool) -> None:
-    """Write a log of inspect as a run below `folder`. Raises UsageError if it is there already."""
+    """Write a log of inspect as a run in `folder`, and report it.
+
+    Raises UsageError if the run is there already, or `folder` is not a folder.
+    """
     from agentv.loading.importers.inspect_log import read_inspect_log
     from agentv.reports.text.amounts import count_text
 
@@ -260,12 +274,13 @@ def convert_log(source: Path, folder: Path, *, as_json: bool) -> None:
     click.echo(f"Wrote {path}")
     missing = f" of {log.planned} planned" if log.planned > count else ""
     click.echo(f"Converted from inspect: {count_text(count, 'result')}{missing}, {log.state}")
+    # Commands find a run in .agentv/runs by its id, and any other run by its path.
     name = log.run.run_id if folder.resolve().parent.name == ".agentv" else str(path)
     click.echo(f"Next: agentv show {name}, or agentv compare {name} OTHER")
 
 
 def _write_run(log: "InspectLog", folder: Path) -> int:
-    """Write all samples of a log; nothing is left if one of them cannot be read."""
+    """Write all samples of a log as a run; return their number. If a sample cannot be read, the run is removed."""
     import shutil
     from datetime import UTC, datetime
 

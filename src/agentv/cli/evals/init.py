@@ -22,7 +22,8 @@ _ARCHIVE = re.compile(r"\.(whl|zip|tar\.gz)$")
 def install_source(given: str | None) -> str:
     """Return the argument of `pip install` for agentv: `given`, a path or URL, else the source of this installation.
 
-    Raises ConfigError when agentv cannot be installed from `given`, or `given` contains a secret.
+    Raises ConfigError for a path that does not exist, a folder without pyproject.toml, an invalid URL, and a URL that
+    contains a password or token.
     """
     if given is not None:
         return _url_source(given) if "://" in given else _path_source(given)
@@ -33,7 +34,10 @@ def install_source(given: str | None) -> str:
 
 
 def recorded_source(direct_url: str | None) -> str:
-    """Return the source recorded by the installer (PEP 610); `agentv` for None, which means a package index."""
+    """Return the source in `direct_url`, the text of direct_url.json (PEP 610).
+
+    None means that agentv was installed by name from a package index: the source is then `agentv`.
+    """
     if direct_url is None:
         return "agentv"
     recorded = json.loads(direct_url)
@@ -69,7 +73,7 @@ def _url_source(given: str) -> str:
 
 PLUGIN_TEMPLATE = "evaluator-plugin"
 PLUGIN_NAME = "my-evaluator"
-"""The default name of the template's package; its module and evaluator type have underscores instead."""
+"""The default name of the template's package; its module and evaluator type have `_` instead of `-`."""
 
 TEMPLATES: Mapping[str, str] = {
     "agent": "an agent command that reports its tool calls",
@@ -80,6 +84,7 @@ TEMPLATES: Mapping[str, str] = {
 }
 _TEMPLATES_FOLDER = Path(__file__).parents[1] / "templates"
 _ENV_FILE_PATTERNS = (".env", "/.env", ".env*", "*.env", "**/.env")
+"""Lines of a .gitignore file, each of which excludes `.env`."""
 _CI_FILES = (".github/workflows/agentv.yml", ".gitlab-ci.yml")
 
 
@@ -99,8 +104,8 @@ def command(folder: Path, template: str, name: str | None, install_from: str | N
     """Create a first eval file, targets file, .env.template and CI jobs in FOLDER (default: here).
 
     The result can be run right away, without API keys or network access. Existing files are not changed. The CI jobs
-    install agentv from the same source (clone, wheel or repository) as the agentv you are running, unless --from
-    gives a different one.
+    install agentv from the same source (clone, wheel, repository or package index) as the agentv you are running,
+    unless --from gives a different one.
     """
     source = install_source(install_from)
     files = files_of(template)
@@ -124,7 +129,7 @@ def command(folder: Path, template: str, name: str | None, install_from: str | N
 
 
 def files_of(template: str) -> dict[str, str]:
-    """Return every file of a template, by path relative to the project's folder."""
+    """Return the texts of all files for a template, by path relative to the project's folder."""
     schemas = {f".agentv/{SCHEMAS_FOLDER}/{name}": text for name, text in schema_files().items()}
     return {**_template_files("common"), **_template_files(template), **schemas}
 
@@ -136,7 +141,10 @@ def _with_install_source(files: Mapping[str, str], source: str) -> dict[str, str
 
 
 def _with_package_name(files: Mapping[str, str], template: str, name: str) -> dict[str, str]:
-    """Return the files of the plug-in template with its package, module and type renamed."""
+    """Return the files of the plug-in template with its package, module and evaluator type renamed.
+
+    Raises UsageError for any other template, ConfigError for a name that cannot be used.
+    """
     if template != PLUGIN_TEMPLATE:
         raise click.UsageError(f"--name requires --template {PLUGIN_TEMPLATE}; the other templates have no package")
     module = plugin_module(name)
@@ -151,7 +159,10 @@ def _with_package_name(files: Mapping[str, str], template: str, name: str) -> di
 
 
 def plugin_module(name: str) -> str:
-    """Return the module and evaluator type for a package name. Raises ConfigError for an invalid name."""
+    """Return the one name of a package's module and evaluator type.
+
+    Raises ConfigError if the package name is invalid, or conflicts with an evaluator type or a module.
+    """
     from agentv.evaluators import EVALUATORS
 
     module = name.replace("-", "_").lower()
@@ -176,9 +187,10 @@ def _project_path(path: Path) -> str:
 
 
 def write_all(folder: Path, files: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Write the files that do not exist yet, all or none; return the names of the written and of the existing files.
+    """Write the files that do not exist yet, or none of them if one fails.
 
-    Raises ConfigError when a file is in the way of a folder or vice versa, StorageError when a file cannot be written.
+    Return the names of the written files and those of the existing ones. Raises ConfigError if a file is where a
+    folder is needed or vice versa, StorageError if a file cannot be written for another reason.
     """
     created: list[Path] = []
     written: list[str] = []

@@ -36,8 +36,9 @@ from agentv.types.records.label import Feedback, Label
 def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[Label]:
     """Return the labels in a file; `-` is standard input. `annotator` is the default for scores that name none.
 
-    Prints notes on suspicious lines to standard error. Raises EvalFileError listing every line that cannot be read or
-    matches no answer.
+    Prints notes on criteria that the cases do not define to standard error. Raises EvalFileError that lists every line
+    that cannot be read, or else every line that makes no label: it does not match exactly one answer, has no annotator,
+    or its score does not fit the criterion's scale.
     """
     return match_labels(stored, read_feedback(file), file, annotator=annotator)
 
@@ -65,7 +66,7 @@ def criteria_by_case(stored: StoredRun, case_ids: set[str]) -> dict[tuple[str, s
 
 
 def read_feedback(file: str) -> Sequence[Feedback]:
-    """Return the scores in a file; `-` is standard input. Raises EvalFileError for lines that cannot be read."""
+    """Return the scores in a file; `-` is standard input. Raises EvalFileError if the file or a line cannot be read."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
@@ -92,7 +93,7 @@ class AgreementOptions(Struct, frozen=True, kw_only=True):
 
 
 def show_agreement(reference: str, options: AgreementOptions) -> int:
-    """Print the agreement on each criterion with labels; return the exit code."""
+    """Print the agreement of annotators on each labelled criterion, and write it to `outputs`; return the exit code."""
     refuse_unknown_suffixes(options.outputs)
     stored = open_run(find_run(find_home(Path.cwd()), reference))
     labels = _selected_labels(stored, options)
@@ -124,7 +125,8 @@ def _selected_labels(stored: StoredRun, options: AgreementOptions) -> list[Crite
         labels = list(stored.labels())
     else:
         feedback = read_feedback(options.labels)
-        if options.metric != "nominal":
+        if options.metric != "nominal":  # a nominal score may be any text
+            # Checked before the scores become labels, which no longer have the line of the file.
             _refuse_unreadable(stored, feedback, options.labels)
         labels = match_labels(stored, feedback, options.labels, annotator=None)
     if not labels:
@@ -155,7 +157,7 @@ def _selected_labels(stored: StoredRun, options: AgreementOptions) -> list[Crite
 
 
 def _refuse_unreadable(stored: StoredRun, feedback: Sequence[Feedback], file: str) -> None:
-    """Raise EvalFileError with the line of each score that cannot be converted to 0..1."""
+    """Raise EvalFileError with the line of each score that `label_value` cannot read."""
     criteria = criteria_by_case(stored, {each.eval_id for each in feedback})
     problems = []
     for item in feedback:

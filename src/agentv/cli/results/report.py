@@ -47,7 +47,7 @@ class ReportOptions(Struct, frozen=True):
 
 
 def report(reference: str, options: ReportOptions) -> int:
-    """Write the requested outputs; return the exit code."""
+    """Write the report of a stored run to the outputs, or print it if there are none; return the exit code."""
     if options.as_json and (options.format_name or STDOUT in options.outputs):
         raise click.UsageError("--json and another report on standard output cannot be combined; omit one of them")
     stored = open_run(find_run(find_home(Path.cwd()), reference))
@@ -59,8 +59,8 @@ def report(reference: str, options: ReportOptions) -> int:
         if options.by:
             kinds = set(map(kind_named, options.by))
             others = (group for group in run_report.groups if group.by not in kinds)
-            found = count_groups(stored.results(), options.by)
-            run_report = replace(run_report, groups=(*others, *found), by=tuple(kinds))
+            requested = count_groups(stored.results(), options.by)
+            run_report = replace(run_report, groups=(*others, *requested), by=tuple(kinds))
         for export in exports:
             export.notify(RunEnded(run_report))
     _print_report(run_report, stored, outputs, options)
@@ -76,7 +76,7 @@ def _forward(rows: Iterable[CaseResult], exports: Sequence[Export | StreamExport
 
 
 def _rows(stored: StoredRun, options: ReportOptions) -> Iterator[CaseResult]:
-    """Yield the results; with `--include-trace`, complete with traces and messages from the stored answers."""
+    """Yield the results; with `--include-trace`, each with the trace and messages of its stored answer."""
     if not options.include_trace:
         yield from stored.results()
         return
@@ -114,7 +114,7 @@ def _print_report(run_report: RunReport, stored: StoredRun, outputs: Sequence[st
 
 
 def _trials(run_report: RunReport) -> int:
-    """Return the number of trials per case and target; 1 where that differs or is unknown."""
+    """Return the number of trials per case and target; 1 if that number differs or is unknown."""
     rows = sum(count for target in run_report.targets for count in target.counts.values())
     cases = sum(target.trials[0].cases for target in run_report.targets if target.trials)
     max_trials = max((trial.k for target in run_report.targets for trial in target.trials), default=1)
@@ -123,7 +123,7 @@ def _trials(run_report: RunReport) -> int:
 
 @contextmanager
 def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> Iterator[list[Export | StreamExport]]:
-    """Yield an export per output. Files appear only at the end; an earlier error leaves none."""
+    """Yield an export per output. The files appear when the `with` block ends; an error in the block leaves none."""
     formats = _formats(outputs, options.format_name)
     tools = report_tools(include_trace=options.include_trace)
     exports: list[Export | StreamExport] = []
@@ -148,7 +148,7 @@ def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> 
 
 
 def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
-    """Return the available formats. The project's plug-ins are loaded only if a format is not built in."""
+    """Return the built-in formats; if another one is requested, also those of the project's plug-ins."""
     endings = [Path(output).name.partition(".")[2] for output in outputs if output != STDOUT]
     if all(name in REPORTS for name in (*endings, format_name or "jsonl")):
         return REPORTS

@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from msgspec import Struct
@@ -41,12 +41,14 @@ class ShownRows(Struct, frozen=True):
 
 
 def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, **filters: Any) -> RowQuery:
-    """Return the query for the options; without `--page`, one page has all results. Raises ConfigError on conflicts."""
+    """Return the query for the options; without `--page` and `--page-size`, one page has all results.
+
+    Raises ConfigError if `--failed` and `--state` are combined.
+    """
     states, page_size, metadata = filters.pop("states"), filters.pop("page_size"), filters.pop("metadata")
     if failed and states:
         raise ConfigError("--failed and --state cannot be combined; omit one of them")
-    if page is None and page_size is not None:
-        page = 1
+    is_paged = page is not None or page_size is not None
     return RowQuery(
         case=case,
         states=FAILED_STATES if failed else states,
@@ -54,7 +56,7 @@ def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, *
         sort=sort.removeprefix("-"),  # type: ignore[arg-type]  # click has validated the sort key
         is_descending=sort.startswith("-"),
         page=page or 1,
-        page_size=None if page is None else page_size or PAGE_SIZE,
+        page_size=(page_size or PAGE_SIZE) if is_paged else None,
         **filters,
     )
 
@@ -72,14 +74,14 @@ def find_rows(home: Path, stored: StoredRun, query: RowQuery, *, verbose: bool) 
     with run_index(home, verbose=verbose) as index:
         page = index.page(stored, query)
     if page.skipped:
-        # Reading all results warns about the lines that cannot be read.
+        # Reading all results prints the place of each line that cannot be read.
         deque(stored.results(), maxlen=0)
         click.echo(f"skipped {page.skipped:,} unreadable lines of run {stored.run_id}", err=True)
     return ShownRows(stored.results_at((row.line, row.offset, row.size) for row in page.rows), page)
 
 
 def page_text(page: RowPage, query: RowQuery) -> str:
-    """Return `results 51 to 100 of 1,234; page 2 of 25`."""
+    """Return the position of a page, as in `results 51 to 100 of 1,234; page 2 of 25`."""
     size = query.page_size or max(1, page.total)
     first = (query.page - 1) * size
     pages = max(1, math.ceil(page.total / size))
@@ -88,7 +90,7 @@ def page_text(page: RowPage, query: RowQuery) -> str:
 
 
 def page_to_json(page: RowPage, query: RowQuery) -> JsonObject:
-    """Return a page for `--json`: its position, and counts by state, target, tag and suite."""
+    """Return a page for `--json`: its position, the unreadable lines, and the facets."""
     return {
         "number": query.page,
         "size": query.page_size,
@@ -169,7 +171,7 @@ def command(
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
 
-    Repeat --target, --tag and similar options to select results that match any of the values.
+    Repeat --state, --target, --prompt, --suite or --tag to select results that match any of the values.
 
     --by accepts tag, dataset, criterion, evaluator, target, prompt, suite (the eval file), week, or a metadata key of
     the cases. With several targets or prompts, each group is a table with one line per target and prompt.
@@ -223,7 +225,7 @@ def _print_groups(stored: StoredRun, shown: ShownRows, by: Sequence[str], *, as_
 
 
 def _print_side_by_side(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
-    """Print the selected cases, each with its results of the selected prompts and targets."""
+    """Print up to 20 selected cases, each with its results of the selected prompts and targets."""
     from agentv.engine.stored.report import plan_order
     from agentv.engine.stored.report_tools import read_details
     from agentv.reports.run.side_by_side import CaseAnswers, SideBySide, cases_of
@@ -231,7 +233,7 @@ def _print_side_by_side(stored: StoredRun, shown: ShownRows, query: RowQuery) ->
 
     selected = dict.fromkeys((row.slot.suite, row.eval_id) for row in shown.rows)
     if not selected and query.case is not None:
-        _refuse_unknown(stored, query)
+        _refuse_case(stored, query)
     if not selected:
         raise ConfigError(f"run {stored.run_id} has no result that matches these options")
     shown_cases = set(list(selected)[:_MAX_SIDE_BY_SIDE])
@@ -245,8 +247,8 @@ def _print_side_by_side(stored: StoredRun, shown: ShownRows, query: RowQuery) ->
     style = terminal_style()
     view = SideBySide(style.width or _WIDTH_WITHOUT_TERMINAL, style.signs, style.paint)
     order = plan_order(stored)
-    for number, name in enumerate(name for name in selected if name in rows_by_case):
-        answers = CaseAnswers.of(read_details(stored, rows_by_case[name]), order)
+    for number, case in enumerate(case for case in selected if case in rows_by_case):
+        answers = CaseAnswers.of(read_details(stored, rows_by_case[case]), order)
         click.echo(("\n" if number else "") + view.render(answers), nl=False)
     left_out = len(selected) - len(shown_cases)
     if left_out:
@@ -287,11 +289,12 @@ def _views(stored: StoredRun, shown: ShownRows, query: RowQuery) -> "list[CaseVi
 
     rows = list(shown.rows)
     if not rows:
-        _refuse_unknown(stored, query)
+        _refuse_case(stored, query)
     return [CaseView(each.result, each.case, each.answer, each.labels) for each in read_details(stored, rows)]
 
 
-def _refuse_unknown(stored: StoredRun, query: RowQuery) -> None:
+def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
+    """Raise ConfigError that says why a query that names a case selects no result."""
     from agentv.types.errors import nearest
     from agentv.types.records.answer import source_of
 

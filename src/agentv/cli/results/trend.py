@@ -38,7 +38,7 @@ class TrendOptions(Struct, frozen=True, kw_only=True):
 
 
 def trend(options: TrendOptions) -> int:
-    """Print the trends; return the exit code."""
+    """Print the trends and write them to the outputs; return the exit code."""
     metric = parse_metric(options.metric)
     refuse_unknown_suffixes(options.outputs)
     home = find_home(Path.cwd())
@@ -50,10 +50,11 @@ def trend(options: TrendOptions) -> int:
     refuse_unknown(wanted, metric, listed, runs)
     for unread in (run for run in listed if run.run is None):
         click.echo(f"skipped: {one_line(unread.problem or unread.run_id)}", err=True)
-    _warn_of_edits(listed, {each.run_id for each in runs if each.sums})
+    _warn_of_edits(listed, shown_ids={each.run_id for each in runs if each.sums})
     series = find_series(runs, metric, last=options.last, by_commit=options.by_commit)
     has_commits = any(point.run.commit for each in series for point in each.points)
-    words = TrendWords(options.metric, metric, make_clock()(), "commit" if options.by_commit and has_commits else "run")
+    point_noun = "commit" if options.by_commit and has_commits else "run"
+    words = TrendWords(options.metric, metric, make_clock()(), point_noun)
     write_sheets(options.outputs, [trend_sheet(each, words) for each in series])
     if options.as_json:
         click.echo(printable_json(pretty_json(trend_to_json(series, options.metric))))
@@ -66,13 +67,15 @@ def trend(options: TrendOptions) -> int:
     return 0
 
 
-def _warn_of_edits(listed: Sequence[ListedRun], used: Collection[str]) -> None:
-    checked = [StoredRun(each.folder) for each in listed if each.run_id in used and each.problem is None]
+def _warn_of_edits(listed: Sequence[ListedRun], *, shown_ids: Collection[str]) -> None:
+    """Warn of each shown run whose results were changed after they were written; count the runs without checksums."""
+    checked = [StoredRun(each.folder) for each in listed if each.run_id in shown_ids and each.problem is None]
     unrecorded = 0
     for run in checked:
         with suppress(OSError):  # a run whose files cannot be read is still shown, from the index
             recorded = load_checksums(run)
-            unrecorded += not recorded.are_recorded
+            if not recorded.are_recorded:
+                unrecorded += 1
             warning = edit_warning_of_results(run, recorded)
             if warning is not None:
                 click.echo(f"warning: {one_line(warning)}", err=True)
@@ -94,7 +97,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
     default=30,
     show_default=True,
     metavar="N",
-    help="Number of runs per eval file and target.",
+    help="Number of runs (or commits) per eval file and target.",
 )
 @click.option(
     "--suite", "suites", multiple=True, metavar="PATH", help="Show only this eval file (path or name); repeatable."

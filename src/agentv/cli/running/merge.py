@@ -44,7 +44,10 @@ def merge(
     name: str | None,
     segments: str | None = None,
 ) -> int:
-    """Merge several runs into one; return the exit code. `segments` is the URL for the segments of the new run."""
+    """Merge several runs into one; return the exit code.
+
+    `segments` is the URL of the folder or object store for the new run's results; None: they are in the run folder.
+    """
     if segments is not None:
         check_url(segments)
     home = find_home(Path.cwd())
@@ -59,7 +62,7 @@ def merge(
             click.echo(f"run {run.run_id}: {note}", err=True)
     store_url = named_store(continue_options.store, cwd=Path.cwd(), env=os.environ)
     plan = {**_with_gates(_common_plan(runs), runs, home), STORE_KEY: recorded_name(continue_options.store, store_url)}
-    owners = find_owners(runs)  # for each result key, the run from which its result is taken
+    owners = find_owners(runs)  # by result key, the index of the run whose result is taken
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock, segments=segments)
     record = RunRecord(
@@ -72,9 +75,8 @@ def merge(
         parents=tuple(run.run_id for run in runs),
     )
     unfinished = [run.run_id for run in runs if run.state() != "finished"]
-    _write_all_or_nothing(
-        store, record, lambda: merge_into(store, runs, owners), "stopped" if unfinished else "finished"
-    )
+    state = "stopped" if unfinished else "finished"
+    _write_all_or_nothing(store, record, lambda: merge_into(store, runs, owners), state)
     click.echo(f"merged {len(runs)} runs into {store.run_id}", err=True)
     if unfinished:
         click.echo(f"not finished: {', '.join(unfinished)}. Resume: agentv resume {store.run_id}", err=True)
@@ -82,13 +84,14 @@ def merge(
     return continue_run(Path(store.folder), output, "report", continue_options)
 
 
-def _write_all_or_nothing(store: RunFolder, record: RunRecord, write: Callable[[], None], state: str) -> None:
-    """Write a complete run or nothing: a resume of half a run would call and pay for the missing results again.
+def _write_all_or_nothing(store: RunFolder, record: RunRecord, write_results: Callable[[], None], state: str) -> None:
+    """Write a complete run that ends in `state`, or nothing.
 
-    `write` writes the results. A folder counts as a run once it has run.json, which is written after them.
+    A resume of half a run would call and pay for the missing results again. A folder counts as a run once it has
+    run.json, which is therefore written after the results.
     """
     try:
-        write()
+        write_results()
         store.begin(record)
         store.close(state)
     except BaseException:
@@ -120,7 +123,7 @@ def _common_plan(runs: Sequence[StoredRun]) -> JsonObject:
 
 
 def _with_gates(plan: JsonObject, runs: Sequence[StoredRun], home: Path) -> JsonObject:
-    """Return the plan with the gates of its eval files if all runs are shards that were run with `--gate none`."""
+    """Return the plan, with the gates of its eval files if all runs are shards that were run with `--gate none`."""
     options = plan.get("options")
     if not isinstance(options, Mapping) or options.get("gates") != [] or not all(map(_is_shard, runs)):
         return plan
@@ -137,6 +140,7 @@ def _is_shard(run: StoredRun) -> bool:
 
 
 def _without_shard_options(value: JsonValue) -> JsonValue:
+    """Return the options without those that differ between shards, any other entry of a plan unchanged."""
     if isinstance(value, Mapping):
         return {key: item for key, item in value.items() if key not in _SHARD_OPTIONS}
     return value
@@ -157,7 +161,8 @@ def command(runs: tuple[str, ...], *, name: str | None, segments: str | None, **
 
     The shards are not changed, and each result records which shard it came from. A result that is in two shards is
     in the new run once. The merge fails if the case, target or evaluators of such a result differ between the shards.
-    Prints the verdict for all results. Exit codes are those of `agentv run`.
+    Prints the verdict for all results. If a shard is not finished, prints no verdict; `agentv resume` then finishes
+    the new run. Exit codes are those of `agentv run`.
 
     RUN is a run id or its prefix, a name, 'latest' or 'latest~1', or a path, such as that of a run folder copied from
     another machine.

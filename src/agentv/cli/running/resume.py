@@ -21,7 +21,7 @@ def command(run: str | None, *, fresh: bool, **given: Any) -> int:
     """Resume an interrupted run without repeating finished calls.
 
     Finished results are kept, stored answers without scores are evaluated, and targets are called only for the
-    remaining cases. If a question or a setting of a target was edited since, the target is called again. If an
+    remaining cases. If a question or a setting of a target was edited, the target is called again. If an
     evaluator or an expected outcome was edited, the stored answer is evaluated again. Results with errors are kept; use
     `agentv retry` to re-run them. A run of `agentv score -` needs its stream again on standard input, from the start;
     stored lines are skipped.

@@ -1,4 +1,4 @@
-"""The options that `resume`, `retry` and `rescore` share; `merge` has some of them."""
+"""The options that `resume`, `retry` and `rescore` share. Of these, `merge` has only `--store`."""
 
 import os
 from collections.abc import Callable
@@ -11,7 +11,10 @@ from agentv.cli.options import ALLOW_PATH_OPTION
 
 
 class ContinueOptions(Struct, frozen=True):
-    """The values of these options; None means the value stored with the run. `allow_paths` are absolute."""
+    """The values of these options; None means the default in the help of the option.
+
+    `allow_paths` are absolute, and are added to those stored with the run.
+    """
 
     store: str | None = None
     quota: str | None = None
@@ -76,7 +79,7 @@ def with_continue_options(function: Callable[..., Any]) -> Any:
 
 
 def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
-    """Return the values of these options, and remove them from `given`."""
+    """Return the values of these options, and remove them from `given`; `merge` gives only `store`."""
     # The run will be continued in the folder that it was started in, so relative paths would no longer be found.
     allow_paths = tuple(os.path.abspath(path) for path in given.pop("allow_paths", ()))  # noqa: PTH100 - resolved later
     return ContinueOptions(

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 
 def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: OutputOptions, stdout: TextIO) -> str:
-    """Return the report at the end of a run: laid out for a terminal, or as plain lines if progress is plain too."""
+    """Return the report at the end of a run, laid out for the terminal if the display is live, else as plain lines.
+
+    `files` are the written exports.
+    """
     stream = output.stream(stdout)
     is_terminal = stream.isatty()
     is_live = is_terminal and choose_display(output.display, is_terminal=is_terminal, env=os.environ) == "live"
@@ -58,7 +61,10 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
 
 
 class LogFile(JsonLines):
-    """An observer that appends every event to a file. Raises ConfigError when the file cannot be opened."""
+    """An observer that appends all events but lines of logs to a file.
+
+    Raises ConfigError if the file cannot be opened.
+    """
 
     def __init__(self, path: Path, *, to_record: ToRecord) -> None:
         try:
@@ -85,12 +91,12 @@ class CheckedOutput(Struct):
 
     @property
     def event_types(self) -> object:
-        """The types of events that the observer takes; None for the default types."""
+        """The types of events that the observer takes; None for all but lines of logs."""
         return getattr(self.observer, "event_types", None)
 
     @property
     def needs_whole_rows(self) -> bool:
-        """False if the observer declares that it can do without the large parts of finished rows."""
+        """False if the observer declares that it does not use the large fields of finished rows."""
         return getattr(self.observer, "needs_whole_rows", True)
 
     def notify(self, event: RunEvent) -> None:
@@ -113,14 +119,14 @@ class CheckedOutput(Struct):
 def open_outputs(
     output: OutputOptions, stdout: TextIO, clock: Clock, *, formats: Registry = REPORTS
 ) -> Iterator[Sequence[CheckedOutput]]:
-    """Yield the observers of a run, the display first; all are closed at the end, the display last, without raising.
+    """Yield the observers of a run, the display first. At the end, close all, the display last, without an OSError.
 
-    `formats` are the available export formats.
-
-    Raises ConfigError, before anything runs, for an output that cannot be written.
+    `formats` are the available export formats. Raises ConfigError, before the `with` block, for an output that has an
+    unknown format or cannot be written.
     """
     opened: list[CheckedOutput] = []
     try:
+        # If an output cannot be opened, `opened` has those before it, which are then closed.
         opened.extend(_open_observers(output, stdout, clock, formats))
         yield opened
     finally:
@@ -160,7 +166,7 @@ def _open_observers(output: OutputOptions, stdout: TextIO, clock: Clock, formats
 
 
 def write_error_messages(observers: Sequence[CheckedOutput], stdout: TextIO) -> Iterator[str]:
-    """Yield a message for each requested output that could not be written.
+    """Yield a message for each output that could not be written.
 
     A closed pipe is an error for an export to standard output; for the display it is not.
     """
@@ -173,13 +179,13 @@ def write_error_messages(observers: Sequence[CheckedOutput], stdout: TextIO) -> 
 
 
 OpenStore: TypeAlias = "Callable[[Clock], tuple[ResultStore, ResumePlan | None]]"
-"""Opens the store of a run; for a stored run that is continued, also returns its resume plan."""
+"""Opens the store of a run; returns it with the resume plan, which is None for a new run."""
 
 
 def run_and_report(
     plan: RunPlan, output: OutputOptions, stdout: TextIO, open_store: OpenStore, *, quota: QuotaService | None = None
 ) -> int:
-    """Run, print the report, then an error for each output that could not be written; return the exit code."""
+    """Run the plan, print the report and an error for each output that could not be written; return the exit code."""
     clock = make_clock()
     rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
     # Outputs that cannot be written are refused before the run folder is created.
@@ -212,7 +218,7 @@ def run_and_report(
 
 
 def _terminal_cleanup(stdout: TextIO) -> Callable[[], None]:
-    """Return the cleanup of the terminal for a process that exits at once."""
+    """Return a function that restores the terminal when a second signal ends the process."""
     return partial(show_cursor, stdout.fileno()) if stdout.isatty() else lambda: None
 
 
@@ -226,7 +232,7 @@ async def _run_with_signals(
     quota: QuotaService | None,
     cleanup: Callable[[], None],
 ) -> RunReport:
-    """Run; the first Ctrl-C, SIGTERM or SIGHUP stops cleanly, the second kills all children and exits at once."""
+    """Run the plan and return its report; the signal handling is that of `stopping_on_signals`."""
     stop = StopSignal()
     async with connect_to_cluster(plan):
         store, resume_plan = open_store(clock)

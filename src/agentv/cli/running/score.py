@@ -56,7 +56,7 @@ DEFAULT_WORKERS = 10
 
 
 class ScoreOptions(Struct, frozen=True):
-    """The options of the command line. `gates` None means those of the configuration.
+    """The options of the command line or of a stored run. `gates` None means those of the configuration.
 
     `sample` is made from `--sample`, `--sample-by` and `--seed`; `sampling` has their values, which the run stores.
     """
@@ -128,7 +128,10 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
 
 
 def resume_source(files: Sequence[str]) -> ResumeSource | None:
-    """Return where `agentv resume` can read the remaining lines; None if an input is a named pipe."""
+    """Return where `agentv resume` can read the remaining lines.
+
+    None if an input is neither a regular file nor standard input, such as a named pipe: it cannot be read again.
+    """
     if not all(file == STDIN or Path(file).is_file() for file in files):
         return None
     return "stream" if STDIN in files else "files"
@@ -143,7 +146,10 @@ def score_lines(
     output: str | None = None,
     resume_from: ResumeSource | None = None,
 ) -> RunReport:
-    """Judge every line, save the report with the run, and show it; with `resume_from`, also show how to resume."""
+    """Judge every line, save the report with the run, and show it.
+
+    `output` is the value of `-o`. With `resume_from`, the report of an unfinished run also shows how to resume it.
+    """
     state = "failed"
     try:
         asyncio.run(_score(scoring, workers))
@@ -169,7 +175,7 @@ def _new_run(
     gates: tuple[ScopedGate, ...] | None,
     clock: Clock,
 ) -> ScoredRun:
-    """Return the run that judgements are saved in. Raises ConfigError for a wrong `--store`."""
+    """Return the run that judgements are saved in. Raises ConfigError for an invalid team store."""
     cwd = Path.cwd()
     home, store_url = find_home(cwd), named_store(options.store, cwd=cwd, env=os.environ)
     settings: JsonObject = {
@@ -212,19 +218,22 @@ def _new_run(
 
 
 def load_config(options: ScoreOptions) -> EvaluationRunConfig:
-    """Return the configuration, with the judge and the selection of the options."""
+    """Return the configuration; the judge and `only` of the options take precedence."""
     config = EvaluationRunConfig.load(options.config, allow_paths=options.allow_paths)
     return config.with_values(judge=options.judge or config.judge, only=options.only or config.only)
 
 
 def parse_gates(options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
-    """Return the gates of the command line, else those of the configuration; None means the default gate."""
+    """Return the gates of the options, else those of the configuration; None means the default gate."""
     gates = options.gates if options.gates is not None else config.stream_gates
     return None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
 
 
 def _check_gated_criteria(gates: Sequence[ScopedGate], criteria: frozenset[str] | None) -> None:
-    """Refuse a gate on a criterion that is not in the configuration. `criteria` None: the names are not known."""
+    """Raise ConfigError for a gate on a criterion that no judgement can have.
+
+    `criteria` None means that lines may bring their own criteria; then no gate is refused.
+    """
     if criteria is None:
         return
     for scoped in gates:
@@ -234,7 +243,7 @@ def _check_gated_criteria(gates: Sequence[ScopedGate], criteria: frozenset[str] 
 
 
 def _check_files(files: Sequence[str], output: "_Output") -> None:
-    """Refuse files that cannot be read, and an output that cannot be written or is also an input."""
+    """Raise ConfigError for files that cannot be read, and an output that cannot be written or is also an input."""
     check_sources(files)
     for path in _paths(files):
         if output.path is not None and output.path.exists() and path.samefile(output.path):
@@ -243,7 +252,7 @@ def _check_files(files: Sequence[str], output: "_Output") -> None:
 
 
 def check_sources(files: Sequence[str]) -> None:
-    """Refuse files that cannot be read. Raises ConfigError."""
+    """Raise ConfigError for a file that cannot be read, and for standard input that is named twice."""
     if files.count(STDIN) > 1:
         raise ConfigError("standard input (-) can be read only once")
     for path in _paths(files):
@@ -276,7 +285,7 @@ class _Output:
             raise ConfigError(f"-o {error}") from error
 
     def save(self, line: JudgedLine, stop: StopSignal) -> None:
-        """Write one line; stop scoring if standard output was closed. Raises StorageError."""
+        """Write one line; stop scoring if standard output was closed. Raises StorageError for any other write error."""
         if self.path is not None:
             append_record(self.path, line.to_dict())
         if self._stdout is not None:
@@ -284,14 +293,14 @@ class _Output:
             self._stdout.flush()
             if (error := unexpected_write_error(self._stdout)) is not None:
                 raise StorageError(f"standard output cannot be written: {error.strerror}")
-            is_stopping = stop.state != "finished"
-            if broken_pipe_error(self._stdout) is not None and not is_stopping:
+            # The stop signal has the state "finished" until something stops the stream.
+            if stop.state == "finished" and broken_pipe_error(self._stdout) is not None:
                 stop.drain("standard output was closed")
                 stop.give_up()
 
 
 class Screen:
-    """Progress as one redrawn line (terminal) or a new line every 30 s, and the report at the end."""
+    """The display: progress as one redrawn line (live) or a new line every 30 s (plain), and the report at the end."""
 
     def __init__(self, display: str, stream: TextIO) -> None:
         self._stream = stream
@@ -301,11 +310,11 @@ class Screen:
 
     @property
     def elapsed_s(self) -> float:
-        """The seconds since the command started."""
+        """The seconds since this object was made."""
         return time.monotonic() - self._started_at
 
     def show_progress(self, scoring: LineScoring) -> None:
-        """Print the progress if the display's interval has passed since the last time."""
+        """Print the progress if the display is live or plain, and its interval has passed since the last time."""
         interval_s = {"live": _LIVE_INTERVAL_S, "plain": _PLAIN_INTERVAL_S}.get(self._display)
         if interval_s is None or time.monotonic() - self._shown_at < interval_s:
             return
@@ -321,7 +330,7 @@ class Screen:
         self._write(text, nl=self._display == "plain")
 
     def show_stopping(self, reason: str) -> None:
-        """Print that scoring is being stopped, and why."""
+        """Print that scoring is being stopped, and why, if the display is live or plain."""
         if self._display in ("live", "plain"):
             start = "\r\x1b[K" if self._display == "live" else ""
             self._write(f"{start}stopping: {reason}; finishing the lines in progress")
@@ -334,18 +343,18 @@ class Screen:
         *,
         resume_from: ResumeSource | None = None,
     ) -> None:
-        """Print the report with the groups of `--by`; with the display `none`, only the verdict."""
+        """Print the report with the groups of `--by`; with the display `none`, only the verdict, to standard error."""
         if self._display == "json":
             self._write(score_json_text(report, output=output, groups=groups), nl=False)
-        elif self._display != "none":
+        elif self._display == "none":
+            click.echo(f"{printable(report.verdict.sentence)} Exit code {report.verdict.exit_code}.", err=True)
+        else:
             is_terminal = self._stream.isatty()
             width = shutil.get_terminal_size().columns if is_terminal else None
             view = ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
             files = [] if output in (None, _STDOUT) else [str(output)]
             text = view.report(report, files=files, groups=groups, resume_from=resume_from)
             self._write(("\r\x1b[K" if self._display == "live" else "") + text, nl=False)
-        else:
-            click.echo(f"{printable(report.verdict.sentence)} Exit code {report.verdict.exit_code}.", err=True)
 
     def _write(self, text: str, *, nl: bool = True) -> None:
         with suppress(OSError, ValueError):  # a closed display is not an error
@@ -465,21 +474,21 @@ def command(files: tuple[str, ...], **given: Any) -> int:
     return score_files(files, _make_options(given))
 
 
-def _make_options(given: dict[str, Any]) -> "ScoreOptions":
+def _make_options(given: dict[str, Any]) -> ScoreOptions:
     from agentv.scoring.counting.sampling import make_sample
-    from agentv.types.errors import ConfigError
     from agentv.types.log_shapes.mapping import parse_map
 
-    named = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
-    if named is not None and not given["is_stored"]:
-        raise ConfigError(f"--no-store and {named} exclude each other; omit one of them")
-    gates = given.pop("gates")
-    if "none" in gates and len(gates) > 1:
+    run_option = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
+    if run_option is not None and not given["is_stored"]:
+        raise ConfigError(f"--no-store and {run_option} exclude each other; omit one of them")
+    gates = given.pop("gates") or None
+    if gates is not None and "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
     if given.pop("as_json"):
         given["display"] = "json"
     reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"))
     sampling = {name: given.pop(name) for name in ("sample", "sample_by", "seed")}
     sample = make_sample(sampling["sample"], by=sampling["sample_by"], seed=sampling["seed"])
-    gates = () if gates == ("none",) else gates or None
+    if gates == ("none",):
+        gates = ()
     return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, **given)

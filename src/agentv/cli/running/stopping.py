@@ -15,9 +15,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def stopping_on_signals(stop: StopSignal, *, cleanup: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Make SIGINT, SIGTERM and SIGHUP trigger `stop` in the running event loop.
+    """Make the first SIGINT, SIGTERM or SIGHUP interrupt `stop` in the running event loop.
 
-    `cleanup` is called before the process exits at once; it may only do what a signal handler may.
+    The second one kills all children, calls `cleanup` and exits at once. `cleanup` may only do what a signal handler
+    may.
     """
     loop = asyncio.get_running_loop()
 
@@ -28,7 +29,7 @@ def stopping_on_signals(stop: StopSignal, *, cleanup: Callable[[], None] = lambd
                 cleanup()
             finally:
                 os._exit(SIGNALLED + number)
-        stop.state = "interrupted"
+        stop.state = "interrupted"  # now, as the next signal may come before the event loop calls `interrupt`
         loop.call_soon_threadsafe(stop.interrupt, signal.Signals(number).name, number)
 
     before = {number: signal.signal(number, on_signal) for number in _SIGNALS}

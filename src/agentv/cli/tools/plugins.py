@@ -24,9 +24,9 @@ _COUNTABLE = ("string", "whole number", "number", "mapping", "scalar")
 @click.option("--import", "imports_plugins", is_flag=True, help="Also import and list the plug-ins of .agentv.yaml.")
 def command(names: tuple[str, ...], *, as_json: bool, imports_plugins: bool) -> None:
     """List evaluators, providers, report formats and stores; with NAMES, show their settings."""
-    project = _project_plugins()
-    registries = _load_registries(project if imports_plugins else ())
-    not_imported = () if imports_plugins else project
+    project_plugins = _project_plugins()
+    registries = _load_registries(project_plugins if imports_plugins else ())
+    not_imported = () if imports_plugins else project_plugins
     broken = [str(error) for _, registry in registries for error in registry.broken.values()]
     if as_json:
         described = {
@@ -50,7 +50,7 @@ def command(names: tuple[str, ...], *, as_json: bool, imports_plugins: bool) -> 
 
 
 def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
-    """Return a plug-in as JSON: names, cost, and each setting with type and default."""
+    """Return a plug-in as JSON: its properties, and each setting with type and default."""
     return {
         "name": spec.name,
         "aliases": list(spec.aliases),
@@ -62,7 +62,7 @@ def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
 
 
 def render_list(kind: str, registry: "Registry") -> str:
-    """Return one line for each plug-in of a registry."""
+    """Return the heading `kind` and one line for each plug-in of a registry."""
     rows = [
         (", ".join((spec.name, *spec.aliases)), f"{_with_cost(spec)}{_package_suffix(spec, registry)}")
         for spec in registry
@@ -101,6 +101,7 @@ def _with_cost(spec: "Spec") -> str:
 
 
 def _project_plugins() -> tuple[str, ...]:
+    """Return the `plugins` of .agentv.yaml, which are not imported here."""
     from pathlib import Path
 
     from agentv.loading.files.places import find_repository_root
@@ -132,7 +133,10 @@ def _select(registry: "Registry", names: tuple[str, ...]) -> "list[Spec]":
 def _find_named(
     registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...], not_imported: Sequence[str]
 ) -> "list[Spec]":
-    """Return the plug-ins of these names, in the given order; a name may be both evaluator and provider."""
+    """Return the plug-ins of these names, in the given order; plug-ins of several kinds may have the same name.
+
+    Raises ConfigError for an unknown name.
+    """
     from agentv.types.errors import ConfigError, UnknownNameError
 
     found = []
@@ -141,7 +145,7 @@ def _find_named(
         if not specs and not_imported:
             raise ConfigError(f"unknown plug-in {name!r}; if {', '.join(not_imported)} defines it, add --import")
         if not specs:
-            known = [known for _, registry in registries for known in registry.canonical_names()]
+            known = [each for _, registry in registries for each in registry.canonical_names()]
             aliases = [alias for _, registry in registries for alias in registry.aliases]
             raise UnknownNameError("plug-in", name, known=known, aliases=aliases)
         found += specs

@@ -8,12 +8,12 @@ HOURS = {"saturday": "10:00 to 14:00", "sunday": "closed"}
 
 
 def opening_hours(day: str) -> str:
-    """Look up a day. This is the agent's one tool."""
+    """Return the opening hours on a day. This is the agent's one tool."""
     return HOURS.get(day, "9:00 to 18:00")
 
 
 def answer(question: str) -> list[dict[str, object]]:
-    """Return the conversation: tool calls, then the answer."""
+    """Return the agent's messages: a tool call, if the question names a day in HOURS, then the answer."""
     day = next((day for day in HOURS if day in question.lower()), None)
     if day is None:
         return [{"role": "assistant", "content": "I am sorry, I cannot help with that."}]
