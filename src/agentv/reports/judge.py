@@ -403,7 +403,7 @@ def _judged(answer: RepeatedJudgement) -> JsonObject:
         "scores": [each.value for each in answer.opinions],
         "passed": [each.passed for each in answer.opinions],
         "failed": answer.failed,
-        "orders": answer.orders,
+        "orders": answer.comparisons,
         "flips": answer.flips,
     }
 

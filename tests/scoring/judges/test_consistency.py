@@ -31,7 +31,7 @@ def test_verdicts_that_change_with_the_order_are_counted() -> None:
     each = repeated_judgement(
         ResultKey("s", "c", "t"), 5, [result(0.5, ("A", "A")), result(1, ("A", "B"), ("tie", "tie"))]
     )
-    assert (each.orders, each.flips) == (3, 1)
+    assert (each.comparisons, each.flips) == (3, 1)
     found = consistency([each], 2)
     assert found.position is not None
     assert found.position.rate is not None

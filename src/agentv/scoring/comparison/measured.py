@@ -27,12 +27,13 @@ from agentv.types.summaries import Interval
 class MeasureDifference(Struct, frozen=True):
     """The difference in one measure, over the cases for which both runs have it, or of independent samples.
 
-    A case counts once, however many trials and targets it was run with; in an independent sample each result counts.
-    Cases, or results, of a session are a cluster. `difference` is the mean after minus the mean before. `sizes` are the
-    numbers of cases before and after; they are equal if the cases are paired. `higher` and `lower` are the numbers of
-    pairs with a higher or lower value after. `moments_after` are the moments of the later run's clusters, for an
-    interval of `after`. `test` is None if no test was requested; `p` is its result, corrected when several measures
-    were tested. Either `differences` or `independent` is set.
+    A paired case counts once, however many trials and targets it was run with. In an independent sample each result
+    counts. All cases of a session form one cluster. `difference` is the mean after minus the mean before. `sizes` are
+    the numbers of cases before and after; they are equal if the cases are paired. `higher` and `lower` are the numbers
+    of paired cases with a higher or lower value after; both are 0 for independent samples. `moments_after` has the
+    moments of the later run's clusters, for an interval of `after` if that is a score or a rate. `test` is None if no
+    test was requested. `p` is the p of the test, corrected if several measures were tested. Either `differences` or
+    `independent` is set.
     """
 
     measure: str
@@ -51,32 +52,37 @@ class MeasureDifference(Struct, frozen=True):
 
     @property
     def cases(self) -> int:
-        """The number of cases: those of both runs, or those of both samples together."""
+        """The number of paired cases, or of the cases of both independent samples together."""
         return self.sizes[0] if self.independent is None else sum(self.sizes)
 
     @property
     def detectable(self) -> float | None:
-        """The minimum detectable difference with these cases at 80 % power; None if it is not known."""
+        """The minimum detectable difference with these cases at 80 % power; None if unknown."""
         if self.independent is not None:
             return self.independent.detectable()
         return None if self.differences is None else detectable_difference(self.differences)
 
     @property
     def needed(self) -> int | None:
-        """The number of cases that detect the difference at 80 % power; None if no number does."""
+        """The number of cases needed to detect the difference at 80 % power; None if unknown, or for no difference."""
         if self.independent is not None:
             return self.independent.needed(self.cases)
-        needed = None if self.differences is None else cases_needed(self.differences)
-        if needed is None or self.differences is None or self.differences.cases == self.cases:
+        if self.differences is None:
+            return None
+        needed = cases_needed(self.differences)
+        if needed is None or self.differences.cases == self.cases:
             return needed
-        # `needed` counts sessions; it is converted by the mean number of cases in a session.
+        # `needed` counts sessions here: it is multiplied by the mean number of cases in a session.
         return math.ceil(needed * self.cases / self.differences.cases)
 
 
 def measure_difference(
     measure: str, before: Side, after: Side, pairs: Iterable[Pair], *, rng: random.Random | None = None
 ) -> MeasureDifference | None:
-    """Return the difference in a measure, None if no case has it on both sides. With `rng` it is tested."""
+    """Return the difference in a measure over the pairs with a value on both sides; None without such a pair.
+
+    With `rng` the difference is also tested for significance.
+    """
     values = _Pairs()
     for pair in pairs:
         old, new = before.mean(measure, pair.before), after.mean(measure, pair.after)
@@ -115,7 +121,7 @@ class _Pairs(Struct):
 
     `index_by_case` numbers the cases. `first` holds the values of the first pair of each case in both runs,
     `later_pairs` those of its other targets and prompts. `sessions` are the sessions of the cases that have one. `rows`
-    is the number of rows in the later run.
+    is the number of rows of the later run that have the measure.
     """
 
     index_by_case: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -125,7 +131,7 @@ class _Pairs(Struct):
     rows: int = 0
 
     def add(self, case: tuple[str, ...], values: tuple[float, float], session: str | None, *, rows: int) -> None:
-        """Add a pair of a case, with the number of its rows in the later run."""
+        """Add the values of a pair, before and after; `rows` rows of the later run have the measure."""
         new = len(self.index_by_case)
         index = self.index_by_case.setdefault(case, new)
         if index == new:
@@ -155,14 +161,14 @@ class _Pairs(Struct):
 
 
 def unpaired_difference(measure: str, before: Side, after: Side, *, is_tested: bool = True) -> MeasureDifference | None:
-    """Return the difference in a measure of two independent samples, None if one of them does not have it."""
-    # Costs may be fractions of a cent: they are scaled, since scatter below a fixed tolerance counts as rounding.
-    unit = max(_largest_mean(measure, before), _largest_mean(measure, after)) if measure in SPENDING else 1.0
-    old, new = _sample(measure, before, unit or 1.0), _sample(measure, after, unit or 1.0)
+    """Return the difference in a measure of two independent samples; None if either lacks the measure."""
+    is_share = measure not in SPENDING
+    # Scatter below a fixed tolerance counts as rounding, but costs may be fractions of a cent: so they are scaled.
+    unit = 1.0 if is_share else max(_largest_mean(measure, before), _largest_mean(measure, after)) or 1.0
+    old, new = _sample(measure, before, unit), _sample(measure, after, unit)
     if old is None or new is None:
         return None
     sides = IndependentSides(old.moments, new.moments)
-    is_share = measure not in SPENDING
     interval = sides.interval_of_shares() if is_share else sides.interval()
     if interval is not None and not is_share:
         interval = replace(interval, low=interval.low * unit, high=interval.high * unit)
@@ -182,14 +188,14 @@ def unpaired_difference(measure: str, before: Side, after: Side, *, is_tested: b
 
 
 class _Sample(NamedTuple):
-    """The number of cases of a side that have a measure, and their moments by session."""
+    """The number of cases of a side that have a measure, and the moments of the clusters that they form."""
 
     cases: int
     moments: ClusterMoments
 
 
 def _sample(measure: str, side: Side, unit: float) -> _Sample | None:
-    """Return the sample of a side, None if no case has the measure; values are divided by `unit`.
+    """Return the sample of a side, with values divided by `unit`; None if no case has the measure.
 
     Each session is a cluster, and so is each case without a session, with all its targets and prompts.
     """
@@ -212,9 +218,10 @@ def _largest_mean(measure: str, side: Side) -> float:
 def _significance_test(
     measure: str, differences: Sequence[float], clusters: Sequence[Sequence[int]], rng: random.Random
 ) -> PairedTest:
-    """Test by McNemar's test if each case either passes or fails, otherwise by a permutation test.
+    """Test pass rates by McNemar's test if every difference is -1, 0 or 1, all else by a permutation test.
 
-    A permutation changes the sign of all cases of a session together, so it is given their sum.
+    If sessions have several cases, it is always a permutation test, on the sum of each session: a permutation changes
+    the sign of all its cases together.
     """
     if len(clusters) < len(differences):
         return permutation_test([math.fsum(differences[index] for index in each) for each in clusters], rng)
@@ -224,9 +231,9 @@ def _significance_test(
     return permutation_test(differences, rng)
 
 
-def _moments(means: Sequence[float], clusters: Iterable[Sequence[int]], rows: int) -> ClusterMoments:
-    """Return the moments of clusters of cases; each case has the same weight, whatever its number of rows."""
-    size = round(rows / len(means))
+def _moments(means: Sequence[float], clusters: Iterable[Sequence[int]], all_rows: int) -> ClusterMoments:
+    """Return the moments of clusters of cases. Each case has the weight of the mean number of rows per case."""
+    size = round(all_rows / len(means))
     return ClusterMoments.of_clusters(
         (size * len(each), size * math.fsum(means[index] for index in each)) for each in clusters
     )

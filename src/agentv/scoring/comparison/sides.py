@@ -1,4 +1,4 @@
-"""A side of a comparison, and the pairing of two sides. Rows are stored by case in columns, to save memory."""
+"""A side of a comparison, and the pairing of two sides. A side stores sums by case in columns, to save memory."""
 
 import math
 from array import array
@@ -36,9 +36,10 @@ class RowPosition(NamedTuple):
 class ScoredRow(Struct, frozen=True):
     """One row of a run, with the values that are compared.
 
-    `measures` holds its known values by name: a score of 0..1 and whether it passed (1.0 or 0.0) if it was judged, one
-    score for each evaluator that judged, cost in dollars, latency in seconds, tokens. `session` is the conversation of
-    its case, None if it has none: cases of one session are not independent.
+    `measures` holds the known values by name: the score (0..1) and whether the row passed (1.0 or 0.0) if it was
+    judged, the score of each evaluator that judged, the cost in dollars, the latency in seconds, the tokens. `position`
+    is None if the row was not read from a results.jsonl. `session` is None for a row without one; cases of one session
+    are not independent.
     """
 
     slot: ResultKey
@@ -59,20 +60,20 @@ def evaluator_of(measure: str) -> str | None:
 
 
 def judged_measures(state: RowState, score: float | None) -> dict[str, float]:
-    """Return the measures SCORE and PASSED of a judged row; empty for other rows, which must not count as 0."""
+    """Return the measures SCORE and PASSED of a judged row; none for any other row, since it must not count as 0."""
     if state not in JUDGED_STATES or score is None:
         return {}
     return {SCORE: score, PASSED: float(state == "pass")}
 
 
 def tokens_used(*usages: Usage | None) -> float | None:
-    """Return the total tokens of several usages, as of target and judges; None if all are unknown."""
+    """Return the total tokens of several usages, such as those of target and judges; None if all are unknown."""
     known = [each.total or each.input + each.output for each in usages if each is not None]
     return float(sum(known)) if known else None
 
 
 def scored_row(result: CaseResult) -> ScoredRow:
-    """Return the parts of a row that comparisons need."""
+    """Return the values of a result that comparisons need."""
     state = row_state(result)
     measures = judged_measures(state, result.score)
     for each in result.evaluator_results:
@@ -89,7 +90,10 @@ def scored_row(result: CaseResult) -> ScoredRow:
 
 
 class CaseName(NamedTuple):
-    """The unit of pairing: a case of a suite with a target, and with a prompt if the suite has prompts."""
+    """The unit of pairing: a case of a suite with a target, and with a prompt if the suite has prompts.
+
+    A `Side` calls each such unit a case.
+    """
 
     suite: str
     eval_id: str
@@ -113,7 +117,7 @@ class _Column(Struct):
 
 
 class Side:
-    """The rows of one run, grouped by case and target: a measure of a case is the mean over its repeats.
+    """The rows of one run, grouped by CaseName: a measure of a case is the mean over its repeats.
 
     `label` is the run's display name, `run_json` the content of its run.json. `state` is how the run ended: an
     unfinished run may lack cases.
@@ -124,6 +128,7 @@ class Side:
         self.run_json: JsonObject = run_json or {}
         self.state = state
         self._index_by_case: dict[CaseName, int] = {}
+        # Ordered sets: only the keys count.
         self._targets: dict[str, None] = {}
         self._suites: dict[str, None] = {}
         self._prompts: dict[str | None, None] = {}
@@ -136,7 +141,7 @@ class Side:
         self._sessions: dict[CaseName, str] = {}
 
     def empty_copy(self) -> "Side":
-        """Return a side of the same run without rows, to be filled with a group of rows."""
+        """Return a side of the same run, with its case keys but without rows, to be filled with a group of rows."""
         copy = Side(self.label, self.run_json, state=self.state)
         copy._keys = self._keys
         return copy
@@ -160,14 +165,17 @@ class Side:
                 numbers[index] = number
 
     def add_case(self, suite: str, eval_id: str, case_key: str, *, prompt: str | None = None) -> None:
-        """Record the key of a case's content: messages, expectations, evaluators."""
+        """Record the key of a case's content (messages, expectations, evaluators), which all targets share."""
         self._keys.setdefault((suite, prompt), {})[eval_id] = case_key
 
     def _index_of(self, name: CaseName) -> int:
+        """Return the index of a case in the columns; a new case is added to them."""
         index = self._index_by_case.get(name)
         if index is None:
             index = self._index_by_case[name] = len(self._rows)
-            self._targets[name.target] = self._suites[name.suite] = self._prompts[name.prompt] = None
+            self._targets[name.target] = None
+            self._suites[name.suite] = None
+            self._prompts[name.prompt] = None
             self._rows.append(0)
             self._errors.append(0)
             self._worst_scores.append(math.inf)
@@ -209,12 +217,12 @@ class Side:
         return self._sessions.get(name)
 
     def row_count(self, name: CaseName) -> int:
-        """Return the number of rows of a case; 0 when there is no such case."""
+        """Return the number of rows of a case, those with an error included; 0 if there is no such case."""
         index = self._index_by_case.get(name)
         return 0 if index is None else self._rows[index]
 
     def error_count(self, name: CaseName) -> int:
-        """Return the number of a case's rows with an error."""
+        """Return the number of a case's rows that have an error."""
         index = self._index_by_case.get(name)
         return 0 if index is None else self._errors[index]
 
@@ -231,7 +239,10 @@ class Side:
         return 0 if index is None or column is None or index >= len(column.counts) else column.counts[index]
 
     def worst_row(self, name: CaseName) -> RowPosition | None:
-        """Return the position of the lowest-scored row of a case, None if it is not known."""
+        """Return the position of the row of a case that has the lowest score, or no score.
+
+        None if no row of the case has a position.
+        """
         index = self._index_by_case.get(name)
         if index is None or math.isinf(self._worst_scores[index]):
             return None
@@ -246,7 +257,7 @@ class Pair(Struct, frozen=True):
 
 
 class Alignment(Struct, frozen=True):
-    """The paired cases of two runs, and those that only one of them has, each in the order of its run."""
+    """The paired cases of two runs, in the order of the earlier run, and the cases that only one of the runs has."""
 
     pairs: tuple[Pair, ...]
     only_before: tuple[CaseName, ...]
@@ -271,7 +282,10 @@ def align(before: Side, after: Side) -> Alignment:
 
 
 def _pairing_key(before: Side, after: Side) -> Callable[[CaseName], CaseName]:
-    """Return a function that gives a case's pairing key, without suite, target or prompt if each run has only one."""
+    """Return a function that returns the pairing key of a case.
+
+    The key has no suite if each run has only one suite; the same holds for target and prompt.
+    """
     one_target = len(before.targets) == len(after.targets) == 1
     one_prompt = len(before.prompts) == len(after.prompts) == 1
     one_suite = len(before.suites) == len(after.suites) == 1

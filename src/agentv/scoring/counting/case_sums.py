@@ -1,4 +1,4 @@
-"""Sums over the rows of each case, from which intervals and pass@k of repeated cases are computed."""
+"""Sums over the rows of each case or session, from which intervals and pass@k of repeated cases are computed."""
 
 import math
 import struct
@@ -14,16 +14,19 @@ from agentv.types.records.result import CaseResult
 
 _INITIAL_CAPACITY = 8
 MAX_HELD = 2048
-"""The cases that a table with a `Spill` holds in memory."""
+"""The maximum number of cases that a table with a `Spill` holds in memory."""
 _PARTS = 64
 _PART_SHIFT = 58
-"""A spill is read in 64 parts: the first six bits of a case number, a 64-bit digest, are the number of its part."""
+"""A spill is read in 64 parts. The highest six bits of a case number, a 64-bit digest, are the number of its part."""
 _ENTRY = struct.Struct("=QIId")
 """A CaseSum in a spill."""
 
 
 class CaseSum(NamedTuple):
-    """The judged rows of one case: their number, how many of them passed, and the sum of their scores."""
+    """The judged rows of one case: their number, how many of them passed, and the sum of their scores.
+
+    `case` is the number of a case (case_of), or of a session (session_of).
+    """
 
     case: int
     rows: int
@@ -38,11 +41,14 @@ class Spill(Protocol):
         """Append data and return its offset; None if it cannot be written."""
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return data that was written."""
+        """Return data that was written. May raise OSError."""
 
 
 class _SpilledChunk(NamedTuple):
-    """Sorted entries in a spill. `starts` has the index of each part's first entry, then the number of entries."""
+    """Sorted entries in a spill, from the byte `offset`.
+
+    `starts` has the index of each part's first entry, and at the end the number of entries.
+    """
 
     spill: Spill
     offset: int
@@ -50,29 +56,30 @@ class _SpilledChunk(NamedTuple):
 
 
 def case_of(slot: ResultKey) -> int:
-    """Return the number that identifies a row's case; all its repeats share it, for every target."""
+    """Return the number that identifies a row's case; its rows with all targets, prompts and trials share it."""
+    # 0 marks an empty entry of CaseSums, and a duration without a case.
     return digest_64(f"{slot.suite}\0{slot.eval_id}") or 1
 
 
 def session_of(row: CaseResult) -> int | None:
-    """Return the number that identifies a row's session, None if it has none."""
+    """Return the number that identifies a row's session; None for a row without one."""
     return None if row.session is None else digest_64(f"session\0{row.session}") or 1
 
 
 def cluster_of(row: CaseResult, *, has_trials: bool = True) -> int | None:
-    """Return the number of the cluster of dependent rows to which a row belongs: its session, else its case.
+    """Return the number of a row's session, else of its case: rows with the same number are not independent.
 
-    None for a row without a session whose case has no other rows (`has_trials` False).
+    `has_trials` False says that the case has no other rows; the result is then None for a row without a session.
     """
     session = session_of(row)
     return session or (case_of(row.slot) if has_trials else None)
 
 
 class CaseSums:
-    """A hash table of sums by case, with 24 bytes per entry and a load factor of one to two thirds.
+    """A hash table of sums by case, with 24 bytes per entry and a load factor of at most two thirds.
 
     It uses open addressing. The case numbers are digests and serve as their own hashes. With a `spill`, at most
-    `MAX_HELD` cases are in memory: others go to the spill as sorted chunks, which are added up when they are read.
+    `MAX_HELD` cases are in memory: a full table is moved to the spill as a sorted chunk. Reading adds up all chunks.
     """
 
     def __init__(self, spill: Spill | None = None) -> None:
@@ -97,7 +104,7 @@ class CaseSums:
         self._score_sums[index] += score
 
     def get(self, case: int) -> CaseSum | None:
-        """Return the sums of a case, None if it has no row."""
+        """Return the sums of a case; None if no row was added to it."""
         if self._chunks:
             sums = self._part_sums(case >> _PART_SHIFT, sorted(self._held_sums()))
             return next((each for each in sums if each.case == case), None)
@@ -115,11 +122,11 @@ class CaseSums:
         return copy
 
     def __bool__(self) -> bool:
-        """Return True if any case has a row."""
+        """Return True if any row was added."""
         return self._held_count > 0 or bool(self._chunks)
 
     def __len__(self) -> int:
-        """Return the number of cases with a row."""
+        """Return the number of cases to which a row was added."""
         return sum(1 for _ in self) if self._chunks else self._held_count
 
     def __iter__(self) -> Iterator[CaseSum]:
@@ -135,7 +142,7 @@ class CaseSums:
         return (CaseSum(*entry) for entry in entries if entry[0])
 
     def _part_sums(self, part: int, held_sums: list[CaseSum]) -> Iterator[CaseSum]:
-        """Yield the sums of the cases of one part, in the chunks and in `held_sums`, the sorted sums in memory."""
+        """Yield the sums of the cases of one part, from all chunks and from `held_sums`, the sorted sums in memory."""
         first, end = (bisect_left(held_sums, (each << _PART_SHIFT,)) for each in (part, part + 1))
         sums = {each.case: each for each in held_sums[first:end]}
         for chunk in self._chunks:
@@ -147,7 +154,7 @@ class CaseSums:
         return iter(sums.values())
 
     def _spill_held(self) -> None:
-        """Move the sums in memory to the spill. If it cannot be written, these and all later sums stay in memory."""
+        """Move the sums in memory to the spill. If this fails, these and all later sums stay in memory."""
         held_sums = sorted(self._held_sums())
         data = b"".join(_ENTRY.pack(*each) for each in held_sums)
         offset = None if self._spill is None else self._spill.write(data)
@@ -160,14 +167,16 @@ class CaseSums:
         self._allocate(len(self._cases))
 
     def _find_index(self, case: int) -> int:
+        """Return the index of a case's entry, or of the empty entry that it would get."""
         cases = self._cases
-        last = len(cases) - 1
-        index = case & last
+        mask = len(cases) - 1  # the length is a power of two
+        index = case & mask
         while cases[index] and cases[index] != case:
-            index = (index + 1) & last
+            index = (index + 1) & mask
         return index
 
     def _allocate(self, count: int) -> None:
+        """Replace the table by one with `count` empty entries."""
         self._cases = array("Q", bytes(8 * count))
         self._rows = array("I", bytes(4 * count))
         self._passed = array("I", bytes(4 * count))
@@ -190,10 +199,10 @@ _NO_ROWS = CaseSum(0, 0, 0, 0.0)
 
 
 def pass_at(k: int, passed: int, trials: int) -> float | None:
-    """Return the probability that any of `k` trials of a case passes, from `passed` of its `trials`; unbiased.
+    """Return the unbiased estimate of the probability that any of `k` trials passes, if `passed` of `trials` passed.
 
     1 - C(trials - passed, k) / C(trials, k): the share of all choices of k trials that contain a pass. None with fewer
-    than k trials. Chen et al. 2021, arXiv:2107.03374.
+    than k trials, or for k below 1. Chen et al. 2021, arXiv:2107.03374.
 
     >>> pass_at(2, passed=1, trials=4)
     0.5
@@ -204,10 +213,10 @@ def pass_at(k: int, passed: int, trials: int) -> float | None:
 
 
 def pass_hat(k: int, passed: int, trials: int) -> float | None:
-    """Return the probability that all of `k` trials of a case pass (pass^k), from `passed` of its `trials`; unbiased.
+    """Return the unbiased estimate of the probability that all of `k` trials pass, if `passed` of `trials` passed.
 
-    C(passed, k) / C(trials, k): the share of all choices of k trials in which all pass. None with fewer than k trials.
-    Yao et al. 2024, arXiv:2406.12045.
+    C(passed, k) / C(trials, k), pass^k: the share of all choices of k trials in which all pass. None with fewer than k
+    trials, or for k below 1. Yao et al. 2024, arXiv:2406.12045.
 
     >>> pass_hat(2, passed=3, trials=4)
     0.5

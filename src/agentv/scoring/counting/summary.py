@@ -36,7 +36,7 @@ _VERDICT_CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
 
 
 class TrialVerdicts:
-    """The first verdict of each case, and the flaky cases, which have another verdict as well."""
+    """The first verdict of each case with each target and prompt, and the flaky ones, which also have another."""
 
     def __init__(self) -> None:
         self._first = DigestMap("B")
@@ -62,13 +62,15 @@ _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
 MAX_FAILING = 10
 MAX_WORST = MAX_ERRORS = 5
 _MAX_WAITING = 256
-"""The number of waiting rows at which `settle` is called. Counting rows together pays off if many are equal."""
+"""The number of waiting rows at which `settle` is called: the more rows wait, the more of them are equal."""
 
 
 class RowCounts:
     """Counts of rows: of all, and by target, evaluator and group. The arguments are as for Summary.
 
-    Rows that are the only ones of their cases wait until `settle`, which counts equal ones together.
+    Rows that are the only ones of their cases wait until `settle`, which counts equal ones together. `failing` are the
+    first rows that did not pass, `errors` the first ones with an error, `worst` those with the lowest scores among the
+    judged ones that did not pass.
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class RowCounts:
             self._count(kind, 1, case, session, has_trials=has_trials or session is not None)
 
     def _list_not_passed(self, result: CaseResult, state: RowState) -> None:
-        """Store a row that did not pass, if it is among the first ones or has one of the lowest scores."""
+        """Count a row that did not pass; store it if it is among the first ones or has one of the lowest scores."""
         self.failing_total += 1
         if len(self.failing) < MAX_FAILING:
             self.failing.append(result)
@@ -130,19 +132,24 @@ class RowCounts:
             del self.worst[MAX_WORST:]
 
     def settle(self) -> None:
-        """Count the waiting rows. All sums are exact, so the result does not depend on when it is called."""
+        """Count the waiting rows. All sums are exact, so the totals do not depend on when rows are counted."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for kind, rows in Counter(waiting).items():
                 self._count(kind, rows, None, None, has_trials=False)
 
     def _count(self, kind: RowKind, rows: int, case: int | None, session: int | None, *, has_trials: bool) -> None:
-        """Count rows of one kind. Without `has_trials` a case has one row with each target and prompt."""
+        """Count `rows` rows of one kind; only one if `case` is given.
+
+        `case` is None if the case has no other row, in any tally. `has_trials` False says that the case has only one
+        row with each target and prompt.
+        """
         cluster = session or case
         self.all.add(kind.state, kind.score, rows, cluster)
         target = self.targets[kind.target]
-        own_case = case if has_trials or kind.prompt is not None else None
-        target.rows.add(kind.state, kind.score, rows, case=own_case, session=session)
+        # Within one target, a case without trials has several rows only if there are prompts.
+        has_several_rows = has_trials or kind.prompt is not None
+        target.rows.add(kind.state, kind.score, rows, case=case if has_several_rows else None, session=session)
         if self._has_shared_cases or kind.prompt is not None:
             cell = target.prompts.get(kind.prompt)
             if cell is None:
@@ -164,18 +171,19 @@ class RowCounts:
 class Summary:
     """Adds up rows as they finish, and computes what gates and reports need.
 
-    `suites` are also counted separately, for their own gates. `by` names the kinds of groups that are counted, `named`
-    the groups that always get a tally of their own (Groups). `has_shared_cases` says that a case may have rows of
-    several targets or prompts, which form one cluster.
+    The rows of `suites` are also counted separately, for the gates of each suite. `by` names the kinds of groups that
+    are counted, `named` the groups that always get a tally of their own (Groups). `has_shared_cases` says that a case
+    may have rows of several targets or prompts, which form one cluster.
 
     `order` is the order of targets and prompts in reports.
 
     `has_given_answers` says that the rows are a stream of given answers, and no target was called. A stream may be
-    endless and bring new criteria with each line, so fewer groups are counted. Criteria that cannot be averaged also
-    get a group, which stays empty. Percentiles are those of `judging_times`, the times that the evaluators of each row
-    took together.
+    endless and bring new criteria with each line, so fewer groups are counted. A criterion that cannot be averaged also
+    gets a group, which stays empty. Percentiles are those of `judging_times`: for each row, the total time of its
+    evaluators in seconds.
 
-    With a `spill`, the sums by case and session, which intervals need, take a bounded part of memory.
+    With a `spill`, the sums by case and session, which intervals need, take a bounded amount of memory, except those of
+    `suites`.
     """
 
     def __init__(
@@ -201,7 +209,7 @@ class Summary:
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
         """Count one finished row.
 
-        With `has_trials` False, each target must get the case only once with each prompt.
+        `has_trials` False says that the case has only one row with each target and prompt.
         """
         self._counts.add(result, has_trials=has_trials)
         if self._has_given_answers:
@@ -226,7 +234,7 @@ class Summary:
 
     @property
     def flaky(self) -> tuple[str, ...]:
-        """Cases whose trials have different verdicts, as `id (target)` or `id (prompt, target)`."""
+        """The cases whose trials have different verdicts, as `id (target)` or `id (prompt, target)`."""
         return self.counts.trials.flaky
 
     @property
@@ -236,20 +244,20 @@ class Summary:
 
     @property
     def judge_failures(self) -> tuple[int, int]:
-        """The number of rows that a judge failed to judge, and of all rows for which one was called."""
+        """The number of rows that a judge failed to judge, and the number of rows for which a judge was called."""
         tallies = self.counts.targets.values()
         return sum(each.judge_failures for each in tallies), sum(each.judge_called for each in tallies)
 
     @property
     def cost_usd(self) -> float | None:
-        """The total cost of targets and judges; None when a price is unknown."""
+        """The total cost of targets and judges; None if the cost of any call is unknown."""
         parts = [
             part for tally in self.counts.targets.values() for part in (tally.target.cost_usd, tally.judge.cost_usd)
         ]
         return None if None in parts else math.fsum(part for part in parts if part is not None)
 
     def targets(self) -> tuple[TargetSummary, ...]:
-        """Return one summary per target, in the order of the plan, else in that of their first rows."""
+        """Return one summary per target: those of the plan in its order, then others in the order of their rows."""
         tallies = self.counts.targets
         return tuple(target_summary(name, tallies[name]) for name in sorted(tallies, key=self._order.target_index))
 
@@ -270,11 +278,11 @@ class Summary:
         )
 
     def groups(self) -> tuple[GroupSummary, ...]:
-        """Return one summary per counted group, in order of first appearance."""
+        """Return one summary per counted group: kind by kind, in order of first appearance."""
         return self.counts.groups.summaries()
 
     def matrix(self) -> MatrixSummary | None:
-        """Return the matrix of prompts and targets; None for a run with one of each."""
+        """Return the matrix of prompts and targets; None if there is only one combination of them."""
         targets = self.counts.targets.items()
         cells = {(prompt, name): cell for name, tally in targets for prompt, cell in tally.prompts.items()}
         return matrix_summary({name: cells[name] for name in sorted(cells, key=self._order.cell_index)})
@@ -302,7 +310,7 @@ class Summary:
         )
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
-        """Return the value of a gate's metric (METRICS), None when there is nothing to measure."""
+        """Return the value of a gate's metric (METRICS); None if nothing was measured, or if a cost is unknown."""
         match name:
             case "errors":
                 return float(self.all.counts["error"])
@@ -318,9 +326,10 @@ class Summary:
                 return pooled(self._tallies(name, argument or ""), field or name)
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
-        """Return the 95 % interval of what `measure` returns; None with too few cases, or for a metric without one.
+        """Return the 95 % interval of the value that `measure` returns; None with too few cases.
 
-        Metrics with an interval: rates and means over judged rows, percentiles of latencies, pass@k and pass^k.
+        Also None for a metric without an interval. Rates and means over judged rows, percentiles of latencies, pass@k
+        and pass^k have one.
         """
         match name:
             case "errors" | "error_rate" | "cost_usd":
@@ -335,7 +344,7 @@ class Summary:
                 return pooled_interval(self._tallies(name, argument or ""), field or name)
 
     def names(self, kind: str) -> Collection[str]:
-        """Return the counted evaluators, targets, tags, datasets or criteria that rows have."""
+        """Return the names of the targets or evaluators that rows have, or of the counted groups of another kind."""
         match kind:
             case "target":
                 return self.counts.targets.keys()
@@ -349,13 +358,16 @@ class Summary:
         return pooled_moments(self._tallies(name, argument or ""), field or name)
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return the number of results under that name with an error; for `cost_usd`, of rows without a cost."""
+        """Return how many results of the evaluator, target or group with this kind and name have an error.
+
+        For `cost_usd`, return how many rows have no known cost.
+        """
         if kind == "cost_usd":
             return sum(tally.unpriced for tally in self.counts.targets.values())
         return sum(tally.counts["error"] for tally in self._tallies(kind, name))
 
     def is_estimated(self, name: str) -> bool:
-        """Return True if a gate's metric is a sum with estimated parts."""
+        """Return True for `cost_usd` if a part of it is estimated."""
         tallies = self.counts.targets.values() if name == "cost_usd" else ()
         return any(tally.target.is_estimated or tally.judge.is_estimated for tally in tallies)
 

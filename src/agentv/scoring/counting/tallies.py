@@ -28,10 +28,10 @@ _ROUNDING = 1e-6
 def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[float, float] | None:
     """Return the interval of the percentile at `share` (0..1) of `count` values; each bound is a rank / (count + 1).
 
-    The value at rank k of `count` is below the percentile with probability I_share(k, count + 1 - k) for any
-    distribution; ranks are interpolated to the probabilities (1 ± level) / 2. This is the exact limit of a bootstrap of
-    the percentile. None when the values are too few for two bounds: below 6 for a median, 72 for a 95th percentile.
-    Hettmansperger & Sheather 1986, Statistics & Probability Letters 4(2).
+    The value at rank k of `count` is below the percentile with probability I_share(k, count + 1 - k) for any continuous
+    distribution. Ranks are interpolated to the probabilities (1 ± level) / 2. This is the exact limit of a bootstrap of
+    the percentile. None if there are too few values for two bounds: at a `level` of 0.95, fewer than 6 for a median and
+    72 for a 95th percentile. Hettmansperger & Sheather 1986, Statistics & Probability Letters 4(2).
     """
     tail = (1 - level) / 2
     if share**count > tail or (1 - share) ** count > tail:
@@ -40,11 +40,11 @@ def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[f
 
 
 def repeated_percentile_shares(share: float, below: ClusterMoments, level: float = LEVEL) -> tuple[float, float] | None:
-    """Return the interval of a percentile, in the form of percentile_shares, if cases have several values.
+    """Return the interval of a percentile as percentile_shares does, for cases that may have several values.
 
-    `below` has the moments, by case, of the indicator that a value is at most the percentile. The count given to
-    percentile_shares is the effective sample size of the mean of this indicator (Woodruff 1952, JASA 47(260)). None if
-    there are too few cases for percentile_shares.
+    Each value counts as 1 if it is at most the percentile, else as 0; `below` has the moments of these numbers by case.
+    The count given to percentile_shares is the effective sample size of their mean (Woodruff 1952, JASA 47(260)). None
+    if there are fewer cases, or a smaller effective sample size, than percentile_shares needs.
     """
     if percentile_shares(share, below.clusters, level) is None:
         return None
@@ -54,7 +54,8 @@ def repeated_percentile_shares(share: float, below: ClusterMoments, level: float
 def _rank(share: float, count: int, probability: float) -> float:
     """Return the interpolated rank whose value is below the percentile with this probability.
 
-    By the secant method on the scale of normal deviates, where the probability is nearly linear: five steps suffice.
+    It is found by the secant method on the scale of normal deviates, where the probability is nearly linear: about five
+    steps suffice.
     """
     target_deviate, spread = normal_quantile(probability), math.sqrt(count * share * (1 - share))
     previous_rank, previous_error = share * (count + 1), -target_deviate
@@ -72,11 +73,14 @@ _MAX_UINT32 = 2**32 - 1
 _MAX_DURATION_S = 1e12
 _NO_CASE = 0
 _CASES_AT_ONCE = 2**17
-"""The number of case numbers counted at once for an interval, to bound the memory."""
+"""The approximate number of case numbers counted at once for an interval, to bound the memory."""
 
 
 class SortedBlock(NamedTuple):
-    """Sorted durations in microseconds. `cases` has the case number of each, 0 if its case has no other duration."""
+    """Sorted durations in microseconds.
+
+    `cases` has the case number of each, 0 if its case has no other duration; None if all are 0.
+    """
 
     durations_us: "array[int]"
     cases: "array[int] | None"
@@ -85,8 +89,8 @@ class SortedBlock(NamedTuple):
 class Durations:
     """Durations in microseconds, in sorted blocks, so that a percentile never needs to sort all of them.
 
-    A duration takes four bytes, or eight if its block contains a duration above 71 minutes (2**32 µs). The case number
-    takes four more, if the block has any.
+    In a sorted block a duration takes four bytes, or eight if any in the block is above 71 minutes (2**32 µs). Case
+    numbers take four bytes each, if the block has any.
     """
 
     def __init__(self) -> None:
@@ -100,8 +104,8 @@ class Durations:
     def add(self, seconds: float, case: int | None = None) -> None:
         """Count one duration; a negative one (the clock was set back) as 0, one above 1e12 s as 1e12 s.
 
-        `case` (case_sums.case_of) is given if the case may have other durations. Only 32 bits of it are stored: among
-        100,000 cases, about one collision is expected.
+        `case`, the number of a case or session (case_sums.cluster_of), is given if it may have other durations. Only 32
+        bits of it are stored: among 100,000 cases, about one collision is expected.
         """
         if not 0 <= seconds <= _MAX_DURATION_S:
             seconds = min(max(seconds, 0.0), _MAX_DURATION_S)
@@ -125,7 +129,7 @@ class Durations:
 def percentile_us(durations: Sequence[Durations], share: float) -> float | None:
     """Return the percentile at `share` (0..1) in microseconds, linearly interpolated; None without durations.
 
-    As NumPy's default, type 7 of Hyndman and Fan 1996.
+    The method is NumPy's default, type 7 of Hyndman and Fan 1996.
     """
     blocks = [block.durations_us for each in durations for block in each.blocks()]
     return _percentile_us(blocks, share) if blocks else None
@@ -139,15 +143,12 @@ def _percentile_us(blocks: "Sequence[array[int]]", share: float) -> float:
 
 
 def percentile_interval_us(durations: Sequence[Durations], share: float) -> tuple[float, float] | None:
-    """Return the 95 % interval of a percentile, in microseconds, from ranks alone; None with too few durations.
-
-    The effective sample size of repeats depends on how many of each case's durations lie below the percentile.
-    """
+    """Return the 95 % interval of a percentile, in microseconds, from ranks alone; None with too few durations."""
     blocks = [block for each in durations for block in each.blocks()]
     if not blocks:
         return None
     sorted_us = [block.durations_us for block in blocks]
-    shares = repeated_percentile_shares(share, _below(blocks, _percentile_us(sorted_us, share)))
+    shares = repeated_percentile_shares(share, _moments_up_to(blocks, _percentile_us(sorted_us, share)))
     if shares is None:
         return None
     count = sum(map(len, sorted_us))
@@ -155,22 +156,22 @@ def percentile_interval_us(durations: Sequence[Durations], share: float) -> tupl
     return low, high
 
 
-def _below(blocks: Sequence[SortedBlock], limit_us: float) -> ClusterMoments:
-    """Return the moments, by case, of the indicator that a duration is at most `limit_us`."""
+def _moments_up_to(blocks: Sequence[SortedBlock], limit_us: float) -> ClusterMoments:
+    """Return the moments, by case, of numbers that are 1 for a duration of at most `limit_us`, else 0."""
     counted = [(block, bisect_right(block.durations_us, limit_us)) for block in blocks]
     without_cases = [(len(block.durations_us), below) for block, below in counted if block.cases is None]
     moments = ClusterMoments.of_passes(sum(rows for rows, _ in without_cases), sum(below for _, below in without_cases))
     with_cases = [(block.cases, below) for block, below in counted if block.cases is not None]
     parts = 1 + sum(len(cases) for cases, _ in with_cases) // _CASES_AT_ONCE
     for part in range(parts):
-        moments += _below_by_case(with_cases, part, parts)
+        moments += _moments_of_part(with_cases, part, parts)
     return moments
 
 
-def _below_by_case(blocks: "Sequence[tuple[array[int], int]]", part: int, parts: int) -> ClusterMoments:
-    """Return the moments as `_below` does, for the cases whose number modulo `parts` is `part`.
+def _moments_of_part(blocks: "Sequence[tuple[array[int], int]]", part: int, parts: int) -> ClusterMoments:
+    """Return the moments as `_moments_up_to` does, for the cases whose number modulo `parts` is `part`.
 
-    Each block has the case numbers in the order of the durations, and the number of durations that are below.
+    Each block has the case numbers in the order of the durations, and the number of durations up to the limit.
     """
     rows, rows_below = Counter[int](), Counter[int]()
     for cases, below in blocks:
@@ -221,11 +222,11 @@ class Quantiles:
         self._buckets: Counter[int] = Counter()
 
     def add(self, seconds: float) -> None:
-        """Count one duration; one below 1e-9 counts as 1e-9."""
+        """Count one duration; one below 1e-9 s counts as 1e-9 s."""
         self._buckets[math.floor(math.log(max(seconds, _MIN_DURATION_S)) / _BUCKET_WIDTH)] += 1
 
     def at(self, share: float) -> float | None:
-        """Return the seconds below which `share` (0..1) of the durations lie; None without any."""
+        """Return the percentile at `share` (0..1) in seconds, accurate to 1 %; None without durations."""
         wanted = share * self._buckets.total()
         below = 0
         for bucket, durations in sorted(self._buckets.items()):
@@ -237,19 +238,20 @@ class Quantiles:
 
 _NO_MOMENTS = ClusterMoments.of_passes(0, 0)
 JUDGED_STATES: tuple[RowState, ...] = ("pass", "borderline", "fail")
-"""A row is judged if its state is pass, borderline or fail: it has a verdict and no error."""
+"""The states of a judged row, which has a verdict and no error."""
 
 
 _UNITS_PER_POINT = 2**64
 """Scores are added up as integers, in units of 2**-64: such sums are exact, and the same in any order."""
 _MAX_PENDING = 64
-"""The number of pending entries at which they are added up. Equal rows share an entry, and most rows are equal."""
+"""The number of pending entries at which they are added up. Equal rows share one entry."""
 
 
 class SingleRows(Struct):
     """Judged rows that are the only ones of their cases.
 
-    `total`, `squares` and `cubes` are the sums of their scores, squared and cubed scores, in units of 2**-64.
+    `total`, `squares` and `cubes` are the sums of their scores, of the squares and of the cubes, all computed from
+    scores in units of 2**-64.
     """
 
     rows: int = 0
@@ -270,11 +272,11 @@ class SingleRows(Struct):
 
 
 class Tally(Struct):
-    """Counts and score sum of one group of rows. Sums by case are stored only for cases with several rows.
+    """Counts and score sum of one group of rows. `cases` has sums by case, only for cases that may have several rows.
 
-    Rows of one session form one cluster in intervals; `clusters` is None as long as no row has a session. With a
-    `spill`, the sums by case take a bounded amount of memory. Counts of rows and cases without a case number are
-    pending until `_settle`.
+    Rows of one session form one cluster in intervals. `clusters` has sums by session, or by case for rows without a
+    session; it is None as long as no row has a session. With a `spill`, `cases` and `clusters` take a bounded amount of
+    memory. Rows and cases without a case number are pending until `_settle`.
     """
 
     spill: Spill | None = None
@@ -291,9 +293,11 @@ class Tally(Struct):
     def add(
         self, state: RowState, score: float | None, rows: int = 1, case: int | None = None, session: int | None = None
     ) -> None:
-        """Count equal rows. `case` (case_sums.case_of) is given if the case may have other rows in the group.
+        """Count `rows` equal rows; it must be 1 if `case` is given.
 
-        `session` (case_sums.session_of) is given if the case belongs to a session; then `case` must be given, too.
+        `case` (case_sums.case_of) is given if the case may have other rows in the group, `session` (session_of) if the
+        row belongs to a session; then `case` must be given, too. A group whose trials are not measured may get
+        the session as `case` (cluster_of).
         """
         if case is None:
             self._pending_rows[state, score] += rows
@@ -313,7 +317,7 @@ class Tally(Struct):
             self.clusters.add(session or case, passed=state == "pass", score=score)
 
     def add_cases(self, rows: Sequence[tuple[RowState, float | None]], cases: int = 1) -> None:
-        """Count `cases` equal cases whose rows in this group are exactly `rows`, without storing the cases."""
+        """Count `cases` equal cases, each with exactly these `rows` in the group, without storing the cases."""
         judged = [(state, score) for state, score in rows if score is not None and state in JUDGED_STATES]
         for state, _ in rows:
             self._counts[state] += cases
@@ -357,27 +361,27 @@ class Tally(Struct):
 
     @property
     def rows(self) -> int:
-        """All rows."""
+        """The number of all rows."""
         return self.counts.total()
 
     @property
     def judged(self) -> int:
-        """The number of judged rows: the denominator of every rate and mean."""
+        """The number of judged rows: the denominator of the mean and the pass rate."""
         return sum(self.counts[state] for state in JUDGED_STATES)
 
     @property
     def mean(self) -> float | None:
-        """Mean score of the judged rows."""
+        """Mean score of the judged rows; None without any."""
         return self.score_sum / self.judged if self.judged else None
 
     @property
     def pass_rate(self) -> float | None:
-        """Share of the judged rows whose verdict is pass."""
+        """Share of the judged rows whose verdict is pass; None without any."""
         return self.counts["pass"] / self.judged if self.judged else None
 
     @property
     def error_rate(self) -> float | None:
-        """Share of all rows that have an error."""
+        """Share of all rows that have an error; None without rows."""
         return self.counts["error"] / self.rows if self.rows else None
 
     def passes(self) -> ClusterMoments:
@@ -388,25 +392,28 @@ class Tally(Struct):
 
     def scores(self) -> ClusterMoments:
         """Return the moments for an interval of the mean."""
-        rows = self.single
-        single = ClusterMoments.of_rows(rows.rows, rows.total, rows.squares, rows.cubes)
+        single = self.single
+        moments = ClusterMoments.of_rows(single.rows, single.total, single.squares, single.cubes)
         clusters = self.clusters or self.cases or ()
         repeated = ClusterMoments.of_clusters((each.rows, each.score_sum) for each in clusters)
-        return (single + self._case_units).in_units(_UNITS_PER_POINT) + repeated
+        return (moments + self._case_units).in_units(_UNITS_PER_POINT) + repeated
 
     @property
     def pass_rate_interval(self) -> Interval | None:
-        """95 % interval of the pass rate; None with fewer than two cases."""
+        """95 % interval of the pass rate; None with fewer than two cases or sessions."""
         return rate_interval(self.passes())
 
     @property
     def mean_interval(self) -> Interval | None:
-        """95 % interval of the mean; None with fewer than two cases."""
+        """95 % interval of the mean; None with fewer than two cases or sessions."""
         return mean_interval(self.scores())
 
 
 def pooled(tallies: Sequence[Tally], metric: str) -> float | None:
-    """Return `mean`, `pass_rate` or `error_rate` over the rows of all tallies together; None without a row."""
+    """Return `mean`, `pass_rate` or `error_rate` over the rows of all tallies together.
+
+    None without a judged row; for `error_rate`, without any row.
+    """
     if metric == "error_rate":
         errors, rows = sum(tally.counts["error"] for tally in tallies), sum(tally.rows for tally in tallies)
         return errors / rows if rows else None
@@ -416,13 +423,13 @@ def pooled(tallies: Sequence[Tally], metric: str) -> float | None:
 
 
 def pooled_interval(tallies: Sequence[Tally], metric: str) -> Interval | None:
-    """Return the 95 % interval of `mean` or `pass_rate` over the rows of tallies that share no case."""
+    """Return the 95 % interval of `mean` or `pass_rate` over the rows of all tallies, which must share no case."""
     moments = pooled_moments(tallies, metric)
     return rate_interval(moments) if metric == "pass_rate" else mean_interval(moments)
 
 
 def pooled_moments(tallies: Sequence[Tally], metric: str) -> ClusterMoments:
-    """Return the moments for an interval of `mean` or `pass_rate`, over rows of tallies that share no case."""
+    """Return the moments for an interval of `mean` or `pass_rate` over all tallies, which must share no case."""
     return sum((tally.passes() if metric == "pass_rate" else tally.scores() for tally in tallies), _NO_MOMENTS)
 
 
@@ -431,10 +438,10 @@ _TRIAL_METRICS: Mapping[str, Callable[[int, int, int], float | None]] = {"pass_a
 
 
 def trial_summaries(tallies: Sequence[Tally]) -> tuple[TrialSummary, ...]:
-    """Return pass@k and pass^k for k of 1 to 10, and for the largest number of trials of any case.
+    """Return pass@k and pass^k for each k up to 10, and for the largest number of trials that any case has.
 
-    `tallies` has one tally for each prompt of a target. Empty without repeats. All cases have the same weight, however
-    often each was judged.
+    `tallies` has one tally for each prompt of a target. Empty if no case has several trials. All cases have the same
+    weight, however often each was judged.
     """
     most = max((trials for tally in tallies for _, trials in _outcomes(tally)), default=0)
     if most <= 1:
@@ -443,7 +450,7 @@ def trial_summaries(tallies: Sequence[Tally]) -> tuple[TrialSummary, ...]:
 
 
 def _outcomes(tally: Tally) -> Counter[tuple[int, int]]:
-    """Return the number of cases for each pair of passes and trials, since pairs are few and cases many."""
+    """Return the number of cases for each pair (passed, trials): there are few pairs, but many cases."""
     return Counter((case.passed, case.rows) for case in tally.cases or ()) + _single_outcomes(tally)
 
 
@@ -453,7 +460,7 @@ def _single_outcomes(tally: Tally) -> Counter[tuple[int, int]]:
 
 
 def _trial_summary(k: int, tallies: Sequence[Tally]) -> TrialSummary:
-    at, hat = (trial_moments(name, k, tallies) for name in _TRIAL_METRICS)
+    at, hat = trial_moments("pass_at", k, tallies), trial_moments("pass_hat", k, tallies)
     return TrialSummary(
         k=k,
         cases=at.clusters,
@@ -464,9 +471,10 @@ def _trial_summary(k: int, tallies: Sequence[Tally]) -> TrialSummary:
     )
 
 
-def _moments(
+def _moments_of_outcomes(
     value_of_case: Callable[[int, int, int], float | None], k: int, outcomes: Mapping[tuple[int, int], int]
 ) -> ClusterMoments:
+    """Return the moments of pass@k or pass^k, each case a cluster; cases with fewer than k trials are left out."""
     values = [(value_of_case(k, passed, trials), cases) for (passed, trials), cases in outcomes.items()]
     known = [(value, cases) for value, cases in values if value is not None]
     return ClusterMoments.of_rows(
@@ -480,11 +488,12 @@ def _moments(
 def trial_moments(name: str, k: int, tallies: Sequence[Tally]) -> ClusterMoments:
     """Return the moments of `pass_at` or `pass_hat` of k trials; a case is one cluster over all targets and prompts.
 
-    `tallies` has one tally for each combination of target and prompt.
+    `tallies` has one tally for each combination of target and prompt that is measured.
     """
     if len(tallies) == 1:
-        return _moments(_TRIAL_METRICS[name], k, _outcomes(tallies[0]))
-    singles = sum((_moments(_TRIAL_METRICS[name], k, _single_outcomes(tally)) for tally in tallies), _NO_MOMENTS)
+        return _moments_of_outcomes(_TRIAL_METRICS[name], k, _outcomes(tallies[0]))
+    value_of_case = _TRIAL_METRICS[name]
+    singles = sum((_moments_of_outcomes(value_of_case, k, _single_outcomes(each)) for each in tallies), _NO_MOMENTS)
     by_case: dict[int, tuple[int, float]] = {}
     for tally in tallies:
         for case, value in _values(name, k, tally.cases or ()):
@@ -494,6 +503,7 @@ def trial_moments(name: str, k: int, tallies: Sequence[Tally]) -> ClusterMoments
 
 
 def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, float]]:
+    """Yield the number of each case with at least k trials, and its pass@k or pass^k."""
     for case in cases:
         value = _TRIAL_METRICS[name](k, case.passed, case.rows)
         if value is not None:
@@ -501,14 +511,20 @@ def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, 
 
 
 class _Spending(Struct):
-    """Usage and cost of calls. The cost is None if any is unknown, and estimated if any is."""
+    """Usage and cost of calls. `cost_usd` is None if the cost of any call is unknown.
+
+    `is_estimated` is True if any usage or cost was estimated.
+    """
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
     is_estimated: bool = False
 
     def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool, is_estimated: bool) -> bool:
-        """Add the usage and cost of a row; return False if its cost is not known."""
+        """Add the usage and cost of a row; return False if a call was made at an unknown cost.
+
+        `called` says that a call was made even if `usage` is None.
+        """
         self.is_estimated = self.is_estimated or is_estimated
         if usage is not None:
             self.usage += usage
@@ -525,14 +541,14 @@ class TargetTally(Struct):
 
     rows: Tally = field(default_factory=Tally)
     prompts: dict[str | None, Tally] = field(default_factory=dict)
-    """Its rows by prompt, None for those without; empty if the run has one target and no prompts."""
+    """The rows by prompt, None for those without; always filled for rows with prompts and for shared cases."""
     latencies: Durations = field(default_factory=Durations)
     target: _Spending = field(default_factory=_Spending)
     judge: _Spending = field(default_factory=_Spending)
     saved_usd: float = 0.0
     """The cost that was not billed, because an answer or a judge's reply came from the cache."""
     unverified: int = 0
-    """The number of rows with a verdict that may come from the judged text instead of the judge."""
+    """The number of rows with a judge's verdict that may have been copied from the judged text."""
     judge_called: int = 0
     """The number of rows for which a judge was called."""
     judge_failures: int = 0
@@ -541,7 +557,10 @@ class TargetTally(Struct):
     """The number of rows whose target or judges have an unknown cost."""
 
     def add(self, result: CaseResult, state: RowState, case: int | None, *, has_latency: bool = True) -> None:
-        """Add the duration and cost of a row. The caller counts its state in `rows`, many equal rows at once."""
+        """Add the duration and cost of a row. Its state is counted in `rows` by the caller, together with equal rows.
+
+        `case` is as for Durations.add. `has_latency` is False if the row's duration is not that of a target.
+        """
         if has_latency and result.duration_ms is not None and state != "error":
             self.latencies.add(result.duration_ms / 1000, case)
         is_answered = result.error is None or result.error.stage == "evaluator"
@@ -553,25 +572,26 @@ class TargetTally(Struct):
         is_priced = self.target.add(usage, cost_usd, called=is_answered, is_estimated=is_estimated)
         if result.cached:
             self.saved_usd += cost_usd or 0.0
-        if _has_judge(result):
+        if _may_have_judges(result):
             is_priced = self._add_judges(result) and is_priced
         self.unpriced += not is_priced
         if state == "error" and result.error is not None and result.error.kind == "judge_error":
             self.judge_failures += 1
-            self.judge_called += not _called_judge(result)
+            self.judge_called += not _has_judge_call(result)
 
     def trials(self) -> Sequence[Tally]:
         """Return the tallies by prompt, in which the rows of a case are its trials."""
         return tuple(self.prompts.values()) or (self.rows,)
 
     def _add_judges(self, result: CaseResult) -> bool:
+        """Add what the judges of a row spent; return False if their cost is unknown."""
         unpriced = any(map(has_unpriced_call, result.evaluator_results))
         cost_usd = None if unpriced else result.judge_cost_usd
         is_estimated = result.is_judge_estimated
         is_priced = self.judge.add(result.judge_usage, cost_usd, called=unpriced, is_estimated=is_estimated)
         self.saved_usd += saved_by_judges(result)
         self.unverified += is_unverified(result)
-        self.judge_called += _called_judge(result)
+        self.judge_called += _has_judge_call(result)
         return is_priced
 
 
@@ -601,7 +621,7 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
 
 
 def latency_interval(latencies: list[Durations], share: float, *, per_unit: float = 1_000_000) -> Interval | None:
-    """Return the 95 % interval of a percentile of durations, in units of `per_unit` microseconds."""
+    """Return the 95 % interval of a percentile of durations, in units of `per_unit` microseconds; None with too few."""
     bounds = percentile_interval_us(latencies, share)
     return None if bounds is None else Interval(bounds[0] / per_unit, bounds[1] / per_unit, "order-statistics")
 
@@ -611,7 +631,7 @@ def _percentile_s(latencies: Durations, share: float) -> float | None:
     return None if found_us is None else found_us / 1_000_000
 
 
-def _has_judge(result: CaseResult) -> bool:
+def _may_have_judges(result: CaseResult) -> bool:
     """Return True if a row may have results of judges, whose costs must be added up."""
     if result.usage_by is not None and result.usage_by.judge is not None:
         return True
@@ -621,26 +641,26 @@ def _has_judge(result: CaseResult) -> bool:
     return False
 
 
-def _called_judge(result: CaseResult | EvaluatorResult) -> bool:
-    """Return True if a judge replied for a row, or for the members of an evaluator."""
+def _has_judge_call(result: CaseResult | EvaluatorResult) -> bool:
+    """Return True if a row, or an evaluator with its members, has a call of a judge that replied."""
     calls = result.judge_calls if isinstance(result, EvaluatorResult) else ()
-    return bool(calls) or any(map(_called_judge, result.evaluator_results))
+    return bool(calls) or any(map(_has_judge_call, result.evaluator_results))
 
 
 def is_unverified(result: CaseResult | EvaluatorResult) -> bool:
-    """Return True if a verdict in a row, or in the members of an evaluator, may come from the judged text."""
+    """Return True if a row, or an evaluator with its members, has a verdict that may be copied from the judged text."""
     status = result.status if isinstance(result, EvaluatorResult) else ""
     return status == "unverified" or any(map(is_unverified, result.evaluator_results))
 
 
 def saved_by_judges(result: CaseResult | EvaluatorResult) -> float:
-    """Return the dollars not billed for a row's judges, because their replies came from the cache."""
+    """Return the dollars not billed for the judges of a row or an evaluator, because replies came from the cache."""
     calls = result.judge_calls if isinstance(result, EvaluatorResult) else ()
     own = math.fsum(call.cost_usd or 0.0 for call in calls if call.cached)
     return own + math.fsum(map(saved_by_judges, result.evaluator_results))
 
 
 def has_unpriced_call(result: EvaluatorResult) -> bool:
-    """Return True if an evaluator, or a member of it, called a judge at an unknown cost."""
+    """Return True if an evaluator or a member of it called a judge at an unknown cost, not from the cache."""
     unpriced = any(call.cost_usd is None and not call.cached for call in result.judge_calls)
     return unpriced or any(map(has_unpriced_call, result.evaluator_results))

@@ -2,7 +2,7 @@
 
     gate     = metric operator number ["%"] ["with 95%"]
     metric   = name ["(" argument ")"] ["." name]
-    argument = '"' characters '"' | characters other than brackets
+    argument = '"' characters other than quotes '"' | characters other than brackets
 
 Errors of syntax point at the column and say what is allowed there.
 """
@@ -20,7 +20,7 @@ from agentv.types.results import GateResult
 from agentv.types.summaries import Interval
 
 Unit: TypeAlias = Literal["share", "score", "difference", "number"]
-"""`share` is 0..1 and shown in percent, `score` 0..1, `difference` -1..1, `number` a count, cost or duration."""
+"""`share`: 0..1, shown in percent; `score`: 0..1; `difference`: -1..1; `number`: a count, cost or duration."""
 
 ArgumentKind: TypeAlias = Literal["nothing", "name", "duration", "trials"]
 """The kind of argument that a metric takes in brackets."""
@@ -31,9 +31,9 @@ _RANGES: Mapping[Unit, tuple[float, float]] = {"share": (0, 1), "score": (0, 1),
 
 
 class Metric(Struct, frozen=True):
-    """A metric. `takes` is its argument in brackets; a metric that takes a name has `fields`, such as `mean`.
+    """A metric. `takes` is the kind of its argument; a metric that takes a name has `fields`, such as `mean`.
 
-    `has_interval` says that `with 95%` is allowed.
+    `unit` is not used if there are fields, which have their own units. `has_interval` says that `with 95%` is allowed.
     """
 
     unit: Unit = "number"
@@ -42,7 +42,7 @@ class Metric(Struct, frozen=True):
     has_interval: bool = False
 
     def unit_of(self, field: str | None) -> Unit:
-        """Return the unit of the metric, or of its field."""
+        """Return the unit of a field of the metric; of the metric itself if `field` is None."""
         return self.unit if field is None else _UNIT_OF_FIELD[field]
 
     def forms(self, name: str) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ STREAM_METRICS: Metrics = {
     "criterion": _GROUP,
     **dict.fromkeys(("p50", "p95", "p99"), Metric(takes="duration")),
 }
-"""Metrics of a stream of existing answers, which has no targets and no tags."""
+"""Metrics of a stream of existing answers, for which no target is called."""
 
 COMPARE_METRICS: Metrics = {
     "regressions": _NUMBER,
@@ -117,6 +117,7 @@ TREND_METRICS: Metrics = {
 """Metrics of a trend: those stored for every run."""
 
 
+# `>=` stands before `>`, because a pattern of alternatives matches the first one that fits.
 OPERATORS = (">=", "<=", "==", "!=", ">", "<")
 EXAMPLES = "'pass_rate >= 90%', 'mean >= 0.8' or 'evaluator(tone).mean >= 0.7'"
 
@@ -151,7 +152,10 @@ class Part(Struct, frozen=True):
 
 
 class WrittenGate(Struct, frozen=True):
-    """The parts of a gate, before its metric is looked up. `level` is the `95%` after `with`."""
+    """The parts of a gate, before its metric is looked up.
+
+    `is_percent` says that `%` follows the number. `level` is the `95%` after `with`.
+    """
 
     name: Part
     argument: Part | None
@@ -179,7 +183,7 @@ def read_gate(expression: str) -> WrittenGate:
 
 
 class _Reader:
-    """A scanner that reads an expression from left to right and ignores space between parts."""
+    """A scanner that reads an expression from left to right and ignores white space between parts."""
 
     def __init__(self, expression: str) -> None:
         self._text = expression
@@ -195,14 +199,20 @@ class _Reader:
         return Part(match[0], match.start() + 1)
 
     def need(self, pattern: str, wanted: str) -> Part:
-        """Return the match at this position and move past it. Raises GateError without a match."""
+        """Return the match at this position and move past it. Raises GateError without a match.
+
+        `wanted` describes what may stand here, for the message.
+        """
         found = self.take(pattern)
         if found is None:
             raise self._error_here(wanted)
         return found
 
     def argument(self) -> Part | None:
-        """Return the argument in brackets, without brackets and quotes."""
+        """Return the argument without brackets and quotes; None if no bracket opens here.
+
+        Raises GateError if the bracket is not closed after the argument.
+        """
         if self.take(r"\(") is None:
             return None
         quoted = self.take(r'"[^"]*"')
@@ -244,7 +254,10 @@ _MIN_CASES = {"p50": 6, "p95": 72, "p99": 368}
 
 
 def why_unmeasured(name: str, argument: str | None, names: Collection[str], *, left_out: int = 0) -> str:
-    """Return why a metric has no value. `names` are its known arguments; `left_out` is as in Measurements."""
+    """Return why a metric has no value, for messages.
+
+    `names` are the names that rows have for its argument. `left_out`, for COST, is the number of rows without a cost.
+    """
     if name == COST:
         return f"{left_out:,} {'result has' if left_out == 1 else 'results have'} no known cost"
     if name in ("pass_at", "pass_hat"):
@@ -265,7 +278,7 @@ def why_unmeasured(name: str, argument: str | None, names: Collection[str], *, l
 
 
 def why_no_interval(name: str) -> str:
-    """Return why a measured value has no interval."""
+    """Return why a measured value has no interval, for messages."""
     return f"it needs {_MIN_CASES.get(name, 2)} cases or more"
 
 
@@ -289,22 +302,26 @@ class Measurements(Protocol):
         """Return the value of a metric."""
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
-        """Return the 95 % interval of what `measure` returns."""
+        """Return the 95 % interval of the value that `measure` returns."""
 
     def names(self, kind: str) -> Collection[str]:
         """Return the names of this kind, such as evaluators, that rows have."""
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return the number of unmeasured results under that name: with an error, or for COST without a cost."""
+        """Return how many results of the evaluator, target or group with this kind and name have an error.
+
+        For COST, return how many rows have no known cost.
+        """
 
     def is_estimated(self, name: str) -> bool:
         """Return True if a metric is a sum with estimated parts."""
 
 
 class Gate(Struct, frozen=True):
-    """A parsed gate. `bound` of a share is 0..1. With `uses_interval` (`with 95%`) an end of the interval is compared.
+    """A parsed gate. `bound` is in the unit of the metric: 0..1 for a share.
 
-    `argument_column` is the column in the expression where the argument begins, from 1.
+    With `uses_interval` (`with 95%`) an end of the interval is compared: the low end for `>=` and `>`, the high end for
+    `<=` and `<`. `argument_column` is the column in the expression where the argument begins, from 1.
     """
 
     expression: str
@@ -323,34 +340,41 @@ class Gate(Struct, frozen=True):
         return self.metric.unit_of(self.field) == "share"
 
     def check(self, measured: Measurements) -> GateResult:
-        """Compare the metric with the bound; a metric without a value never passes."""
-        metric = self.name, self.argument, self.field
-        value = measured.measure(*metric)
+        """Compare the metric with the bound. A gate fails without a value, or without an interval that it needs."""
+        value = measured.measure(self.name, self.argument, self.field)
         if value is None:
             names = measured.names(self.name) if self.metric.takes == "name" else ()
             why = why_unmeasured(self.name, self.argument, names, left_out=measured.left_out(self.name, ""))
-            return self._failed(f"{self._what} could not be measured ({why}), so it is not {self._wanted}")
+            return self._failed(
+                f"{self._metric_text} could not be measured ({why}), so it is not {self._condition_text}"
+            )
+        notes = []
+        if not self.uses_interval and self.is_rate and self.metric.has_interval:
+            notes.append("point estimate")
         left_out = measured.left_out(self.name, self.argument or "") if self.metric.takes == "name" else 0
-        notes = [f"{left_out:,} {'error' if left_out == 1 else 'errors'} left out"] if left_out else []
+        if left_out:
+            notes.append(f"{left_out:,} {'error' if left_out == 1 else 'errors'} left out")
         if measured.is_estimated(self.name):
             notes.append("partly estimated")
+        point = f"{self._metric_text} is {self._shown(value)}{_in_brackets(notes)}"
         if not self.uses_interval:
-            notes = ["point estimate", *notes] if self.is_rate and self.metric.has_interval else notes
-            return self._compared(value, f"{self._what} is {self._shown(value)}{_in_brackets(notes)}")
-        interval = measured.interval(*metric)
-        point = f"{self._what} is {self._shown(value)}{_in_brackets(notes)}"
+            return self._compared(value, point)
+        interval = measured.interval(self.name, self.argument, self.field)
         if interval is None:
             why = why_no_interval(self.name)
-            return self._failed(f"{point}, but its 95 % interval is not known ({why}), so it is not {self._wanted}")
+            return self._failed(
+                f"{point}, but its 95 % interval is not known ({why}), so it is not {self._condition_text}"
+            )
         is_lower_limit = self.operator in (">=", ">")
         end, side = (interval.low, "low") if is_lower_limit else (interval.high, "high")
         return self._compared(end, f"{point} and the {side} end of its 95 % interval is {self._shown(end)}")
 
     def wrong_argument(self, what: str) -> GateError:
-        """Return a GateError that points at the argument in brackets."""
+        """Return a GateError that points at the argument in brackets; `what` says what is wrong with it."""
         return GateError(self.expression, self.argument_column, what)
 
     def _compared(self, value: float, subject: str) -> GateResult:
+        """Return the result of comparing a value with the bound; `subject` is the clause that states the value."""
         is_equal = math.isclose(value, self.bound, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
         passed = _OPERATORS[self.operator](self.bound if is_equal else value, self.bound)
         condition = f"{self.operator} {self._shown(self.bound)}"
@@ -361,16 +385,16 @@ class Gate(Struct, frozen=True):
         return GateResult(expression=self.expression, passed=False, value=None, sentence=sentence)
 
     @property
-    def _what(self) -> str:
+    def _metric_text(self) -> str:
         argument = "" if self.argument is None else f"({self.argument})"
         return f"{self.name}{argument}{'' if self.field is None else f'.{self.field}'}"
 
     @property
-    def _wanted(self) -> str:
+    def _condition_text(self) -> str:
         return f"{self.operator} {self._shown(self.bound)}{' with 95%' if self.uses_interval else ''}"
 
     def _shown(self, value: float) -> str:
-        """Return a value with as many digits as are needed to distinguish it from the bound."""
+        """Return a value with enough digits (4, 6 or 9) to distinguish it from the bound; with 4 if none are enough."""
         shown = [self._in_unit(value, digits) for digits in _DIGITS]
         if value == self.bound:
             return shown[0]
@@ -386,7 +410,7 @@ def _in_brackets(notes: Sequence[str]) -> str:
 
 
 def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:
-    """Parse one gate on these metrics. Raises GateError that points at the first unusable part."""
+    """Parse one gate on these metrics. Raises GateError that points at the part that cannot be used."""
     if expression.strip() == "none":
         raise GateError(expression, 1, "'none' is not a gate; `agentv run --gate none`, by itself, turns gates off")
     written = read_gate(expression)
@@ -418,7 +442,7 @@ def _metric(expression: str, name: Part, metrics: Metrics) -> Metric:
 
 
 def _check_form(expression: str, written: WrittenGate, metric: Metric) -> None:
-    """Raise GateError for brackets or fields that a metric does not have, or for required ones that are missing."""
+    """Raise GateError if an argument or field is missing, or is one that the metric does not have."""
     name, argument, field = written.name.text, written.argument, written.field
     forms = " or ".join(metric.forms(name))
     if metric.takes == "nothing":
@@ -447,6 +471,7 @@ def _is_argument(text: str, metric: Metric) -> bool:
 
 
 def _bound(expression: str, written: WrittenGate, metric: Metric) -> float:
+    """Return the number of a gate, in the unit of its metric. Raises GateError if the metric cannot have this value."""
     number = written.number
     unit = metric.unit_of(None if written.field is None else written.field.text)
     limits = range_of(unit)
@@ -458,12 +483,13 @@ def _bound(expression: str, written: WrittenGate, metric: Metric) -> float:
     low, high = limits
     if not low <= bound <= high:
         percent = "" if written.is_percent else f"; write {number.text}% for percent"
-        called = {"share": "a rate", "score": "a score"}.get(unit, "a difference")
-        raise GateError(expression, number.column, f"{called} must be between {low} and {high}{percent}")
+        noun = {"share": "a rate", "score": "a score"}.get(unit, "a difference")
+        raise GateError(expression, number.column, f"{noun} must be between {low} and {high}{percent}")
     return bound
 
 
 def _uses_interval(expression: str, written: WrittenGate, metric: Metric) -> bool:
+    """Return True for a gate `with 95%`. Raises GateError if its metric or operator does not allow that."""
     level, operator_ = written.level, written.operator
     if level is None:
         return False

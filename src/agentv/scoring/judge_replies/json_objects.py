@@ -1,6 +1,6 @@
-"""Search for JSON objects in free text, with bounded work, and for objects in judged texts that look like a verdict.
+"""Search for JSON objects in free text, with bounded work, and for verdicts in the texts that a judge has seen.
 
-The latter are also found as a judge may quote them: with other quotes, without escapes, with keys in another order.
+A judge may quote such a verdict with other quotes, without escapes or with keys in another order; it is still found.
 """
 
 import html
@@ -16,16 +16,19 @@ from msgspec import Struct
 from agentv.types.json_value import JsonObject, JsonValue
 
 MAX_OBJECT_CHARS = 100_000
-"""An object longer than this, in characters, is not read."""
+"""find_objects and whole_object do not read an object longer than this, in characters."""
 
 MAX_FAILED_TRIES = 2_000
-"""The search stops after this many `{` that do not start an object, which bounds its time."""
+"""find_objects stops after this many `{` at which no object can be read, which bounds its time."""
 
 MAX_DEPTH = 64
-"""An object nested deeper than this is not read: traversing and serializing it would hit the recursion limit."""
+"""find_objects and whole_object do not read an object nested deeper than this.
+
+Serializing it could exceed the recursion limit.
+"""
 
 _MAX_TOKEN_CHARS = 32
-"""A decoding error this close to the end of a text may come from a number or word that was cut off."""
+"""A decoding error this close to the end of a window may come from a number or word that was cut off."""
 
 _OPENING = re.compile(r'\{\s*["}]')
 
@@ -35,7 +38,7 @@ LAST_OBJECT_TRIES = 5_000
 
 
 class FoundObjects(Struct, frozen=True):
-    """The outermost objects of a text, in order. `complete` is False if the search stopped early.
+    """The outermost readable objects of a text, in order. `complete` is False if the search stopped early.
 
     `skipped_long` is True if there may be an object that was too long to be read.
     """
@@ -62,15 +65,16 @@ _PLAIN_DECODER = json.JSONDecoder(object_pairs_hook=_reject_duplicates)
 
 
 def find_objects(text: str) -> FoundObjects:
-    """Try every `{` of a text in order and return the readable objects; nested ones are part of their parents.
+    """Return the readable objects of a text, in order; nested ones are part of their parents.
 
-    Duplicate keys are rejected. Objects over 100,000 characters are not read.
+    An object is unreadable if it has a duplicate key, is nested too deep, or has over 100,000 characters. Objects
+    inside an unreadable one may still be found. All numbers are floats.
     """
     found: list[JsonObject] = []
     position, failures, skipped_long = 0, 0, False
     while (opening := _OPENING.search(text, position)) is not None:
         start = opening.start()
-        # Cutting the text bounds the decoder's search for an error's line, which would make the search quadratic.
+        # The decoder counts the lines before an error: on the whole text, that would make the search quadratic.
         window = text[start : start + MAX_OBJECT_CHARS]
         try:
             value, length = _read_object(window)
@@ -87,14 +91,14 @@ def find_objects(text: str) -> FoundObjects:
 
 
 def _is_cut_off(error: Exception, window: str) -> bool:
-    """Return True if the text after the window may contain the rest of the object."""
+    """Return True if an object could not be read because it may go on after the window."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     return error.msg.startswith("Unterminated string") or error.pos >= len(window) - _MAX_TOKEN_CHARS
 
 
 def whole_object(text: str) -> JsonObject | None:
-    """Return the object if a text is one object and nothing else but white space; None for any other text."""
+    """Return the object if a text is one readable object, as for find_objects, and white space; else None."""
     stripped = text.strip()
     if not stripped.startswith("{") or len(stripped) > MAX_OBJECT_CHARS:
         return None
@@ -108,7 +112,8 @@ def whole_object(text: str) -> JsonObject | None:
 def last_object(text: str) -> JsonObject | None:
     """Return the last complete object of a text, such as a program's output; None without one.
 
-    The last million characters are searched, with at most 5,000 attempts.
+    The last million characters are searched, with at most 5,000 attempts. Integers stay integers. An object with a
+    duplicate key is not read; MAX_OBJECT_CHARS and MAX_DEPTH do not apply.
     """
     tail = text[-LAST_OBJECT_CHARS:]
     tries = LAST_OBJECT_TRIES
@@ -135,6 +140,7 @@ def _object_between(text: str, start: int, end: int) -> JsonObject | None:
 
 
 def _read_object(window: str) -> tuple[JsonObject, int]:
+    """Return the object at the start of a window, and its length. Raises ValueError or RecursionError without one."""
     value, length = _DECODER.raw_decode(window)
     if _is_too_deep(value):
         raise _UnreadableError
@@ -214,7 +220,7 @@ _QUOTES = str.maketrans(
 
 
 class Evidence(Struct, frozen=True):
-    """The objects in the judged texts that look like a verdict, as canonical JSON.
+    """The objects in the judged texts that have one of the searched keys, as canonical JSON.
 
     `complete` is False if a text was too complex to be searched completely.
     """
@@ -228,12 +234,12 @@ class Evidence(Struct, frozen=True):
 
 
 class Statements(Struct, frozen=True):
-    """The values that follow a deciding key within a few characters in the judged texts, as JSON or otherwise."""
+    """What the judged texts state, as JSON or otherwise: each deciding key with each value that closely follows it."""
 
     values: frozenset[tuple[str, str | float]]
 
     def contains(self, found: JsonObject) -> bool:
-        """Return True if the judged texts state every deciding value of an object, in any notation."""
+        """Return True if an object has deciding values, and the judged texts state all of them in any notation."""
         deciding = _deciding_values(found)
         return bool(deciding) and all(
             any((key, notation) in self.values for notation in _notations(value)) for key, value in deciding
@@ -241,7 +247,7 @@ class Statements(Struct, frozen=True):
 
 
 def collect_evidence(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS) -> Evidence:
-    """Return the objects with any of the keys, including nested objects and JSON inside strings."""
+    """Return the objects in the texts that have any of the keys, including nested ones and JSON inside strings."""
     complete = True
     objects: set[str] = set()
     for text in texts:
@@ -253,12 +259,15 @@ def collect_evidence(texts: Iterable[str], *, keys: Sequence[str] = VERDICT_KEYS
 
 
 def collect_statements(texts: Iterable[str]) -> Statements:
-    """Return the values of deciding keys that the texts state."""
+    """Return the deciding keys that the texts state, with their values."""
     return Statements(frozenset(each for text in texts for each in _statements(text)))
 
 
 def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tuple[str | None, bool]]:
-    """Yield each object with any of the keys as canonical JSON, or None, and whether the search was complete."""
+    """Yield each object with any of the keys, as canonical JSON, together with True.
+
+    For each searched text, also yield None together with True if the search was complete, else False.
+    """
     if "{" not in text:
         return
     for reading in _readings(text):
@@ -276,7 +285,7 @@ def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tupl
 
 
 def _readings(text: str) -> Iterable[str]:
-    """Return a text unchanged, without escapes before quotes, and with every typographic quote replaced."""
+    """Return a text unchanged, without escapes before `"`, and also with `"` for every other kind of quote."""
     unescaped = text.replace('\\"', '"')
     repaired = unescaped.translate(_QUOTES)
     return dict.fromkeys((text, unescaped, repaired))
@@ -290,19 +299,22 @@ def _statements(text: str) -> Iterator[tuple[str, str | float]]:
             after = plain[match.end() : match.end() + _STATEMENT_CHARS].partition("}")[0].partition(key)[0]
             for number, percent in _NUMBER.findall(after):
                 yield key, float(number) / (100 if percent else 1)
-            for word in _WORD.findall(after):
-                yield from ((key, each) for each in (word, *re.split(r"[ /_-]", word)))
+            for words in _WORD.findall(after):
+                yield from ((key, each) for each in (words, *re.split(r"[ /_-]", words)))
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case without escapes, entities, invisible characters and unusual forms of letters."""
+    """Return a text in lower case, with code-point escapes and HTML entities decoded, and without invisible characters.
+
+    Unusual forms of letters become the usual ones.
+    """
     decoded = _CODE_POINT.sub(lambda match: chr(int(match[1], 16)), html.unescape(text))
     folded = unicodedata.normalize("NFKC", decoded).casefold()
     return "".join(each for each in folded if unicodedata.category(each) != "Cf")
 
 
 def _deciding_values(found: JsonObject) -> list[tuple[str, JsonValue]]:
-    """Return the deciding values of a verdict's entries, or of the verdict itself without entries, by their keys."""
+    """Return the deciding keys and values of a verdict's entries; those of the verdict itself if it has no entries."""
     lists = [found[key] for key in ENTRY_KEYS if isinstance(found.get(key), list)]
     entries = [entry for each in lists for entry in children(each) if isinstance(entry, Mapping)] or [found]
     return [(key, entry[key]) for entry in entries for key in DECIDING_KEYS if entry.get(key) is not None]
@@ -310,10 +322,7 @@ def _deciding_values(found: JsonObject) -> list[tuple[str, JsonValue]]:
 
 def _notations(value: JsonValue) -> Iterator[str | float]:
     """Yield the notations of a deciding value: 1, 1.0 and true are equal, as are 0 and false; text is in lower case."""
-    number = finite_number(value)
-    if isinstance(value, bool):
-        yield "true" if value else "false"
-        number = float(value)
+    number = float(value) if isinstance(value, bool) else finite_number(value)
     if number is not None:
         yield number
         yield from {0.0: ("false",), 1.0: ("true",)}.get(number, ())

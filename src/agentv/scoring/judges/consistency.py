@@ -2,7 +2,6 @@
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import cast, get_args
@@ -20,11 +19,11 @@ from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import LEVEL, Interval
 
 MIN_ITEMS = 10
-"""The minimum number of items for an interval of a correlation."""
+"""The minimum number of independent items for an interval of a correlation."""
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation, -1..1, with ties at their mean rank; None if one sequence is constant.
+    """Return Spearman's rank correlation, -1..1, with ties at their mean rank; None if either sequence is constant.
 
     Spearman 1904, American Journal of Psychology 15(1).
 
@@ -42,8 +41,8 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
 def correlation_interval(correlation: float, count: int, level: float = LEVEL) -> Interval | None:
     """Return the interval of a rank correlation of `count` independent items, computed on Fisher's scale, artanh.
 
-    The standard error is √((1 + r² / 2) / (count - 3)), Bonett & Wright 2000, Psychometrika 65(1). None below ten
-    items, and if the correlation is 1 or -1.
+    On that scale the standard error is √((1 + r² / 2) / (count - 3)): Bonett & Wright 2000, Psychometrika 65(1). None
+    with fewer than ten items, or if the correlation is 1 or -1.
     """
     if count < MIN_ITEMS or not -1 < correlation < 1:
         return None
@@ -53,7 +52,7 @@ def correlation_interval(correlation: float, count: int, level: float = LEVEL) -
 
 
 def _centred_ranks(values: Sequence[float]) -> list[float]:
-    """Return each value's rank minus the mean rank."""
+    """Return each value's rank minus the mean of all ranks; equal values share the mean of their ranks."""
     ranks = [0.0] * len(values)
     below = 0
     for _, group in groupby(sorted(range(len(values)), key=values.__getitem__), key=values.__getitem__):
@@ -65,37 +64,37 @@ def _centred_ranks(values: Sequence[float]) -> list[float]:
 
 
 _ORDERS = ("given", "swapped")
-"""The orders in which `pairwise` shows two answers to its judge: a verdict for each."""
+"""The orders in which `pairwise` shows two answers to its judge; it stores a pair with one verdict for each order."""
 _PREFERENCES = get_args(Better)
 
 
 class RepeatedJudgement(Struct, frozen=True):
-    """One answer, of `length` characters, with a judge's repeated verdicts on it.
+    """One answer, of `length` characters, with a judge's repeated opinions on it.
 
-    `opinions` are the verdicts, `failed` is the number of repeats without a verdict. `orders` is the number of
-    comparisons with another answer that were made in both orders; in `flips` of them the order changed the preference.
+    `failed` is the number of repeats without an opinion. `comparisons` is the number of comparisons with another answer
+    that were made in both orders; in `flips` of them the order changed the preference.
     """
 
     slot: ResultKey
     length: int
     opinions: tuple[Opinion, ...]
     failed: int = 0
-    orders: int = 0
+    comparisons: int = 0
     flips: int = 0
 
     @property
     def is_consistent(self) -> bool:
-        """True if the judge gave the same verdict, pass or not, each time."""
+        """True if the judge gave the same verdict, pass or not, each time; False without an opinion."""
         return len({each.passed for each in self.opinions}) == 1
 
     @property
     def score(self) -> float:
-        """The mean of the judge's scores."""
+        """The mean of the judge's scores. Needs an opinion."""
         return math.fsum(each.value for each in self.opinions) / len(self.opinions)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the judge's scores, with n - 1; there are at least two."""
+        """The standard deviation of the judge's scores, with n - 1. Needs two opinions."""
         return statistics.stdev(each.value for each in self.opinions)
 
     @property
@@ -105,7 +104,11 @@ class RepeatedJudgement(Struct, frozen=True):
 
 
 class LengthCorrelation(Struct, frozen=True):
-    """Spearman's correlation of answer length with the judge's score, None where it is undefined."""
+    """Spearman's correlation of answer length with the judge's score over a number of answers.
+
+    `value` is None if all lengths or all scores are equal. `interval` is also None for fewer than ten
+    cases, or if the correlation is 1 or -1.
+    """
 
     value: float | None
     answers: int
@@ -113,12 +116,13 @@ class LengthCorrelation(Struct, frozen=True):
 
 
 class Consistency(Struct, frozen=True):
-    """The consistency of a judge over repeats.
+    """The consistency of a judge on `answers` answers with at least one opinion, each judged `repeats` times.
 
-    Over answers with at least two verdicts: `same_verdict` is the share whose verdicts are all equal, `deviation` the
-    mean standard deviation of an answer's scores, `alpha` Krippendorff's alpha of the verdicts. `position` is the share
-    of comparisons whose preference changes with the order of the answers, None without comparisons. `lengths` are the
-    correlations over `all` answers, and over those that `passed` and `failed`.
+    `failed` is the number of repeats without an opinion, of all answers together. Over answers with at least two
+    opinions: `same_verdict` is the share whose verdicts are all equal, `deviation` the mean standard deviation of an
+    answer's scores, `alpha` Krippendorff's alpha of the verdicts. `position` is the share of comparisons whose
+    preference changes with the order of the answers, None without comparisons. `lengths` has the correlations over
+    answers by their most frequent verdict, under the keys `all`, `passed` and `failed`.
     """
 
     answers: int
@@ -132,13 +136,18 @@ class Consistency(Struct, frozen=True):
 
 
 def repeated_judgement(slot: ResultKey, length: int, results: Sequence[EvaluatorResult]) -> RepeatedJudgement:
-    """Return an answer of that length with the opinions in a judge's repeated results."""
+    """Return an answer of `length` characters with the opinions in a judge's repeated results."""
     found = [result_opinion(each, judged_criterion(each)) for each in results]
     opinions = tuple(opinion for opinion in found if opinion is not None)
     pairs = [pair for each in results for pair in _verdicts_in_both_orders(each)]
     flips = sum(candidate_value(one, swapped=False) != candidate_value(other, swapped=True) for one, other in pairs)
     return RepeatedJudgement(
-        slot=slot, length=length, opinions=opinions, failed=len(results) - len(opinions), orders=len(pairs), flips=flips
+        slot=slot,
+        length=length,
+        opinions=opinions,
+        failed=len(results) - len(opinions),
+        comparisons=len(pairs),
+        flips=flips,
     )
 
 
@@ -152,8 +161,7 @@ def consistency(answers: Sequence[RepeatedJudgement], repeats: int) -> Consisten
         "passed": [each for each in judged if each.passed],
         "failed": [each for each in judged if not each.passed],
     }
-    flips = [(case_of(each.slot), each.orders, float(each.flips)) for each in judged if each.orders]
-    position = rate_of_cases(flips) if flips else None
+    flips = [(case_of(each.slot), each.comparisons, float(each.flips)) for each in judged if each.comparisons]
     return Consistency(
         answers=len(judged),
         repeats=repeats,
@@ -161,22 +169,22 @@ def consistency(answers: Sequence[RepeatedJudgement], repeats: int) -> Consisten
         same_verdict=rate_of_cases([(case_of(each.slot), 1, float(each.is_consistent)) for each in repeated]),
         deviation=math.fsum(each.deviation for each in repeated) / len(repeated) if repeated else None,
         alpha=krippendorff_alpha(verdicts),
-        position=position,
+        position=rate_of_cases(flips) if flips else None,
         lengths={kind: _length_correlation(some) for kind, some in by_verdict.items()},
     )
 
 
 def _length_correlation(answers: Sequence[RepeatedJudgement]) -> LengthCorrelation:
-    """Return the correlation. Its interval counts cases, not answers, because answers to one case are similar."""
+    """Return the correlation. Its interval is that for the number of cases, because answers to one case are similar."""
     value = rank_correlation([float(each.length) for each in answers], [each.score for each in answers])
     if value is None:
         return LengthCorrelation(None, len(answers))
-    cases = len(Counter(case_of(each.slot) for each in answers))
+    cases = len({case_of(each.slot) for each in answers})
     return LengthCorrelation(value, len(answers), correlation_interval(value, cases))
 
 
 def _verdicts_in_both_orders(result: EvaluatorResult) -> Iterator[tuple[Better, Better]]:
-    """Yield a comparison's verdicts in both orders, as `pairwise` stores them."""
+    """Yield the two verdicts of each comparison that `pairwise` stored in a result, as _ORDERS; ignore other data."""
     for each in result.results:
         verdicts = (each.metadata or {}).get("verdicts")
         for pair in verdicts if isinstance(verdicts, list | tuple) else ():

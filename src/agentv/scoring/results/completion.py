@@ -1,7 +1,7 @@
 """Validation of an evaluator's output, and its conversion to an EvaluationScore without NaN and infinity.
 
 Plug-ins may return objects of any type. The `plain_…` functions return a value as its exact built-in type. They raise
-EvaluatorError for a value of the wrong type; `at` is the name of the field in the message.
+EvaluatorError for a value of the wrong type or out of range; `at` is the path of the field, for the message.
 """
 
 import math
@@ -44,7 +44,7 @@ from agentv.types.usage import Usage
 # Limits on the work for an object that contains itself.
 _MAX_DEPTH = 100
 _MAX_CONTAINERS = 100_000
-# A larger integer does not fit into a float; JSON parsers in other languages accept much less.
+# A longer integer does not fit into a float.
 _INTEGER_BITS = 1024
 
 
@@ -59,7 +59,7 @@ def type_error(value: object, at: str, wanted: str) -> EvaluatorError:
 
 
 def plain_text(value: object, at: str) -> str:
-    """Return a plain str. A subclass is converted only once, because it may return another text each time."""
+    """Return a plain str. The methods of a subclass are not called, because they may return another text each time."""
     if type(value) is str:
         return value
     if not isinstance(value, str):
@@ -68,7 +68,7 @@ def plain_text(value: object, at: str) -> str:
 
 
 def plain_texts(values: object, at: str) -> tuple[str, ...]:
-    """Return texts; other simple values among them are converted to text."""
+    """Return a tuple of texts; `str` converts the values among them that are not texts."""
     if type(values) is tuple and not values:
         return ()
     if isinstance(values, str) or not isinstance(values, Sequence):
@@ -84,7 +84,7 @@ def plain_flag(value: object, at: str) -> bool:
 
 
 def plain_number(value: object, at: str) -> float:
-    """Return a number, infinite when it is too large for a float. NumPy's numbers are accepted."""
+    """Return a number, infinite if it is too large for a float. Bools and NumPy's numbers are accepted."""
     if type(value) is float:
         return value
     if not isinstance(value, Real):
@@ -102,7 +102,7 @@ def finite_or_none(value: object, at: str) -> float | None:
 
 
 def plain_weight(value: object, at: str) -> float:
-    """Return a number that is finite and at least 0."""
+    """Return a number, which must be finite and at least 0."""
     number = plain_number(value, at)
     if not 0 <= number < math.inf:
         raise EvaluatorError(f"`{at}` must be finite and at least 0, got {number:g}")
@@ -110,7 +110,11 @@ def plain_weight(value: object, at: str) -> float:
 
 
 def unit_number(value: object, what: str) -> float:
-    """Return the score of `what`, a number from 0 to 1; a number up to 1e-9 outside is clamped. NaN is an error."""
+    """Return the score of `what`, a number from 0 to 1. A number up to 1e-9 outside is clamped.
+
+    Raises EvaluatorError for other numbers, NaN included, and for other types. `what` is the judged criterion or
+    evaluator, or the path of the field.
+    """
     if not isinstance(value, Real):
         raise EvaluatorError(f"the score of {what!r} is not a number but {type_text(value)}")
     number = plain_number(value, what)
@@ -120,7 +124,7 @@ def unit_number(value: object, what: str) -> float:
 
 
 def plain_count(value: object, at: str) -> int:
-    """Return an integer of at least 0."""
+    """Return an integer, which must be at least 0 and have at most 1,024 bits."""
     if type(value) is int and 0 <= value <= sys.maxsize:
         return value
     if not isinstance(value, Integral):
@@ -140,13 +144,14 @@ def plain_name(names: Sequence[str], value: object, at: str) -> str:
 
 
 def plain_object(value: object, at: str) -> JsonValue:
-    """Return a JSON object in built-in types; a number that is not finite becomes None."""
+    """Return a JSON object in built-in types. A number that is not finite, or too large for a float, becomes None."""
     if not isinstance(value, Mapping):
         raise type_error(value, at, "a mapping")
     return _plain_json(value, at, _MAX_DEPTH, iter(range(_MAX_CONTAINERS)))
 
 
 def _plain_json(value: object, at: str, levels: int, remaining: Iterator[int]) -> JsonValue:
+    """Return JSON in built-in types, at most `levels` deep; `remaining` yields as many items as containers are left."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -180,7 +185,7 @@ Check: TypeAlias = Callable[[object, str], Any]
 def checked_score(score: EvaluationScore) -> EvaluationScore:
     """Return a score of plain types and finite numbers, with at least as many aspects as it has hits and misses.
 
-    The score is 0.0 if it has an error. Raises EvaluatorError that names the first field of the wrong type.
+    With an error, the score is 0.0 and there is no verdict. Raises EvaluatorError that names the first unusable field.
     """
     checked = _fields(score, EvaluationScore, "")
     line_count = len(checked["hits"]) + len(checked["misses"])
@@ -194,16 +199,14 @@ def checked_score(score: EvaluationScore) -> EvaluationScore:
 
 def is_plain(score: object) -> TypeGuard[EvaluationScore]:
     """Return True for a score of exact types with nothing nested, as rules return; such scores need no full check."""
-    if type(score) is not EvaluationScore:
+    if type(score) is not EvaluationScore or type(score.hits) is not tuple or type(score.misses) is not tuple:
         return False
-    number, hits, misses, aspects = score.score, score.hits, score.misses, score.expected_aspect_count
+    number, lines, aspects = score.score, score.hits + score.misses, score.expected_aspect_count
     return (
         type(number) is float
         and 0.0 <= number <= 1.0
-        and type(hits) is tuple
-        and type(misses) is tuple
         and type(aspects) is int
-        and aspects >= (len(lines := hits + misses) or 1)
+        and aspects >= (len(lines) or 1)
         and not [line for line in lines if type(line) is not str]
         and (score.reasoning is None or type(score.reasoning) is str)
         and score.raw_aspects is None
@@ -219,15 +222,20 @@ def is_plain(score: object) -> TypeGuard[EvaluationScore]:
 
 
 def checked_result(result: EvaluationResult, at: str = "") -> EvaluationResult:
-    """Return one criterion's result in plain types. A number that is not finite, or outside 0..1, becomes an error."""
+    """Return one criterion's result in plain types. Raises EvaluatorError for a field of the wrong type.
+
+    A score or value that is not finite, or a value outside 0..1, is replaced by an error in the result.
+    """
     checked = EvaluationResult(**_fields(result, EvaluationResult, at))
     value = checked.value
     numbers = [number for number in (checked.score, value) if isinstance(number, float)]
     if not all(map(math.isfinite, numbers)):
         return _without_score(checked, "the score is not a finite number")
-    if value is None or -TOLERANCE <= value <= 1 + TOLERANCE:
-        return checked if value is None else replace(checked, value=min(1.0, max(0.0, value)))
-    return _without_score(checked, f"the value {value:g} is outside 0 to 1")
+    if value is None:
+        return checked
+    if not -TOLERANCE <= value <= 1 + TOLERANCE:
+        return _without_score(checked, f"the value {value:g} is outside 0 to 1")
+    return replace(checked, value=min(1.0, max(0.0, value)))
 
 
 def _without_score(result: EvaluationResult, reason: str) -> EvaluationResult:
@@ -235,6 +243,7 @@ def _without_score(result: EvaluationResult, reason: str) -> EvaluationResult:
 
 
 def _fields(part: object, cls: type, at: str) -> dict[str, Any]:
+    """Return the checked fields of an object, by name; `cls` is the class with its checks, `at` the object's path."""
     prefix = f"{at}." if at else ""
     return {name: check(getattr(part, name), f"{prefix}{name}") for name, check in _FIELDS[cls].items()}
 
@@ -265,12 +274,6 @@ def _aspects(value: object, at: str) -> int:
     return max(1, plain_count(value, at))
 
 
-def _flag(value: object, at: str) -> bool:
-    if not isinstance(value, bool):
-        raise type_error(value, at, "true or false")
-    return value
-
-
 def _required(value: object, at: str) -> bool | float:
     return value if isinstance(value, bool) else plain_weight(value, at)
 
@@ -290,7 +293,8 @@ _optional_object = partial(_optional, plain_object)
 _optional_usage = partial(_optional, partial(_checked_instance, Usage))
 _members = partial(_each, partial(_checked_instance, EvaluatorResult))
 
-_JUDGED: Mapping[str, Check] = {
+# The fields that EvaluationScore and EvaluatorResult have in common.
+_COMMON_FIELDS: Mapping[str, Check] = {
     "hits": plain_texts,
     "misses": plain_texts,
     "expected_aspect_count": _aspects,
@@ -305,13 +309,13 @@ _JUDGED: Mapping[str, Check] = {
 _FIELDS: Mapping[type, Mapping[str, Check]] = {
     # `checked_score` checks `score`, which depends on `error`.
     EvaluationScore: {
-        **_JUDGED,
+        **_COMMON_FIELDS,
         "evaluator_raw_request": _optional_object,
         "members": _members,
-        "must_fail": _flag,
+        "must_fail": plain_flag,
     },
     EvaluatorResult: {
-        **_JUDGED,
+        **_COMMON_FIELDS,
         "name": plain_text,
         "type": plain_text,
         "score": unit_number,
@@ -378,12 +382,12 @@ def to_score(
     """Complete the output of an evaluator: a score, a number, a bool, or results per criterion.
 
     `name` is the criterion if the output names none, `kind` the evaluator's type, `criteria` the scales and weights of
-    named criteria. Never raises: an output that is not a judgement in 0..1, or has a field of the wrong type, becomes a
-    score with an `evaluator_error`.
+    named criteria. With `negate`, a score of 1 becomes 0, and hits become misses. Never raises: an output that is not a
+    judgement in 0..1, or has a field of the wrong type, becomes a score with an `evaluator_error`.
     """
     try:
         score = output if is_plain(output) else _complete(output, name, kind, criteria)
-        if score.status == "skipped":  # nothing was judged, so that no criterion has a value
+        if score.status == "skipped":  # nothing was judged, so no criterion gets a result
             return score
         if negate and score.error is None:
             score = _negated(score, criteria)
@@ -396,6 +400,7 @@ def to_score(
 
 
 def _complete(output: object, name: str, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationScore:
+    """Return an output of any allowed type as a checked score. Raises EvaluatorError for other outputs."""
     if isinstance(output, EvaluationScore):
         return checked_score(output)
     if isinstance(output, EvaluationResult):
@@ -412,7 +417,7 @@ def _complete(output: object, name: str, kind: str, criteria: Sequence[Evaluatio
 
 
 def _error_text(error: Exception) -> str:
-    """Return an exception's message, even if its `__str__` raises."""
+    """Return an exception's type and message; a substitute if its `__str__` raises."""
     try:
         return plain_text(f"{type(error).__name__}: {error}", "message")
     except Exception:  # noqa: BLE001 - the exception is the plug-in's, too
@@ -424,7 +429,8 @@ def score_of_results(
 ) -> EvaluationScore:
     """Return the score of results per criterion: the mean of their values, weighted by `criteria`.
 
-    A result that is not on its scale gets an error and makes the score an `evaluator_error`; other results are kept.
+    A result that is not on its scale gets an error. If any result has an error, the score is 0.0 with an
+    `evaluator_error`; all results are kept. Raises EvaluatorError if a result has a field of the wrong type.
     """
     placed = tuple(place_result(checked_result(result), kind=kind, criteria=criteria) for result in results)
     with_value = [result for result in placed if result.value is not None]
@@ -445,7 +451,7 @@ def score_of_results(
 
 
 def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
-    """Return one criterion's result with its 0..1 value, or with an error if the score is not on the scale."""
+    """Return one criterion's result with its 0..1 value; with an error if it has no score, or none on the scale."""
     criterion = criterion_named(result.criterion_name, criteria, scale=result.scale)
     typed = replace(result, evaluator_type=result.evaluator_type or kind, scale=criterion.scale)
     if typed.error is not None:
@@ -469,6 +475,7 @@ def _criterion_line(result: EvaluationResult) -> str:
 
 
 def _negated(score: EvaluationScore, criteria: Sequence[EvaluationCriteria]) -> EvaluationScore:
+    """Return the opposite of a score; its verdict follows from the new score."""
     return replace(
         score,
         score=1.0 - score.score,

@@ -14,19 +14,19 @@ _MIN_CLUSTERS = 2
 def wilson_bounds(share: float, count: float, deviate: float) -> tuple[float, float]:
     """Return the shares µ at a distance of `deviate` standard errors √(µ (1 - µ) / count) from `share`.
 
-    `count` may be a fraction. Wilson 1927, JASA 22(158).
+    `count` need not be a whole number. Wilson 1927, JASA 22(158).
     """
     weight = deviate * deviate / count
     middle = share + weight / 2
     half_width = math.sqrt(weight * (share * (1 - share) + weight / 4))
-    # For a share of 0 or 1 this bound is the share itself; a rounding error would show 1.0 as 99.9 %.
+    # A share of 0 is its own low bound, a share of 1 its own high bound; a rounding error would show 1.0 as 99.9 %.
     low = 0.0 if share <= 0 else max((middle - half_width) / (1 + weight), 0.0)
     high = 1.0 if share >= 1 else min((middle + half_width) / (1 + weight), 1.0)
     return low, high
 
 
 def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
-    """Return Wilson's interval of a rate, with the effective sample size of repeats. None below two cases."""
+    """Return Wilson's interval of a rate, with the effective sample size if cases repeat. None below two clusters."""
     if moments.clusters < _MIN_CLUSTERS:
         return None
     if not moments.is_repeated:
@@ -35,25 +35,30 @@ def rate_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
 
 
 def effective_n(moments: ClusterMoments) -> float:
-    """Return the effective sample size of a rate of two or more cases: the smaller of those for its two bounds."""
+    """Return the effective sample size of a rate: the smaller of those for its two bounds.
+
+    Without repeats it is the number of rows.
+    """
     return min(_effective_ns(moments)) if moments.is_repeated else moments.rows
 
 
 def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | None:
-    """Return the interval of a mean of scores of 0..1, over clusters. None below two cases.
+    """Return the interval of a mean of scores of 0..1, over clusters, here called cases. None below two cases.
 
-    It holds all means µ within `deviate` standard errors √(V(µ) / cases) of the observed one. V is a parabola with the
-    variance v and the skewness of the cases, v + (third / second central moment) · (µ - mean) - (µ - mean)². For passes
-    and fails V is µ (1 - µ), and the interval is Wilson's. (Student's interval assumes a constant variance, and misses
-    too often on the side of a long tail.) The variance has Student's correction for few cases, with as many degrees of
-    freedom as there are pairs of cases, since scores within 0..1 vary less than normal ones. If all cases have the same
-    mean, the variance is unknown: Wilson's interval, each case counting once. Quadratic variances: Morris 1982, Annals
-    of Statistics 10(1); correction for skewness: Johnson 1978, JASA 73(363).
+    The interval contains all means µ within z standard errors √(V(µ) / cases) of the observed mean, where z is the
+    two-sided normal quantile of `level`. V is a parabola with the variance v and the skewness of the cases: v + (third
+    / second central moment) · (µ - mean) - (µ - mean)². For passes and fails V is µ (1 - µ), and the interval is
+    Wilson's. (Student's interval assumes a constant variance, and misses too often on the side of a long tail.) The
+    variance has Student's correction for few cases, with as many degrees of freedom as there are pairs of cases, since
+    scores within 0..1 vary less than normal ones. If all cases have the same mean, the variance is unknown, and the
+    interval is Wilson's for the effective number of cases. Quadratic variances: Morris 1982, Annals of Statistics
+    10(1); correction for skewness: Johnson 1978, JASA 73(363).
     """
     if moments.clusters < _MIN_CLUSTERS:
         return None
     # The mean of many scores may be outside 0..1 by a rounding error.
     mean, cases = min(max(moments.mean, 0.0), 1.0), moments.effective_clusters
+    # Converts sums over rows to means over cases: it is 1 / n if each case has n rows.
     unit = moments.rows / moments.sizes
     squares, cubes = moments.scatter * unit**2, moments.cubed_scatter * unit**3
     if not squares:
@@ -65,7 +70,7 @@ def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
 
 
 class _Scores(Struct, frozen=True):
-    """Cases with scores: sums of squares and cubes of their distances from the mean.
+    """The mean score of `cases` cases, and the sums of squares and cubes of their distances from it.
 
     `allowance` is the factor by which `squares` are increased because there are few cases.
     """
@@ -81,7 +86,7 @@ class _Scores(Struct, frozen=True):
         return max(self._bound(self.mean, -1, deviate), 0.0), min(self._bound(1 - self.mean, 1, deviate), 1.0)
 
     def _bound(self, distance: float, side: int, deviate: float) -> float:
-        """Return the bound below (side -1) or above (side 1) the mean, which is at `distance` from that end of 0..1."""
+        """Return the bound below (`side` -1) or above (1) the mean, which is at `distance` from this end of 0..1."""
         max_variance, added_square = self.mean * (1 - self.mean), _added_square(distance)
         share = (self.squares * self.allowance + added_square) / (self.cases * max_variance + added_square)
         skew = (self.cubes + added_square * (1 - 2 * self.mean)) / (self.squares + added_square)
@@ -93,8 +98,8 @@ class _Scores(Struct, frozen=True):
 def _added_square(distance: float) -> float:
     """Return the addition to the sum of squares for a case at an end of the scale, at `distance` from the mean.
 
-    Few cases with similar scores underestimate the variance: distant ones may have been missed by chance. So such a
-    case is added, with a weight of half its squared distance. Bounds of a mean with an added value at the end:
+    Few cases with similar scores underestimate the variance: distant cases may be missing by chance. So a case at the
+    end is added, with a weight of half its squared distance. Bounds of a mean with an added value at the end:
     Anderson 1969; Learned-Miller & Thomas 2019, arXiv:1905.06208. The weight is the one with the best coverage in
     simulations (docs/explanation/numbers.md); with two hundred cases it hardly matters.
     """
@@ -104,8 +109,9 @@ def _added_square(distance: float) -> float:
 def _effective_ns(moments: ClusterMoments) -> tuple[float, float]:
     """Return the effective sample sizes of a rate, for its lower and its upper bound.
 
-    They are the rows divided by the design effect (Kish 1965), at most the number of rows (Korn & Graubard 1998, Survey
-    Methodology 24(2)), and at least one per case, since nothing in 0..1 varies more than passes and fails.
+    Each is the number of rows divided by the design effect (Kish 1965), with _added_square. It is at most the number of
+    rows (Korn & Graubard 1998, Survey Methodology 24(2)), and at least the effective number of cases, since nothing in
+    0..1 varies more than passes and fails.
     """
     rate, cases = moments.mean, moments.effective_clusters
     max_variance = rate * (1 - rate)
@@ -121,19 +127,20 @@ def _effective_ns(moments: ClusterMoments) -> tuple[float, float]:
 
 
 def _upper(level: float) -> float:
+    """Return the probability below the high bound of a two-sided interval."""
     return (1 + level) / 2
 
 
 def _wilson(mean: float, below: float, above: float, method: IntervalMethod, level: float) -> Interval:
-    """Return the interval with the sample sizes `below` for its lower and `above` for its upper bound."""
+    """Return Wilson's interval with the sample sizes `below` for its low bound and `above` for its high bound."""
     deviate = normal_quantile(_upper(level))
     return Interval(wilson_bounds(mean, below, deviate)[0], wilson_bounds(mean, above, deviate)[1], method, level)
 
 
 def corrected_rate(raw: float, sensitivity: float, specificity: float) -> float | None:
-    """Return the estimated share of answers that people would pass, from the share that the judge passed; 0..1.
+    """Return the estimated share of answers that people would pass, from the share that the judge passed.
 
-    (raw + specificity - 1) / (sensitivity + specificity - 1), clipped. None for an uninformative judge, whose
+    (raw + specificity - 1) / (sensitivity + specificity - 1), clipped to 0..1. None for an uninformative judge, whose
     sensitivity and specificity sum to at most 1. Rogan & Gladen 1978, American Journal of Epidemiology 107(1).
 
     >>> round(corrected_rate(0.78, 0.9, 0.8), 3)
@@ -146,13 +153,13 @@ def corrected_rate(raw: float, sensitivity: float, specificity: float) -> float 
 def corrected_interval(
     raw: MeasuredRate, sensitivity: MeasuredRate, specificity: MeasuredRate, level: float = LEVEL
 ) -> Interval | None:
-    """Return the interval of a corrected rate, given that rate, sensitivity and specificity are all estimates.
+    """Return the interval of a corrected rate; the rate, the sensitivity and the specificity are all estimates.
 
-    The delta method with pseudo-counts: z² / 2 more passes and fails for the rate, one of each for sensitivity and
-    specificity, and a shift for the skew. Lang & Reiczigel 2014, Preventive Veterinary Medicine 113(1). None if the
-    judge is uninformative with these counts.
+    The delta method with pseudo-counts: z² / 2 more passes and as many more fails for the rate, one more of each for
+    sensitivity and specificity, and a shift for the skew. Lang & Reiczigel 2014, Preventive Veterinary Medicine 113(1).
+    None if the judge is uninformative with these pseudo-counts.
     """
-    deviate = normal_quantile((1 + level) / 2)
+    deviate = normal_quantile(_upper(level))
     rate = _with_more(raw, deviate * deviate / 2)
     hits, rejections = _with_more(sensitivity, 1), _with_more(specificity, 1)
     skill = hits.value + rejections.value - 1
