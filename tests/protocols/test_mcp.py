@@ -162,7 +162,7 @@ def test_a_program_that_does_not_exist_is_named() -> None:
 
     assert failure_of(missing, question("say")).kind == "target_missing"
     assert "cannot start 'no-such-server'" in failure_of(missing, question("say")).message
-    assert "write its arguments in `args`" in failure_of(with_arguments, question("say")).message
+    assert "write the command's arguments in `args`" in failure_of(with_arguments, question("say")).message
 
 
 def test_a_server_that_ends_is_a_failure_with_its_exit_code_and_standard_error() -> None:

@@ -319,7 +319,7 @@ def test_invalid_messages_are_reported() -> None:
         ({"response": "$[" * 3000}, "response is"),
         ({"body": {"q": "{{ querstion }}"}}, "body has the unknown variable {{ querstion }}; known: question, "),
         ({"body": '{"q": {{ question }}, }'}, "body is not valid JSON at line 1, column 23"),
-        ({"body": {"q": "always the same"}}, "body must contain {{ question }}"),
+        ({"body": {"q": "always the same"}}, "body or url must contain {{ question }}"),
         ({"method": "GET"}, "body is not allowed with GET"),
         ({"url": "ftp://h/"}, "url must start with http:// or https://"),
         ({"url": "http://{{ question }}.example.com/"}, "url may have variables in its path and query"),

@@ -1,4 +1,4 @@
-"""The providers of targets, and the registry that names them without importing any."""
+"""The registry of the providers; each provider is imported on first use."""
 
 from agentv.registry import NamedModel, Registry, Spec, make_registry
 

@@ -30,7 +30,7 @@ from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 
 _USAGE_FILE = "usage.json"
-_FRAGMENT_TYPES = frozenset(
+_SKIPPED_TYPES = frozenset(
     {
         "assistant.message_delta",
         "assistant.reasoning_delta",
@@ -41,6 +41,7 @@ _FRAGMENT_TYPES = frozenset(
         "tool.shell_output",
     }
 )
+"""The types of events that are skipped. Most have a piece of a message or output that a later event has in full."""
 
 
 class CopilotSettings(AgentSettings, frozen=True, kw_only=True):
@@ -61,26 +62,27 @@ def make_copilot(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
         executable=settings.executable,
         install="npm install -g @github/copilot",
         settings=settings,
-        arguments=lambda request, folder: copilot_arguments(settings, request, folder),
+        arguments=lambda request, side_folder: copilot_arguments(settings, request, side_folder),
         prompt=copilot_prompt,
         read=read_copilot,
-        fragment_types=_FRAGMENT_TYPES,
+        fragment_types=_SKIPPED_TYPES,
         log_dir=settings.log_dir,
-        read_side_files=lambda folder, _: _read_usage_file(folder),
+        read_side_files=lambda side_folder, _: _read_usage_file(side_folder),
     )
     return AgentProvider(target, tools, agent)
 
 
-def copilot_arguments(settings: CopilotSettings, request: ProviderRequest, folder: Path) -> Sequence[str]:
-    """Return the arguments; sending the prompt on standard input requires `--allow-all-tools`.
+def copilot_arguments(settings: CopilotSettings, request: ProviderRequest, side_folder: Path) -> Sequence[str]:
+    """Return the arguments of a call, whose prompt is sent on standard input: this requires `--allow-all-tools`.
 
-    The files that the prompt names lie outside of the workspace: their folders are added.
+    The files that the prompt names may lie outside the workspace, so their folders are added. Copilot writes its usage
+    file into `side_folder`.
     """
     files = (*request.guideline_files, *request.input_files)
     folders = dict.fromkeys(str(Path(path).parent) for path in files)
     return (
         *("--output-format", "json", "--allow-all-tools", "--no-ask-user", "--no-color", "--no-auto-update"),
-        *("--usage-output-file", str(folder / _USAGE_FILE)),
+        *("--usage-output-file", str(side_folder / _USAGE_FILE)),
         *(("--model", settings.model) if settings.model else ()),
         *(word for path in folders for word in ("--add-dir", path)),
         *settings.args,
@@ -88,12 +90,12 @@ def copilot_arguments(settings: CopilotSettings, request: ProviderRequest, folde
 
 
 def copilot_prompt(request: ProviderRequest) -> str:
-    """Return the prompt; Copilot has no argument for a system prompt, so it precedes the question."""
+    """Return the prompt. It contains the system prompt, for which Copilot has no argument."""
     return build_agent_prompt(request, instructions=request.system_prompt)
 
 
 def read_copilot(event: JsonObject, received_at: str) -> Iterator[Step]:
-    """Convert one event of `--output-format json` into steps."""
+    """Convert one event of `--output-format json` into steps; `received_at` replaces a missing timestamp."""
     data = object_of(event.get("data"))
     moment = text_of(event.get("timestamp")) or received_at
     match event.get("type"):
@@ -105,8 +107,8 @@ def read_copilot(event: JsonObject, received_at: str) -> Iterator[Step]:
             yield from _read_result(data, moment)
         case "session.error":
             status = status_of(data.get("statusCode"))
-            is_login = data.get("errorType") == "authentication"
-            yield Failed(text_of(data.get("message")) or "no details", status, "auth" if is_login else None)
+            is_auth_error = data.get("errorType") == "authentication"
+            yield Failed(text_of(data.get("message")) or "no details", status, "auth" if is_auth_error else None)
         case "session.warning" | "session.info":
             yield Noted(text_of(data.get("message")) or "no details")
         case "result":
@@ -140,30 +142,30 @@ def _read_result(data: JsonObject, moment: str) -> Iterator[Step]:
     yield Returned(str(data.get("toolCallId", "")), output, moment)
 
 
-def _read_usage_file(folder: Path) -> Iterator[Step]:
-    """Read the usage file that Copilot wrote at its end; without it the usage is unknown."""
+def _read_usage_file(side_folder: Path) -> Iterator[Step]:
+    """Convert the usage file that Copilot writes before it exits; yield nothing if the file cannot be read."""
     try:
-        text = (folder / _USAGE_FILE).read_text("utf-8", "replace")
+        text = (side_folder / _USAGE_FILE).read_text("utf-8", "replace")
     except OSError:
         return
     yield from read_usage(parse_object(text) or {})
 
 
-def read_usage(written: JsonObject) -> Iterator[Step]:
-    """Convert Copilot's usage file into a step: the sum over its models."""
-    metrics = [object_of(value) for value in object_of(written.get("modelMetrics")).values()]
-    if metrics:
-        yield Used(sum(map(_usage, metrics), start=Usage()), is_total=True)
+def read_usage(usage_file: JsonObject) -> Iterator[Step]:
+    """Yield one step with the usage of all models together; nothing if the file lists no model."""
+    models = [object_of(value) for value in object_of(usage_file.get("modelMetrics")).values()]
+    if models:
+        yield Used(sum(map(_usage_of_model, models), start=Usage()), is_total=True)
 
 
-def _usage(metrics: JsonObject) -> Usage:
+def _usage_of_model(metrics: JsonObject) -> Usage:
     used = object_of(metrics.get("usage"))
-    sent, received = count_of(used.get("inputTokens")), count_of(used.get("outputTokens"))
+    input_tokens, output_tokens = count_of(used.get("inputTokens")), count_of(used.get("outputTokens"))
     return Usage(
-        input=sent,
-        output=received,
+        input=input_tokens,
+        output=output_tokens,
         cached_input=count_of(used.get("cacheReadTokens")),
         reasoning=count_of(used.get("reasoningTokens")),
-        total=sent + received,
+        total=input_tokens + output_tokens,
         requests=count_of(object_of(metrics.get("requests")).get("count")),
     )

@@ -1,4 +1,4 @@
-"""`pi`: the coding agent pi on the command line, called by `pi --mode json --print`."""
+"""`pi`: the coding agent pi on the command line, called as `pi --mode json --print`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from agentv.types.usage import Usage
 _SKIPPED_TYPES = frozenset(
     {"message_start", "message_update", "tool_execution_update", "turn_start", "turn_end", "agent_start", "agent_end"}
 )
-"""The events that are skipped: they have nothing that another event does not have in full."""
+"""The types of events that are skipped: other events have all of their content."""
 
 _DEFAULT_PROVIDER = "google"
 _KEY_NAMES: Mapping[str, str] = {
@@ -50,10 +50,13 @@ _KEY_NAMES: Mapping[str, str] = {
     "opencode-go": "OPENCODE_API_KEY",
     "vercel-ai-gateway": "AI_GATEWAY_API_KEY",
 }
-"""The variables of the providers' keys that are not named PROVIDER_API_KEY."""
+"""The environment variable with the API key, by pi's provider. For a provider not listed it is PROVIDER_API_KEY."""
 
-_FILTERED = "content_filter"
-_STATUS = re.compile(r"([45][0-9]{2})\b")
+_FILTER_MARK = "content_filter"
+"""The text in an error message of pi that means a content filter."""
+
+_STATUS_AT_START = re.compile(r"([45][0-9]{2})\b")
+"""The HTTP status with which an error message of pi may begin."""
 
 
 class PiSettings(AgentSettings, frozen=True, kw_only=True):
@@ -93,7 +96,7 @@ def make_pi(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
 
 
 def pi_arguments(settings: PiSettings, request: ProviderRequest) -> Sequence[str]:
-    """Return the arguments; the prompt is sent on standard input."""
+    """Return the arguments of a call, whose prompt is sent on standard input."""
     named = {
         "--provider": settings.pi_provider,
         "--model": settings.model,
@@ -107,14 +110,17 @@ def pi_arguments(settings: PiSettings, request: ProviderRequest) -> Sequence[str
 
 
 def key_name(settings: PiSettings) -> str:
-    """Return the name of the variable from which pi reads the key of its provider."""
+    """Return the environment variable from which pi reads the API key of its provider.
+
+    The provider is `pi_provider`, else the part of `model` before a slash, else pi's default.
+    """
     prefix, slash, _ = (settings.model or "").partition("/")
     provider = settings.pi_provider or (prefix if slash else _DEFAULT_PROVIDER)
     return _KEY_NAMES.get(provider) or re.sub(r"[^A-Za-z0-9]+", "_", provider).upper() + "_API_KEY"
 
 
 def read_pi(event: JsonObject, received_at: str) -> Iterator[Step]:
-    """Convert one event of `--mode json` into steps."""
+    """Convert one event of `--mode json` into steps; `received_at` replaces a missing timestamp."""
     match event.get("type"):
         case "session":
             yield SessionInfo(session=text_of(event.get("id")))
@@ -134,28 +140,33 @@ def read_pi(event: JsonObject, received_at: str) -> Iterator[Step]:
             yield Noted(f"retry {event.get('attempt')} of {event.get('maxAttempts')}: {event.get('errorMessage')}")
 
 
-def _read_message(message: JsonObject, received_at: str) -> Iterator[Step]:
+def _read_message(message: JsonObject, moment: str) -> Iterator[Step]:
     usage = object_of(message.get("usage"))
     yield SessionInfo(model=text_of(message.get("model")), finish_reason=text_of(message.get("stopReason")))
     yield Used(_usage(usage), amount_of(object_of(usage.get("cost")).get("total")) or None)
     for part in objects_of(message.get("content")):
         text = text_of(part.get("text"))
         if part.get("type") == "text" and text:
-            yield Said(text, received_at)
+            yield Said(text, moment)
         elif part.get("type") == "toolCall":
-            yield Called(str(part.get("id", "")), str(part.get("name", "")), part.get("arguments"), received_at)
+            yield Called(str(part.get("id", "")), str(part.get("name", "")), part.get("arguments"), moment)
     if message.get("stopReason") in ("error", "aborted"):
         error = text_of(message.get("errorMessage")) or "no details"
-        status = _STATUS.match(error)
-        yield Failed(error, int(status[1]) if status else None, "content_filter" if _FILTERED in error else None)
+        status = _STATUS_AT_START.match(error)
+        yield Failed(error, int(status[1]) if status else None, "content_filter" if _FILTER_MARK in error else None)
 
 
 def _usage(usage: JsonObject) -> Usage:
-    """Return the usage of one response; tokens read from or written to the cache count as input."""
+    """Return the usage of one model call; tokens read from or written to the cache count as input."""
     cached = count_of(usage.get("cacheRead"))
-    sent = count_of(usage.get("input")) + cached + count_of(usage.get("cacheWrite"))
-    received = count_of(usage.get("output"))
+    input_tokens = count_of(usage.get("input")) + cached + count_of(usage.get("cacheWrite"))
+    output_tokens = count_of(usage.get("output"))
     reasoning = count_of(usage.get("reasoning"))
     return Usage(
-        input=sent, output=received, cached_input=cached, reasoning=reasoning, total=sent + received, requests=1
+        input=input_tokens,
+        output=output_tokens,
+        cached_input=cached,
+        reasoning=reasoning,
+        total=input_tokens + output_tokens,
+        requests=1,
     )

@@ -37,7 +37,7 @@ class HttpResponse(Struct, frozen=True, gc=False):
 
     @property
     def request_id(self) -> str | None:
-        """The id of the request in the server's logs."""
+        """The id of the request in the server's logs; None if the server sends none."""
         names = ("x-request-id", "request-id", "apim-request-id")
         return next((self.headers[name] for name in names if self.headers.get(name)), None)
 
@@ -48,11 +48,11 @@ class HttpResponse(Struct, frozen=True, gc=False):
 
     @property
     def quota(self) -> Quota | None:
-        """The remaining quota from the rate-limit headers of OpenAI, Azure or Anthropic."""
+        """The quota in the rate-limit headers of OpenAI, Azure or Anthropic; None without a readable amount."""
         if not any("ratelimit" in name for name in self.headers):
             return None
         amounts = {
-            f"{kind}_{unit}": _first_known(
+            f"{kind}_{unit}": _first_not_none(
                 _finite(self.headers.get(f"x-ratelimit-{kind}-{unit}", "")),
                 _finite(self.headers.get(f"anthropic-ratelimit-{unit}-{kind}", "")),
             )
@@ -68,7 +68,10 @@ def is_event_stream(headers: Mapping[str, str]) -> bool:
 
 
 def status_failure(response: HttpResponse, *, now: datetime) -> Failure | None:
-    """Return the failure that a response's status means; None for 2xx."""
+    """Return the failure that a response's status means; None for 2xx.
+
+    `now` is compared with the date of a `retry-after` header.
+    """
     if response.is_success:
         return None
     error = _error_in(response.body)
@@ -84,13 +87,16 @@ def status_failure(response: HttpResponse, *, now: datetime) -> Failure | None:
         kind,
         message,
         http_status=response.status,
-        retry_after_s=_first_known(retry_after_s(response.headers, now=now), retry_delay_s(error)),
+        retry_after_s=_first_not_none(retry_after_s(response.headers, now=now), retry_delay_s(error)),
         details={"request_id": response.request_id, "body": response.body[:_MAX_EXCERPT].decode(errors="replace")},
     )
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the retry delay in seconds from `retry-after-ms`, or from `retry-after`, a number or a date."""
+    """Return the delay in seconds that the headers request; None if there is none or it cannot be read.
+
+    `retry-after-ms` precedes `retry-after`, which has seconds or a date. `now` is compared with the date.
+    """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         number = _finite(headers.get(name, ""))
         if number is not None:
@@ -112,7 +118,7 @@ def _finite(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _first_known(*values: float | None) -> float | None:
+def _first_not_none(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
 
 
@@ -133,7 +139,7 @@ def kind_of_status(status: int, error: JsonObject) -> FailureKind:
 
 
 def _error_in(body: bytes) -> JsonObject:
-    """Return the error in a response: its JSON object, else the beginning of the text as the message."""
+    """Return the error object in a response's body; any other body becomes the `message` of an object."""
     try:
         value: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
@@ -161,7 +167,10 @@ _STATUS_OF_ERROR: Mapping[str, int] = {
 
 
 def status_of_error(error: JsonObject) -> int:
-    """Return the HTTP status of an error, by its number or its name; 500 if it has neither."""
+    """Return the HTTP status of an error from its `code`, `status` or `type`; 500 if none of these is known.
+
+    A number in any of them precedes a name.
+    """
     values = [error.get(key) for key in ("code", "status", "type")]
     by_number = [value for value in values if isinstance(value, int) and value >= _BAD_REQUEST]
     by_name = [_STATUS_OF_ERROR[value] for value in values if isinstance(value, str) and value in _STATUS_OF_ERROR]
@@ -169,12 +178,13 @@ def status_of_error(error: JsonObject) -> int:
 
 
 def retry_delay_s(error: JsonObject) -> float | None:
-    """Return the retry delay in seconds from the body of a Google error: `"retryDelay": "7s"`."""
+    """Return the retry delay in seconds of a Google error (`"retryDelay": "7s"`); None if it has none."""
     delays = (str(detail.get("retryDelay", "")).removesuffix("s") for detail in _details(error))
     return next((seconds for delay in delays if (seconds := _finite(delay)) is not None), None)
 
 
 def _details(error: JsonObject) -> list[JsonObject]:
+    """Return the objects in the `details` of a Google error."""
     details = error.get("details")
     return [detail for detail in details if isinstance(detail, Mapping)] if isinstance(details, list) else []
 
@@ -185,12 +195,12 @@ def without_none(body: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def json_request(url: str, body: JsonObject, *headers: Mapping[str, str]) -> HttpRequest:
-    """Return a POST request with JSON. Of headers with the same name, ignoring case, the last one is sent."""
+    """Return a POST request with a JSON body. Of headers with the same name, ignoring case, the last one is sent."""
     return HttpRequest(url, joined_headers({"Content-Type": "application/json"}, *headers), json_bytes(body))
 
 
 def json_bytes(value: JsonValue) -> bytes:
-    """Return JSON as bytes. Lone surrogates, which UTF-8 cannot encode, become question marks."""
+    """Return a value as JSON in UTF-8. Lone surrogates, which UTF-8 cannot encode, become question marks."""
     return compact_json(value).encode(errors="replace")
 
 

@@ -1,7 +1,7 @@
 """`vscode` and `vscode-insiders`: the editor's agent, called through files (docs/reference/providers/vscode.md).
 
-A subagent is a numbered folder with a workspace of the editor. It handles one message at a time, which may list several
-requests. A call locks the folders that it uses.
+A subagent is a numbered folder with a workspace of the editor. It handles one chat message at a time; the message may
+refer to several requests. A call locks the folders that it uses.
 """
 
 import asyncio
@@ -36,14 +36,16 @@ from agentv.types.targets import ResolvedTarget
 FOLDER_LOCK = "subagent.lock"
 DISPATCH_LOCK = "dispatch.lock"
 MESSAGES_FOLDER = "messages"
-_NAME = re.compile(r"subagent-([1-9][0-9]*)")
+_SUBAGENT_NAME = re.compile(r"subagent-([1-9][0-9]*)")
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+"""Waits for a number of seconds."""
+
 POLL_S = 0.2
-"""The interval for polling files and locks."""
+"""The interval in seconds at which answer files and locks are checked."""
 
 
 class Exchange(Struct, frozen=True):
-    """The files of one request in a subagent's folder; the answer is complete when `answer` exists."""
+    """The files of one request. The agent writes its answer to `unfinished`, then renames this file to `answer`."""
 
     request: Path
     unfinished: Path
@@ -51,12 +53,12 @@ class Exchange(Struct, frozen=True):
 
 
 def exchange_in(folder: Path, name: str) -> Exchange:
-    """Return the files of the request called `name`."""
+    """Return the files of the request called `name`, in a subagent's folder of messages."""
     return Exchange(folder / f"{name}_req.md", folder / f"{name}_res.tmp.md", folder / f"{name}_res.md")
 
 
 def build_prompt(request: ProviderRequest) -> str:
-    """Return the prompt: instructions if there are any, files to read first, then the question."""
+    """Return the prompt: the system prompt if there is one, the files to read first, then the question."""
     prompt = build_agent_prompt(request)
     if not request.system_prompt:
         return prompt
@@ -64,7 +66,7 @@ def build_prompt(request: ProviderRequest) -> str:
 
 
 def request_text(prompt: str, exchange: Exchange) -> str:
-    """Return the content of the request file: the prompt, then the path of the answer."""
+    """Return the content of the request file: the prompt, then how to write the answer file."""
     return f"""{prompt}
 
 [[ ## answer_file ## ]]
@@ -79,8 +81,8 @@ Do both in any case; if you cannot do what was asked, let the answer say why. Ch
 
 
 def batch_text(exchanges: Sequence[Exchange]) -> str:
-    """Return the content of the file that lists several requests."""
-    lines = "\n".join(f"{number}. {link_to(one.request)}" for number, one in enumerate(exchanges, start=1))
+    """Return the content of a batch file, which lists several requests."""
+    lines = "\n".join(f"{number}. {link_to(exchange.request)}" for number, exchange in enumerate(exchanges, start=1))
     return f"""Work through all of these requests, one after another, each by its own instructions:
 
 {lines}
@@ -91,7 +93,7 @@ Where you can, give each to a subagent of its own. You are done when every reque
 
 
 def chat_message(file: Path) -> str:
-    """Return the chat message; everything else is in the file."""
+    """Return the chat message that makes the agent follow a request file or batch file."""
     return f"Follow the instructions in {link_to(file)}."
 
 
@@ -101,14 +103,17 @@ def link_to(file: Path) -> str:
 
 
 def subagents(root: Path) -> list[Path]:
-    """Return the existing subagent folders, in order of their numbers; if there is none yet, `subagent-1`."""
-    numbers = [int(found[1]) for path in root.glob("subagent-*") if (found := _NAME.fullmatch(path.name))]
+    """Return the existing subagent folders, in order of their numbers; without any, the path of a new `subagent-1`."""
+    numbers = [int(found[1]) for path in root.glob("subagent-*") if (found := _SUBAGENT_NAME.fullmatch(path.name))]
     return [root / f"subagent-{number}" for number in sorted(numbers)] or [root / "subagent-1"]
 
 
 @asynccontextmanager
 async def claim_folders(root: Path, *, at_most: int, sleep: Sleep) -> AsyncIterator[list[Path]]:
-    """Wait until a subagent folder is free, and lock up to `at_most` free folders until the end of the block."""
+    """Wait until a subagent folder is free, and lock up to `at_most` free folders until the end of the block.
+
+    Yields the locked folders. Raises OSError if a folder or lock file cannot be made.
+    """
     descriptors: dict[Path, int] = {}
     try:
         while not (descriptors := _lock_free_folders(root, at_most)):
@@ -120,6 +125,7 @@ async def claim_folders(root: Path, *, at_most: int, sleep: Sleep) -> AsyncItera
 
 
 def _lock_free_folders(root: Path, at_most: int) -> dict[Path, int]:
+    """Lock up to `at_most` free folders and return the descriptors of the locks."""
     descriptors: dict[Path, int] = {}
     for folder in subagents(root):
         if len(descriptors) == at_most:
@@ -132,7 +138,7 @@ def _lock_free_folders(root: Path, at_most: int) -> dict[Path, int]:
 
 
 def _try_lock(path: Path) -> int | None:
-    """Lock a file and return its descriptor; None if it is already locked."""
+    """Lock a file and return its descriptor; None if the file cannot be locked, as when another call holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -146,7 +152,10 @@ def _try_lock(path: Path) -> int | None:
 
 @asynccontextmanager
 async def dispatch_lock(root: Path, sleep: Sleep) -> AsyncIterator[None]:
-    """Hold the lock for sending one chat message, which goes to the window that was active last."""
+    """Hold the lock under which a window is opened and a chat message sent to it.
+
+    The editor gives a message to the last active window, so another call must not open one in between.
+    """
     while (descriptor := _try_lock(root / DISPATCH_LOCK)) is None:
         await sleep(POLL_S)
     try:
@@ -156,7 +165,10 @@ async def dispatch_lock(root: Path, sleep: Sleep) -> AsyncIterator[None]:
 
 
 def read_answer(exchange: Exchange, max_bytes: int) -> tuple[str, tuple[str, ...]]:
-    """Return the written answer and notes about it. Raises ProviderError unless it is a file within the limit."""
+    """Return the text of the answer file and notes about it.
+
+    Raises ProviderError unless it is a readable regular file of at most `max_bytes`.
+    """
     descriptor = open_beneath(exchange.answer.parent, exchange.answer.name)
     if descriptor is None:
         raise ProviderError(
@@ -173,7 +185,7 @@ def read_workspace_template(path: Path) -> JsonObject:
     """Return the content of a `.code-workspace` file with absolute folders.
 
     If `path` is a folder, return a workspace with only that folder. Raises ProviderError with kind `config_error` if
-    the file cannot be read.
+    the file cannot be read or is not a workspace.
     """
     if path.is_dir():
         return {"folders": [{"path": str(path)}]}
@@ -186,7 +198,10 @@ def read_workspace_template(path: Path) -> JsonObject:
         ) from None
     if not isinstance(value, Mapping) or not isinstance(value.get("folders", []), list):
         raise ProviderError(
-            Failure("config_error", f"workspace_template {path} is not a workspace: it has no list of folders")
+            Failure(
+                "config_error",
+                f"workspace_template {path} is not a workspace: it must be an object whose `folders` is a list",
+            )
         )
     return {**value, "folders": [_absolute(entry, path.parent) for entry in objects(value.get("folders"))]}
 
@@ -199,8 +214,8 @@ def _absolute(entry: JsonObject, base: Path) -> JsonObject:
 def write_workspace(folder: Path, template: JsonObject, workspace: str | None) -> Path:
     """Write a subagent's `.code-workspace` and return its path.
 
-    Its folders are the subagent's, then `workspace`, then the template's. An unchanged file is not rewritten, since the
-    editor would reload it.
+    The file lists the subagent's folder, then `workspace`, then the folders of the template. If its content is
+    unchanged, it is not written again, since the editor would reload it.
     """
     own: list[JsonValue] = [{"path": "."}, *([{"path": workspace}] if workspace is not None else [])]
     content = json.dumps({**template, "folders": [*own, *objects(template.get("folders"))]}, indent=2) + "\n"
@@ -210,8 +225,8 @@ def write_workspace(folder: Path, template: JsonObject, workspace: str | None) -
     return path
 
 
-MAX_OPEN_S = 30.0
-"""The time to wait for a window to open; an editor that stays in the foreground never returns."""
+_MAX_COMMAND_S = 30.0
+"""The longest wait for a command of the editor, in seconds; an editor in the foreground does not return."""
 
 _LOG = "editor.log"
 _MAX_TAIL_BYTES = 2_000
@@ -219,7 +234,7 @@ SUBAGENT_ROOT = "~/.agentv/vscode-agents"
 
 
 class Editor(Struct, frozen=True):
-    """The command of an editor. `template` is the workspace that its agents see in addition to their own folders.
+    """The command of an editor. `template` is a workspace that its agents see in addition to their own folders.
 
     `inherit` names the only variables that the command inherits besides PATH; None passes on all.
     """
@@ -233,7 +248,7 @@ class Editor(Struct, frozen=True):
         return (*self.command, str(workspace))
 
     def chat_command(self, file: Path) -> tuple[str, ...]:
-        """Return the command that sends a request file to the agent in the last active window."""
+        """Return the command that sends a request file or batch file to the agent in the last active window."""
         options = ("--reuse-window", "--mode", "agent", "--add-file", str(file))
         return (*self.command, "chat", *options, chat_message(file))
 
@@ -241,7 +256,7 @@ class Editor(Struct, frozen=True):
 class Job(Struct):
     """One request in progress, in the folder of a subagent. `outcome` is None until there is an answer or a failure.
 
-    `process` runs the editor's command that sent the request.
+    `command` is the editor's command that sends the request; `process` is None until it is started.
     """
 
     request: ProviderRequest
@@ -254,11 +269,11 @@ class Job(Struct):
 
     @property
     def log(self) -> Path:
-        """The file that receives the output of the editor's command."""
+        """The file to which the output of all commands of the subagent is appended."""
         return self.folder / _LOG
 
     def metadata(self) -> JsonObject:
-        """Return the prompt, the files and the command of the request."""
+        """Return what is stored about the request: its subagent, command, files and prompt."""
         return {
             "subagent": self.folder.name,
             "command": list(self.command),
@@ -269,6 +284,7 @@ class Job(Struct):
 
     def update(self) -> None:
         """Set the outcome if the answer exists or the editor's command has failed."""
+        # A broken link counts as an answer, so that it is reported instead of waited for.
         if self.exchange.answer.exists() or self.exchange.answer.is_symlink():
             try:
                 text, notes = read_answer(self.exchange, MAX_OUTPUT_BYTES)
@@ -281,7 +297,7 @@ class Job(Struct):
             self.outcome = editor_failure(self.process.exit_code, self.log)
 
     def partial_answer(self) -> ProviderResponse | None:
-        """Return what the agent has written of its answer so far; None if there is nothing, or it cannot be read."""
+        """Return the text that the agent has written so far; None if there is none or it cannot be read."""
         if not self.exchange.unfinished.exists():
             return None
         try:
@@ -292,7 +308,7 @@ class Job(Struct):
         return ProviderResponse(text, request=self.metadata(), log_paths=logs) if text.strip() else None
 
     def timeout_failure(self, timeout_s: float) -> Failure:
-        """Return the failure of a request without an answer in time."""
+        """Return the failure of a request that was not answered within `timeout_s`."""
         partial = f"; partial answer: {self.exchange.unfinished.name}" if self.exchange.unfinished.exists() else ""
         message = (
             f"no answer within {timeout_s:g} s: {self.exchange.answer} did not appear{partial}{log_tail(self.log)}"
@@ -301,7 +317,7 @@ class Job(Struct):
 
 
 def make_job(editor: Editor, folder: Path, request: ProviderRequest, name: str) -> Job:
-    """Return the job of a request in a subagent's folder; nothing is written yet."""
+    """Return the job of a request in a subagent's folder, without writing its files, whose names begin with `name`."""
     exchange = exchange_in(folder / MESSAGES_FOLDER, name)
     return Job(
         request=request,
@@ -315,7 +331,9 @@ def make_job(editor: Editor, folder: Path, request: ProviderRequest, name: str) 
 async def dispatch(editor: Editor, jobs: Sequence[Job], *, name: str, sleep: Sleep) -> None:
     """Write the requests of one subagent and send them to the editor in one chat message.
 
-    Raises ProviderError if the editor's command fails, OSError if files cannot be written.
+    All jobs have the same folder; a batch file there is named after `name`. Raises ProviderError if the editor cannot
+    be started or the command that opens its window fails, OSError if files cannot be written. A failure of the command
+    for the chat message is noticed later, by `Job.update`.
     """
     folder = jobs[0].folder
     for job in jobs:
@@ -340,19 +358,19 @@ def _start(editor: Editor, command: Sequence[str], folder: Path) -> Launched:
 
 
 async def wait_until_ended(process: Launched, log: Path, sleep: Sleep) -> None:
-    """Wait until a command has ended, at most 30 seconds. Raises ProviderError if it failed."""
+    """Wait until a command of the editor has ended, at most 30 seconds. Raises ProviderError if it failed."""
     try:
-        async with asyncio.timeout(MAX_OPEN_S):
+        async with asyncio.timeout(_MAX_COMMAND_S):
             while process.exit_code is None:
                 await sleep(POLL_S / 4)
     except TimeoutError:
-        return
+        return  # the editor runs in the foreground
     if process.exit_code:
         raise ProviderError(editor_failure(process.exit_code, log))
 
 
 async def wait_for_outcomes(jobs: Sequence[Job], *, sleep: Sleep) -> None:
-    """Wait until every job has an outcome."""
+    """Wait until every job has an outcome, without a time limit."""
     while True:
         for job in jobs:
             if job.outcome is None:
@@ -363,13 +381,13 @@ async def wait_for_outcomes(jobs: Sequence[Job], *, sleep: Sleep) -> None:
 
 
 def editor_failure(exit_code: int, log: Path) -> Failure:
-    """Return the failure of an editor's command."""
+    """Return the failure of an editor's command that exited with an error."""
     message = f"the editor's command failed with exit code {exit_code}{log_tail(log)}"
     return Failure("target_exit", message, details={"exit_code": exit_code})
 
 
 def log_tail(log: Path) -> str:
-    """Return the end of the editor command's output, as the end of a message."""
+    """Return the end of the log as the end of a message; "" if the log is empty or cannot be read."""
     try:
         text = log.read_bytes()[-_MAX_TAIL_BYTES:].decode(errors="replace").strip()
     except OSError:
@@ -378,7 +396,7 @@ def log_tail(log: Path) -> str:
 
 
 class VscodeSettings(Struct, frozen=True):
-    """The settings of a `vscode` target."""
+    """The settings of a `vscode` or `vscode-insiders` target."""
 
     command: Annotated[
         str | None,
@@ -400,8 +418,10 @@ class VscodeSettings(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Reject an invalid command; the message starts with the setting's name."""
+        if self.command is None:
+            return
         try:
-            words = shlex.split(self.command) if self.command is not None else ["code"]
+            words = shlex.split(self.command)
         except ValueError as error:
             raise ValueError(f"command cannot be parsed: {error}") from None
         if not words:
@@ -450,16 +470,22 @@ class VscodeProvider:
 
     @property
     def max_workers(self) -> int:
-        """The number of concurrent requests: one per existing subagent."""
+        """The number of concurrent requests: one per existing subagent, at least one."""
         return len(subagents(self._root))
 
     async def healthcheck(self) -> None:
-        """Raise ProviderError if the editor is not installed or its workspace template cannot be read."""
+        """Raise ProviderError if the editor is not installed or the workspace template cannot be read.
+
+        With `dry_run` nothing is checked.
+        """
         if not self._settings.dry_run:
             self._editor()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the answer of an editor's agent to one case; an error holds what the agent has written so far."""
+        """Return the answer of an editor's agent to one case; its text is empty with `dry_run` or without `wait`.
+
+        Raises ProviderError, with the text that the agent has written so far in `partial`.
+        """
         if self._settings.dry_run:
             return self._dry_answer(request)
         (job,), timeout_s = await self._finished_jobs([request])
@@ -469,14 +495,21 @@ class VscodeProvider:
         return answer
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
-        """Return the answers to many cases, distributed over all free subagents, with one message per subagent."""
+        """Return the answer or failure of each case, by id. Raises ProviderError if the batch fails as a whole.
+
+        The cases are distributed over the free subagents, with one chat message per subagent. A case that was not sent
+        before the time limit is missing from the result.
+        """
         if self._settings.dry_run:
             return {request.eval_case_id: self._dry_answer(request) for request in requests}
         jobs, timeout_s = await self._finished_jobs(requests)
         return {job.request.eval_case_id: job.outcome or job.timeout_failure(timeout_s) for job in jobs}
 
     async def _finished_jobs(self, requests: Sequence[ProviderRequest]) -> tuple[list[Job], float]:
-        """Return the jobs once all have an outcome or the time limit is over, and the limit in seconds."""
+        """Return the jobs once all have an outcome or the time limit is over, and the limit in seconds.
+
+        Raises ProviderError if the editor or the folders cannot be used, or no subagent was free in time.
+        """
         editor = self._editor()
         timeout_s = requests[0].timeout_s or self._target.try_timeout_s
         deadline = asyncio.timeout(timeout_s)
@@ -485,7 +518,7 @@ class VscodeProvider:
             async with deadline, claim_folders(self._root, at_most=len(requests), sleep=self._sleep) as folders:
                 await self._run_jobs(editor, requests, folders, jobs)
         except TimeoutError:
-            if not deadline.expired():
+            if not deadline.expired():  # not our time limit
                 raise
         except OSError as error:
             message = f"the subagents' folders under {self._root} cannot be used: {error}"
@@ -498,10 +531,13 @@ class VscodeProvider:
     async def _run_jobs(
         self, editor: Editor, requests: Sequence[ProviderRequest], folders: Sequence[Path], jobs: list[Job]
     ) -> None:
-        """Distribute the requests over folders, add them to `jobs`, and wait for their outcomes."""
+        """Distribute the requests over folders, and wait for their outcomes.
+
+        Each job is added to `jobs` before its request is sent, so that the caller has the jobs even after a timeout.
+        """
         name = self._request_name()
-        for number, folder in enumerate(folders):
-            requests_of_folder = requests[number :: len(folders)]
+        for first, folder in enumerate(folders):
+            requests_of_folder = requests[first :: len(folders)]
             batch = [
                 make_job(editor, folder, self._with_system_prompt(request), f"{name}-{index}")
                 for index, request in enumerate(requests_of_folder)
@@ -532,7 +568,7 @@ class VscodeProvider:
         return f"{self._clock():%Y%m%d%H%M%S}-{secrets.token_hex(4)}"
 
     def _editor(self) -> Editor:
-        """Return the editor. Raises ProviderError if it is not installed or its workspace cannot be read."""
+        """Return the editor. Raises ProviderError if it is not installed or the workspace template cannot be read."""
         path = self._settings.workspace_template
         template = {} if path is None else read_workspace_template(self._base_dir / Path(path).expanduser())
         return Editor((self._program(), *self._command[1:]), template, self._settings.env_allow)
@@ -542,14 +578,14 @@ class VscodeProvider:
 
         A command with a slash is a path relative to the targets file; any other is searched in PATH.
         """
-        written = self._command[0]
-        if os.sep in written:
-            path = self._base_dir / Path(written).expanduser()
+        program = self._command[0]
+        if os.sep in program:
+            path = self._base_dir / Path(program).expanduser()
             found = str(path) if path.is_file() and os.access(path, os.X_OK) else None
             problem = f"{path} is not an executable program"
         else:
-            found = shutil.which(written)
-            problem = f"{written!r} is not in PATH ({os.environ.get('PATH', '')})"
+            found = shutil.which(program)
+            problem = f"{program!r} is not in PATH ({os.environ.get('PATH', '')})"
         if found is None:
             advice = "install the editor's command line, or set `command` to its path"
             raise ProviderError(Failure("target_missing", f"{problem}; {advice}", stage="healthcheck"))

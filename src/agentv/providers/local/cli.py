@@ -28,8 +28,8 @@ from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
 
-_MAX_LINES_LISTED = 20
-"""The maximum number of invalid lines that a message lists; it counts the rest."""
+_MAX_PROBLEMS_LISTED = 20
+"""The maximum number of problems that a message lists; further ones are only counted."""
 
 
 def cases_text(requests: Iterable[ProviderRequest]) -> str:
@@ -47,9 +47,10 @@ def _case(request: ProviderRequest) -> Mapping[str, JsonValue]:
 
 
 def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
-    """Return the answers by case id; an id without a line is left out.
+    """Return the answers in the output of a batch, by case id; a case without a line is left out.
 
-    Raises ProviderError that names invalid lines by number, and duplicate and unknown ids.
+    `ids` are the ids of the cases. Raises ProviderError for invalid lines and for unknown or repeated ids, all named by
+    their line numbers; for messages that cannot be read; and if there is no answer at all.
     """
     answers: dict[str, ProviderResponse] = {}
     problems: list[str] = []
@@ -71,8 +72,9 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
         else:
             answers[case_id] = parse_answer(value)
     if problems:
-        more = f" and {len(problems) - _MAX_LINES_LISTED} more" if len(problems) > _MAX_LINES_LISTED else ""
-        message = f"the batch output is invalid: {'; '.join(problems[:_MAX_LINES_LISTED])}{more}"
+        unlisted = len(problems) - _MAX_PROBLEMS_LISTED
+        more = f" and {unlisted} more" if unlisted > 0 else ""
+        message = f"the batch output is invalid: {'; '.join(problems[:_MAX_PROBLEMS_LISTED])}{more}"
         raise ProviderError(Failure("malformed_reply", message))
     if ids and not answers:
         raise ProviderError(Failure("malformed_reply", "the batch output is empty; expected one JSON line for each id"))
@@ -82,11 +84,13 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
 def parse_single(text: str, case_id: str) -> ProviderResponse:
     """Return the answer to a single case of a target that also answers batches.
 
-    Raises ProviderError if the output is in the format of a batch, but not one line for this case.
+    The command may print a batch of one: if every line is a JSON object, and there are several lines or one has an id,
+    the output is parsed as a batch. Raises ProviderError as `parse_batch` or `parse_output` does.
     """
     values = [_json_or_none(line) for line in text.split("\n") if line.strip()]
     objects = [value for value in values if isinstance(value, Mapping)]
-    is_batch = len(objects) == len(values) and (len(objects) > 1 or any("id" in value for value in objects))
+    has_only_objects = len(objects) == len(values)
+    is_batch = has_only_objects and (len(objects) > 1 or any("id" in value for value in objects))
     return parse_batch(text, [case_id])[case_id] if is_batch else parse_output(text)
 
 
@@ -102,26 +106,29 @@ BATCH_ID = "batch"
 MAX_BATCH_BYTES = 256 * 2**20
 _MAX_NOTED_CHARACTERS = 2_000
 _NO_FOLDER = Path()
+"""Stands for the folder of a call that needs none."""
+
 _FILE_NAMES = {"PROMPT_FILE": "prompt.txt", "CASES_FILE": "cases.jsonl", "OUTPUT_FILE": "output"}
-"""The names of the placeholders' files in the folder of a call."""
+"""The placeholders that stand for a file in the folder of a call, each with the name of the file."""
+
 _CASE_PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "CASES_FILE")
 """The placeholders that can pass the prompt of a single case; {CASES_FILE} then has one line."""
 
 
 class _CommandOutput(Struct, frozen=True):
-    """The output of a successful command, with notes and the paths of files to keep."""
+    """The output of a successful command, with notes. `log_paths` has the folder of the call if it is kept."""
 
     text: str
     notes: tuple[str, ...]
     log_paths: tuple[str, ...]
 
     def add_to(self, response: ProviderResponse) -> ProviderResponse:
-        """Return the response with the notes and files of the command."""
+        """Return the response with the exit code, notes and log paths of the command."""
         return replace(response, exit_code=0, notes=(*response.notes, *self.notes), log_paths=self.log_paths)
 
 
 class CliProvider:
-    """Fills the command template, runs it, and reads {OUTPUT_FILE} or its standard output."""
+    """Fills the command template, runs the command, and reads {OUTPUT_FILE} or standard output."""
 
     kind = "cli"
     keeps_deadlines = True
@@ -140,7 +147,10 @@ class CliProvider:
         return self._target.provider_batching and self._template.placeholders.isdisjoint(_CASE_PLACEHOLDERS)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the command's answer to one case."""
+        """Return the command's answer to one case.
+
+        If the command fails or is cancelled, the ProviderError or CancelledError holds the answer written so far.
+        """
         values = {"PROMPT": request.question, "GUIDELINES": request.guidelines, "EVAL_ID": request.eval_case_id}
         output = await self._run([request], values, max_bytes=MAX_OUTPUT_BYTES)
         if self._target.provider_batching:
@@ -148,7 +158,10 @@ class CliProvider:
         return output.add_to(parse_output(output.text))
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
-        """Return the answers to many cases, by id, from one run of the command; missing ids are omitted."""
+        """Return the answers to many cases, by id, from one run of the command; a case without an answer is left out.
+
+        If the command fails, the ProviderError holds the answers written so far in `partials`.
+        """
         values = {"PROMPT": "", "GUIDELINES": "", "EVAL_ID": BATCH_ID}
         max_bytes = min(MAX_OUTPUT_BYTES * len(requests), MAX_BATCH_BYTES)
         output = await self._run(requests, values, max_bytes=max_bytes)
@@ -168,7 +181,10 @@ class CliProvider:
     async def _run(
         self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int
     ) -> _CommandOutput:
-        """Run the command once for all `requests`, which share their attempt, deadline and folder."""
+        """Run the command once for all `requests`, which share their attempt, deadline and folder.
+
+        `values` fill the placeholders that do not stand for files.
+        """
         first = requests[0]
         timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TRY_TIMEOUT_S * len(requests)
         printed = bytearray()
@@ -185,7 +201,7 @@ class CliProvider:
                     printed=printed,
                 )
             except ProviderError as error:
-                if error.failure.kind == "too_large":
+                if error.failure.kind == "too_large":  # no part of the output is used
                     raise
                 if values["EVAL_ID"] == BATCH_ID:
                     partials = self._partial_batch(folder, printed, max_bytes, {each.eval_case_id for each in requests})
@@ -194,19 +210,22 @@ class CliProvider:
             except asyncio.CancelledError as error:
                 attach_call(error, None if len(requests) > 1 else self._partial_answer(folder, printed, max_bytes))
                 raise
-            text, notes = self._answer(folder, printed, max_bytes)
+            text, notes = self._output(folder, printed, max_bytes)
         if self._settings.verbose:
             notes = (*notes, f"ran in {outcome.duration_s:.1f} s: {shlex.join(filled.argv)[:_MAX_NOTED_CHARACTERS]}")
         return _CommandOutput(text, notes, (str(folder),) if self._settings.keep_temp_files else ())
 
-    def _answer(self, folder: Path, printed: bytearray, max_bytes: int) -> tuple[str, tuple[str, ...]]:
-        """Return the text of {OUTPUT_FILE}, else of standard output, with notes. Raises ProviderError."""
+    def _output(self, folder: Path, printed: bytearray, max_bytes: int) -> tuple[str, tuple[str, ...]]:
+        """Return the text of {OUTPUT_FILE} if the template names it, else of standard output, and notes about it.
+
+        Raises ProviderError if {OUTPUT_FILE} cannot be read.
+        """
         if "OUTPUT_FILE" in self._template.placeholders:
             return decode(read_output_file(folder / _FILE_NAMES["OUTPUT_FILE"], max_bytes), "{OUTPUT_FILE}")
         return decode(bytes(printed), "standard output")
 
     def _partial_answer(self, folder: Path, printed: bytearray, max_bytes: int) -> ProviderResponse | None:
-        """Return the answer that the command had written when it failed; None if there is none.
+        """Return the answer that the command had written when it failed or was cancelled; None if there is none.
 
         The answer may be cut anywhere. Output that cannot be parsed is returned as plain text.
         """
@@ -232,18 +251,21 @@ class CliProvider:
 
     def _text_so_far(self, folder: Path, printed: bytearray, max_bytes: int) -> str:
         try:
-            return self._answer(folder, printed, max_bytes)[0]
-        except ProviderError:  # no output file yet
+            return self._output(folder, printed, max_bytes)[0]
+        except ProviderError:  # {OUTPUT_FILE} is missing or cannot be read
             return decode(bytes(printed), "standard output")[0]
 
     def _folder(self) -> AbstractContextManager[Path]:
-        """Return a context with the folder for the files of one call; a call without files gets no folder."""
+        """Return a context with the folder for the files of one call; `_NO_FOLDER` if the call needs none."""
         keep = self._settings.keep_temp_files
         is_needed = keep or not self._template.placeholders.isdisjoint(_FILE_NAMES)
         return _temporary_folder(keep=keep) if is_needed else nullcontext(_NO_FOLDER)
 
     def _fill(self, requests: Sequence[ProviderRequest], values: Mapping[str, str], folder: Path) -> FilledCommand:
-        """Write the files that the template names, and fill the template."""
+        """Write the input files that the template names, and return the filled template.
+
+        Raises ProviderError if the template cannot be filled with the values.
+        """
         paths = {name: folder / file for name, file in _FILE_NAMES.items() if name in self._template.placeholders}
         if "PROMPT_FILE" in self._template.placeholders:
             _write(paths["PROMPT_FILE"], values["PROMPT"])
@@ -268,6 +290,7 @@ class CliProvider:
 
 @contextmanager
 def _temporary_folder(*, keep: bool) -> Iterator[Path]:
+    # A folder of `temporary_folder` would be removed if this process is killed.
     folder = Path(tempfile.mkdtemp(prefix=PREFIX)) if keep else temporary_folder()
     try:
         yield folder
@@ -278,7 +301,7 @@ def _temporary_folder(*, keep: bool) -> Iterator[Path]:
 
 @functools.cache
 def _folder_in(base: str, relative: str) -> Path:
-    """Return the working folder of a command; cached, since the cases of a file share it."""
+    """Return the working folder of a command. Cached, since all cases of an eval file share this folder."""
     return Path(base, relative)
 
 
@@ -287,7 +310,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _encodable(text: str) -> str:
-    """Return text without lone surrogates, which neither a file nor an argument can hold."""
+    """Return text with U+FFFD for lone surrogates, which neither a file nor an argument can hold."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -44,10 +44,11 @@ from agentv.types.targets import ResolvedTarget
 
 
 class ServiceEvents:
-    """Collects the events of a stream.
+    """Collects the events of a stream (a Collector).
 
-    `event_text` is the path to the next piece of the answer in each event. Without it, events with `choices` are read
-    as chunks of OpenAI's chat API. For each of `answer_paths` and `usage_paths`, the last event with a value counts.
+    `event_text` is the path to the next piece of the answer in each event. Without it, the stream is read as chunks of
+    OpenAI's chat API from the first event with `choices` on, in `chat`. For each of `answer_paths` and `usage_paths`,
+    the last event with a value counts.
     """
 
     is_over = False
@@ -70,7 +71,7 @@ class ServiceEvents:
 
     @property
     def text(self) -> str | None:
-        """The text so far at the path `event_text`; None if no event had it."""
+        """The text so far at the path `event_text`; None if no event had this path."""
         return None if self._texts is None else "".join(self._texts)
 
     def add(self, event: JsonObject) -> int:
@@ -88,7 +89,7 @@ class ServiceEvents:
         return self._add_texts(self._event_text.search(event))
 
     def _search_and_remember(self, path: AnswerPath, event: JsonObject) -> list[JsonValue]:
-        """Return the values at a path; an event that has any becomes the source of the path."""
+        """Return the values at a path; if there are any, `source` returns this event for the path from now on."""
         found = path.search(event)
         if found:
             self._last_events[path.setting] = event
@@ -103,19 +104,25 @@ class ServiceEvents:
         return sum(map(len, texts))
 
     def value(self) -> JsonObject:
-        """Return the chat completion or, for other events, the first event, so that error messages can quote it."""
+        """Return the chat completion if there is one, else the first event."""
         return self._first_event if self.chat is None else self.chat.value()
 
     def source(self, path: AnswerPath) -> JsonValue:
-        """Return the JSON in which to search a path: the last event with a value there, or the chat completion."""
+        """Return the JSON in which to search a path: the chat completion if there is one, else an event.
+
+        It is the last event with a value at the path, else the first event, so that error messages can quote it.
+        """
         return self._last_events.get(path.setting, self._first_event) if self.chat is None else self.chat.value()
 
     def check(self) -> None:
-        """Raise ProviderError if no event has a text at `event_text`, or if no setting is a path to the answer."""
+        """Raise ProviderError if the stream cannot have an answer; chunks of the chat API always pass.
+
+        Other events need a value at `event_text` or, without this setting, a path to the answer in the settings.
+        """
         if self.chat is not None or self._texts is not None:
             return
         if self._event_text is not None:
-            self._event_text.find(self._first_event)  # raises
+            self._event_text.find(self._first_event)  # raises, since no event has this path
         elif not self._answer_paths:
             needed = "event_text, the JSONPath to the text in an event, such as $.delta"
             raise wrong_shape(f"events of an unknown form (set {needed})", self._first_event)
@@ -177,8 +184,9 @@ class HttpSettings(Struct, frozen=True):
             raise ValueError("body is not allowed with GET; write {{ question }} in the url, or use POST")
         if not names and (body is None or not body.names):
             raise ValueError(
-                "body must contain {{ question }} or another variable; without one, every case sends the same request"
+                "body or url must contain {{ question }} or another variable, or every case sends the same request"
             )
+        # Each of these raises ValueError for an invalid path.
         self.response_path()
         self.messages_path()
         self.usage_path()
@@ -187,7 +195,7 @@ class HttpSettings(Struct, frozen=True):
 
     @property
     def content_type(self) -> str:
-        """The Content-Type of the body."""
+        """The Content-Type of the body: the header of this name, by default JSON."""
         named = {name.lower(): value for name, value in self.headers.items()}
         return named.get("content-type", JSON)
 
@@ -221,7 +229,7 @@ Source: TypeAlias = Callable[[AnswerPath], JsonValue]
 
 
 class HttpProvider:
-    """Fills the request's templates, sends it, and extracts the answer from the response."""
+    """Fills the templates of the request, sends the request, and extracts the answer from the response."""
 
     kind = "http"
 
@@ -238,7 +246,10 @@ class HttpProvider:
         self._event_text = self._settings.event_text_path()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the service's answer to one case. A ProviderError holds the streamed part of it in `partial`."""
+        """Return the service's answer to one case.
+
+        If a stream fails or is cancelled, the ProviderError or CancelledError holds the part of the answer so far.
+        """
         now = asyncio.get_running_loop().time
         started_at = now()
         timeout_s = request.timeout_s or self._target.try_timeout_s
@@ -260,13 +271,14 @@ class HttpProvider:
         except ProviderError as error:
             if stream.so_far() is None:
                 raise
-            partial = self._partial(events)
-            if partial is not None:
-                partial = replace(partial, first_token_ms=stream.first_token_ms(started_at))
+            partial = self._partial(events, first_token_ms=stream.first_token_ms(started_at))
             raise ProviderError(error.failure, partial=partial) from error
         except asyncio.CancelledError as error:
-            if stream.so_far() is not None and (partial := self._partial(events)) is not None:
-                attach_call(error, replace(partial, first_token_ms=stream.first_token_ms(started_at)))
+            if stream.so_far() is None:
+                raise
+            partial = self._partial(events, first_token_ms=stream.first_token_ms(started_at))
+            if partial is not None:
+                attach_call(error, partial)
             raise
         return replace(answer, request_id=response.request_id, first_token_ms=stream.first_token_ms(started_at))
 
@@ -293,6 +305,7 @@ class HttpProvider:
         return HttpRequest(self._url.fill(find), headers, body, self._settings.method)
 
     def _parse(self, response: HttpResponse) -> ProviderResponse:
+        """Return the answer in a response that is not a stream. Raises ProviderError if there is none."""
         paths = (self._response_path, self._messages_path, self._usage_path, self._cost_path)
         value = parse_json(response.body) if any(paths) else None
 
@@ -306,11 +319,11 @@ class HttpProvider:
         return replace(self._with_usage_and_cost(answer, source), request_id=response.request_id)
 
     def _parse_events(self, events: ServiceEvents) -> ProviderResponse:
+        """Return the answer in the events of a stream. Raises ProviderError if there is none."""
         if events.text is not None:
-            messages = (
-                None if self._messages_path is None else self._messages_path.search(events.source(self._messages_path))
-            )
-            answer = ProviderResponse(events.text, output_messages=_messages_in(messages) if messages else None)
+            path = self._messages_path
+            found = [] if path is None else path.search(events.source(path))
+            answer = ProviderResponse(events.text, output_messages=_messages_in(found) if found else None)
         elif self._response_path is None and self._messages_path is None:
             turn = parse_chat(events.value())
             answer = to_response(turn, [to_message(turn)], turn.usage)
@@ -318,27 +331,28 @@ class HttpProvider:
             answer = self._at_paths(events.source)
         return self._with_usage_and_cost(answer, events.source)
 
-    def _partial(self, events: ServiceEvents) -> ProviderResponse | None:
-        """Return the part of the answer that a stream contained before it failed; None if there was none."""
+    def _partial(self, events: ServiceEvents, *, first_token_ms: float | None) -> ProviderResponse | None:
+        """Return the part of the answer in an incomplete stream; None if there is none or it cannot be read."""
         try:
             events.check()
-            return self._parse_events(events)
+            return replace(self._parse_events(events), first_token_ms=first_token_ms)
         except ProviderError:
             return None
 
     def _at_paths(self, source: Source) -> ProviderResponse:
-        """Return the answer at the configured paths."""
-        messages = (
-            None if self._messages_path is None else _messages_in(self._messages_path.find(source(self._messages_path)))
-        )
+        """Return the answer at the configured paths. Raises ProviderError if one of them has no value."""
+        messages: tuple[Message, ...] | None = None
+        searched: JsonValue = None
+        if self._messages_path is not None:
+            searched = source(self._messages_path)
+            messages = _messages_in(self._messages_path.find(searched))
         if self._response_path is not None:
             text = "\n".join(_answer_text(found) for found in self._response_path.find(source(self._response_path)))
             return ProviderResponse(text, output_messages=messages)
-        value = None if self._messages_path is None else source(self._messages_path)
-        return ProviderResponse(_required_answer(messages or (), value), output_messages=messages)
+        return ProviderResponse(_required_answer(messages or (), searched), output_messages=messages)
 
     def _with_usage_and_cost(self, answer: ProviderResponse, source: Source) -> ProviderResponse:
-        """Return an answer with the tokens and dollars at the configured paths; a missing value becomes a note."""
+        """Return an answer with the tokens and dollars at the configured paths; a missing value adds a note."""
         usage = None if self._usage_path is None else read_usage(_first_at(self._usage_path, source))
         cost = None if self._cost_path is None else parse_cost({"cost": _first_at(self._cost_path, source)})
         missing = [
@@ -359,7 +373,7 @@ _EXPECTED = {"usage": "token counts", "cost": "amount in dollars"}
 
 
 def _first_at(path: AnswerPath, source: Source) -> JsonValue:
-    """Return the first value at a path; None if there is none."""
+    """Return the first value at a path; None if there is none, or the JSON is nested too deeply."""
     try:
         return next(iter(path.search(source(path))), None)
     except ProviderError:
@@ -367,7 +381,10 @@ def _first_at(path: AnswerPath, source: Source) -> JsonValue:
 
 
 def _parse_whole(response: HttpResponse) -> ProviderResponse:
-    """Return the answer if no path is configured: by the known keys of a JSON object, else the whole response."""
+    """Return the answer if no path to it is configured: by the known keys of a JSON object, else the whole response.
+
+    Raises ProviderError if the response is empty or null, or cannot be read.
+    """
     if not response.body.strip():
         raise ProviderError(Failure("malformed_reply", "the response is empty"))
     if "json" in response.headers.get("content-type", ""):
@@ -382,13 +399,17 @@ def _parse_whole(response: HttpResponse) -> ProviderResponse:
 
 
 def _answer_text(found: JsonValue) -> str:
+    """Return a value as the text of an answer. Raises ProviderError for null."""
     if found is None:
         raise wrong_shape("null where the answer should be", found)
     return found if isinstance(found, str) else compact_json(found)
 
 
 def _messages_in(found: list[JsonValue]) -> tuple[Message, ...]:
-    """Return the messages at a path: the items of one list, or each object found."""
+    """Return the messages at a path: the items of the only list found, or each object found.
+
+    Raises ProviderError for messages that cannot be read.
+    """
     given = found[0] if len(found) == 1 and isinstance(found[0], list) else found
     try:
         return read_messages(given, "output_messages")
@@ -396,8 +417,9 @@ def _messages_in(found: list[JsonValue]) -> tuple[Message, ...]:
         raise ProviderError(Failure("unexpected_shape", f"the response cannot be read: {error}")) from None
 
 
-def _required_answer(messages: tuple[Message, ...], value: JsonValue) -> str:
+def _required_answer(messages: tuple[Message, ...], searched: JsonValue) -> str:
+    """Return the last assistant message with content. Without one, raise ProviderError that quotes `searched`."""
     text = last_answer(messages)
     if text is None:
-        raise wrong_shape("no assistant message with content", value)
+        raise wrong_shape("no assistant message with content", searched)
     return text

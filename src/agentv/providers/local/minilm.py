@@ -26,10 +26,14 @@ _FLOAT = np.dtype("<f4")
 
 
 def load_tensors(path: Path) -> Mapping[str, Matrix]:
-    """Memory-map a safetensors file and return its float32 tensors by name. Raises ConfigError if it is invalid."""
+    """Memory-map a safetensors file and return its float32 tensors by name.
+
+    Raises ConfigError if the file is invalid or cannot be read.
+    """
     try:
         raw: NDArray[np.uint8] = np.memmap(path, dtype=np.uint8, mode="r")
         start = _LENGTH_BYTES + int.from_bytes(raw[:_LENGTH_BYTES].tobytes(), "little")
+        # A file that is not safetensors may claim a header of any length.
         header = json.loads(raw[_LENGTH_BYTES : min(start, _MAX_HEADER_BYTES)].tobytes())
         entries = {name: entry for name, entry in header.items() if name != "__metadata__" and entry["dtype"] == "F32"}
         return {name: _tensor(raw[start:], name, entry) for name, entry in entries.items()}
@@ -38,6 +42,7 @@ def load_tensors(path: Path) -> Mapping[str, Matrix]:
 
 
 def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, list[int]]) -> Matrix:
+    """Return the tensor that a header's entry describes. Raises ValueError if the data do not have its size."""
     begin, end = entry["data_offsets"]
     shape = tuple(entry["shape"])
     if end > len(data) or end - begin != prod(shape) * _FLOAT.itemsize:
@@ -51,14 +56,18 @@ HEADS = 12
 LAYERS = 6
 
 TOKENS_AT_ONCE = 2048
-"""The number of tokens per batch, padding included: larger batches take more memory and are no faster."""
+"""The maximum number of tokens per batch, padding included. Larger batches take more memory and are no faster."""
 
 MAX_CHARACTERS = 100_000
-"""The length to which a text is cut before tokenization, far more than 256 tokens of common words need."""
+"""The number of characters to which a text is cut before tokenization. 256 tokens of common words have far fewer."""
 
 _EPSILON = np.float32(1e-12)
-_MASKED_BIAS = np.float32(-1e9)
-# erf(x) as x P(x²) / Q(x²) on -4..4, to the last digits of a float32: the polynomials of Eigen and XLA.
+"""Added to each variance, so that no division is by zero; the value is that of BERT."""
+
+_PADDING_BIAS = np.float32(-1e9)
+"""Added to the attention scores of padding, so that its share becomes 0."""
+
+# On -4..4, erf(x) is x P(x²) / Q(x²), to the last digits of a float32. P and Q are the polynomials of Eigen and XLA.
 _ERF_NUMERATOR = np.array(
     (
         *(-2.72614225801306e-10, 2.77068142495902e-8, -2.10102402082508e-6, -5.69250639462346e-5),
@@ -81,7 +90,7 @@ class Encoded(Struct, frozen=True):
 
 
 class MiniLm:
-    """The model, loaded from its folder. Not thread-safe: it limits the number of cores that numpy uses."""
+    """The model, loaded from its folder. Not thread-safe: `encode` limits the cores of numpy for the whole process."""
 
     def __init__(self, folder: Path) -> None:
         self._weights = load_tensors(folder / "model.safetensors")
@@ -91,8 +100,8 @@ class MiniLm:
         self._tokenizer.no_truncation()
 
     def encode(self, texts: Sequence[str]) -> Encoded:
-        """Return the embeddings of texts."""
-        # One by one: a batch would start threads, and the library warns about them after every fork.
+        """Return the embeddings of texts, and which of the texts were truncated."""
+        # Texts are tokenized one by one: for a batch the library starts threads, and warns about them after every fork.
         encodings = [self._tokenizer.encode(_clean(text)) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         lengths = [len(encoding.ids) for encoding in encodings]
@@ -105,46 +114,47 @@ class MiniLm:
         return Encoded(vectors, frozenset(cut))
 
     def _forward(self, ids: NDArray[np.int64], mask: Matrix) -> Matrix:
-        """Return the last layer's activations for every token."""
+        """Return the last layer's activations for every token; `mask` is 1 for tokens and 0 for padding."""
         weights = self._weights
         words = weights["embeddings.word_embeddings.weight"][ids]
         positions = weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
         hidden: Matrix = words + positions + weights["embeddings.token_type_embeddings.weight"][0]
         hidden = self._normed("embeddings.LayerNorm", hidden)
-        bias = ((1 - mask) * _MASKED_BIAS)[:, None, None, :]
+        padding_bias = ((1 - mask) * _PADDING_BIAS)[:, None, None, :]
         for layer in range(LAYERS):
             name = f"encoder.layer.{layer}"
-            attention = self._linear(
-                f"{name}.attention.output.dense", self._attended(f"{name}.attention.self", hidden, bias)
-            )
+            attended = self._attended(f"{name}.attention.self", hidden, padding_bias)
+            attention = self._linear(f"{name}.attention.output.dense", attended)
             hidden = self._normed(f"{name}.attention.output.LayerNorm", hidden + attention)
             expanded = gelu(self._linear(f"{name}.intermediate.dense", hidden))
             hidden = self._normed(f"{name}.output.LayerNorm", hidden + self._linear(f"{name}.output.dense", expanded))
         return hidden
 
-    def _attended(self, name: str, hidden: Matrix, bias: Matrix) -> Matrix:
+    def _attended(self, name: str, hidden: Matrix, padding_bias: Matrix) -> Matrix:
         """Return the self-attention of every token: softmax of scaled products, per head."""
         texts, tokens, width = hidden.shape
         query, key, value = (
             self._linear(f"{name}.{part}", hidden).reshape(texts, tokens, HEADS, width // HEADS).transpose(0, 2, 1, 3)
             for part in ("query", "key", "value")
         )
-        weights: Matrix = query @ key.transpose(0, 1, 3, 2)
-        weights *= np.float32((width // HEADS) ** -0.5)
-        weights += bias
-        weights -= weights.max(axis=-1, keepdims=True)
-        np.exp(weights, out=weights)
-        weights /= weights.sum(axis=-1, keepdims=True)
-        attended: Matrix = (weights @ value).transpose(0, 2, 1, 3).reshape(texts, tokens, width)
+        scores: Matrix = query @ key.transpose(0, 1, 3, 2)
+        scores *= np.float32((width // HEADS) ** -0.5)
+        scores += padding_bias
+        scores -= scores.max(axis=-1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=-1, keepdims=True)
+        attended: Matrix = (scores @ value).transpose(0, 2, 1, 3).reshape(texts, tokens, width)
         return attended
 
     def _linear(self, name: str, hidden: Matrix) -> Matrix:
+        """Apply the linear layer called `name`."""
         # Flattened to two dimensions: numpy passes a stack of matrices to BLAS one by one, which is slower.
         flat = hidden.reshape(-1, hidden.shape[-1]) @ self._weights[f"{name}.weight"].T
         flat += self._weights[f"{name}.bias"]
         return flat.reshape(*hidden.shape[:-1], -1)
 
     def _normed(self, name: str, hidden: Matrix) -> Matrix:
+        """Apply the layer normalization called `name` in place, and return `hidden`."""
         hidden -= hidden.mean(axis=-1, keepdims=True)
         hidden /= np.sqrt(np.square(hidden).mean(axis=-1, keepdims=True) + _EPSILON)
         hidden *= self._weights[f"{name}.weight"]
@@ -158,7 +168,7 @@ def _clean(text: str) -> str:
 
 
 def gelu(numbers: Matrix) -> Matrix:
-    """Return x (1 + erf(x / √2)) / 2 of each number, with the exact erf as in BERT."""
+    """Return x (1 + erf(x / √2)) / 2 of each number, as in BERT, not the approximation of it by tanh."""
     result: Matrix = np.clip(numbers * np.float32(0.5**0.5), -_ERF_BOUND, _ERF_BOUND)
     square = result * result
     result *= _polynomial(_ERF_NUMERATOR, square)
@@ -170,6 +180,7 @@ def gelu(numbers: Matrix) -> Matrix:
 
 
 def _polynomial(coefficients: Matrix, x: Matrix) -> Matrix:
+    """Return the values of a polynomial; the coefficient of the highest power comes first."""
     total: Matrix = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         total *= x
@@ -178,32 +189,33 @@ def _polynomial(coefficients: Matrix, x: Matrix) -> Matrix:
 
 
 def _batches_of_similar_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of indices of texts with a similar length, so that little padding is computed."""
+    """Yield the indices of the texts in batches. The texts of a batch have similar lengths and need little padding."""
     batch: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
-        longest = min(lengths[(batch or [row])[0]], MAX_TOKENS)
-        if batch and longest * (len(batch) + 1) > TOKENS_AT_ONCE:
-            yield batch
-            batch = []
+        if batch:
+            longest = min(lengths[batch[0]], MAX_TOKENS)  # the longest text comes first
+            if longest * (len(batch) + 1) > TOKENS_AT_ONCE:
+                yield batch
+                batch = []
         batch.append(row)
     if batch:
         yield batch
 
 
 def _padded(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], Matrix]:
-    """Return the token ids as one matrix, and a mask of 1 for tokens and 0 for padding."""
-    cut = [_cut(encoding.ids) for encoding in encodings]
-    longest = max(map(len, cut))
-    ids = np.zeros((len(cut), longest), np.int64)
-    mask = np.zeros((len(cut), longest), np.float32)
-    for row, tokens in enumerate(cut):
+    """Return the token ids, at most 256 per text, as one matrix, and a mask of 1 for tokens and 0 for padding."""
+    id_lists = [_cut(encoding.ids) for encoding in encodings]
+    longest = max(map(len, id_lists))
+    ids = np.zeros((len(id_lists), longest), np.int64)
+    mask = np.zeros((len(id_lists), longest), np.float32)
+    for row, tokens in enumerate(id_lists):
         ids[row, : len(tokens)] = tokens
         mask[row, : len(tokens)] = 1
     return ids, mask
 
 
 def _cut(ids: Sequence[int]) -> list[int]:
-    """Return at most 256 tokens, with the end-of-text token last."""
+    """Return at most 256 token ids; the last one remains that of the end-of-text token."""
     return list(ids) if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
 
 

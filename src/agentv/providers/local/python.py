@@ -42,8 +42,8 @@ class PythonSettings(Struct, frozen=True):
 class PythonProvider:
     """Calls the function with a ProviderRequest: a coroutine function in the event loop, any other in a thread.
 
-    An agent object gets the question of the request (`function_of`). With `keeps_deadlines` the caller sets no timer:
-    `invoke` enforces the timeout itself.
+    An agent object gets the question of the request (`function_of`). `keeps_deadlines` means that `invoke` enforces the
+    timeout itself, so that its caller sets no timer.
     """
 
     kind = "python"
@@ -60,7 +60,10 @@ class PythonProvider:
         self._timeout_s = target.timeout_s
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
-        """Return the function's response; an exception becomes a ProviderError."""
+        """Return the function's response.
+
+        Raises ProviderError if the function raises an exception, is too late, or returns a value that cannot be read.
+        """
         timeout_s = request.timeout_s or self._timeout_s
         try:
             returned = await call_user_code(self._function, request, timeout_s=timeout_s, inline=self._is_coroutine)
@@ -75,6 +78,7 @@ class PythonProvider:
         return self._response(returned)
 
     def _response(self, returned: object) -> ProviderResponse:
+        """Return a returned value as a response. Raises ProviderError if the value cannot be read."""
         if isinstance(returned, ProviderResponse):
             return returned
         if isinstance(returned, str):
@@ -83,16 +87,16 @@ class PythonProvider:
             answer = read_result(returned)
             if answer is not None:
                 return parse_response(answer)
-            message = f"{self._name} returned a value of type {type(returned).__name__}; {_expected(returned)}"
+            message = f"{self._name} returned a value of type {type(returned).__name__}; {_advice(returned)}"
         except MessageError as error:
             message = f"{self._name} returned a {type(returned).__name__} that cannot be read: {error}"
-        except ValueError as error:
+        except ValueError as error:  # of parse_response: its text continues the sentence
             message = f"{self._name} returned a {type(returned).__name__} that {error}"
         raise ProviderError(Failure("unexpected_shape", message))
 
 
 class JudgeFunction(PythonProvider):
-    """Calls a function as a judge: it returns its verdict as text, or as a dict, which becomes JSON."""
+    """Calls a function as a judge. The function returns its verdict as text, or as a dict, which becomes JSON."""
 
     def _response(self, returned: object) -> ProviderResponse:
         if isinstance(returned, Mapping) and returned.keys().isdisjoint(_RESPONSE_KEYS):
@@ -108,43 +112,48 @@ _RESPONSE_KEYS = frozenset({"text", "output_messages", "outputMessages", "messag
 """A dict with one of these keys is a response, not a verdict."""
 
 
-def _expected(returned: object) -> str:
+def _advice(returned: object) -> str:
+    """Return what a function must return, as the end of a message."""
     if isinstance(returned, AsyncIterator | Iterator):
         return "it must return a list of the values that the iterator yields"
-    return "it must return a string, a ProviderResponse, a dict with its keys, or messages or a result of a framework"
+    return (
+        "it must return a string, a ProviderResponse, a dict with the keys of a ProviderResponse, messages, "
+        "or a result of a framework"
+    )
 
 
 def function_of(given: object, name: str) -> Callable[[ProviderRequest], Any]:
-    """Return a function unchanged, and an agent object as a function that calls it with the question of a request.
+    """Return a function unchanged; for an agent object, return a function that calls it with a request's question.
 
     An agent is called by the first of these methods that takes one argument: `run`, `ainvoke`, `invoke`, `kickoff`.
-    A callable object without such a method is returned unchanged. Raises PluginError, with `name`, for other objects.
+    A class and a callable object without such a method are returned unchanged. Raises PluginError, with `name`, for any
+    other object.
     """
     if inspect.isroutine(given) or inspect.isclass(given) or isinstance(given, functools.partial):
         return given
-    for method, arguments in _candidate_methods(given):
+    for method, make_arguments in _candidate_methods(given):
         if _takes_one_argument(method):
-            call = _agent_function(method, arguments)
+            call = _agent_function(method, make_arguments)
             return _without_usage(call) if method.__name__ == "kickoff" else call
     if callable(given):
         return given
     raise PluginError(
-        f"cannot load {name!r}: it is of type {type(given).__name__}, which has no `run`, `invoke` or `kickoff` that "
-        "takes a question, and is not a function; write a function that takes a request and calls it with "
-        "request.question"
+        f"cannot load {name!r}: it is of type {type(given).__name__}, which has no `run`, `ainvoke`, "
+        "`invoke` or `kickoff` that takes a question, and is not a function; write a function that takes a request and "
+        "passes request.question to the object"
     )
 
 
 def _candidate_methods(given: object) -> list[tuple[Callable[..., Any], _MakeArguments]]:
     """Return the methods by which an agent may be called, each with a function that makes its arguments."""
     methods = {name: getattr(given, name, None) for name in ("run", "ainvoke", "invoke", "kickoff")}
-    arguments: Mapping[str, _MakeArguments] = {
+    makers: Mapping[str, _MakeArguments] = {
         "run": _question_arguments,
         "ainvoke": functools.partial(_invoke_arguments, given),
         "invoke": functools.partial(_invoke_arguments, given),
         "kickoff": functools.partial(_kickoff_arguments, methods["kickoff"]),
     }
-    return [(method, arguments[name]) for name, method in methods.items() if callable(method)]
+    return [(method, makers[name]) for name, method in methods.items() if callable(method)]
 
 
 def _takes_one_argument(method: Callable[..., Any]) -> bool:
@@ -158,24 +167,25 @@ def _takes_one_argument(method: Callable[..., Any]) -> bool:
     return True
 
 
-def _agent_function(method: Callable[..., Any], arguments: _MakeArguments) -> Callable[[ProviderRequest], Any]:
+def _agent_function(method: Callable[..., Any], make_arguments: _MakeArguments) -> Callable[[ProviderRequest], Any]:
+    """Return a function that calls an agent's method for a request; a coroutine function for a coroutine method."""
     if inspect.iscoroutinefunction(method):
 
         async def call(request: ProviderRequest) -> Any:
-            positional, keywords = arguments(request)
+            positional, keywords = make_arguments(request)
             return await method(*positional, **keywords)
 
         return call
 
     def call_sync(request: ProviderRequest) -> Any:
-        positional, keywords = arguments(request)
+        positional, keywords = make_arguments(request)
         return method(*positional, **keywords)
 
     return call_sync
 
 
 def _without_usage(call: Callable[[ProviderRequest], Any]) -> Callable[[ProviderRequest], Any]:
-    """Return a function whose results have no usage: a crew of CrewAI reports the sum of all its calls, not of one."""
+    """Return a function whose results have no usage: a crew of CrewAI reports the sum of all its calls so far."""
 
     def call_without_usage(request: ProviderRequest) -> Any:
         returned = call(request)
@@ -213,10 +223,12 @@ def _invoke_arguments(given: object, request: ProviderRequest) -> tuple[tuple[ob
     keys = list(properties) if isinstance(properties, Mapping) else []
     if "messages" in keys:
         return ({"messages": _messages(request)},), config
-    return ({keys[0]: _whole_question(request)} if len(keys) == 1 else _whole_question(request),), config
+    question = _whole_question(request)
+    return ({keys[0]: question} if len(keys) == 1 else question,), config
 
 
 def _messages(request: ProviderRequest) -> list[JsonValue]:
+    """Return the system prompt and the turns of a request as chat messages."""
     from agentv.providers.apis.dialogue import build_prompt  # noqa: PLC0415 - only graphs take messages
 
     prompt = build_prompt(request)

@@ -38,7 +38,7 @@ from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.version import __version__
 
-# Failures repeat what these loggers write; without a handler it would go to standard error.
+# The SDK logs errors that become failures; without a handler, logging prints them to standard error.
 for _name in ("a2a", "httpx"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
@@ -47,14 +47,18 @@ _BINDINGS = [TransportProtocol.JSONRPC.value, TransportProtocol.HTTP_JSON.value]
 _CONNECT_S = 30.0
 _CANCEL_S = 5.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+"""Seconds between requests for the state of a task; each pause is twice as long as the one before, up to a limit."""
+
 _NOT_FOUND = (404, 405, 410)
+"""The statuses of a URL that has no agent card."""
+
 _KINDS_BY_STATUS: Mapping[int, FailureKind] = {401: "auth", 403: "auth", 429: "rate_limited"}
 _SERVER_ERRORS = 500
 _EXCERPT = 500
 
 
 class A2aAgent:
-    """An agent. Its card, which describes how to reach it, is read before the first message."""
+    """An agent. Its card, which says where and how to send messages, is read before the first message."""
 
     def __init__(self, settings: A2aSettings) -> None:
         self._settings = settings
@@ -67,11 +71,14 @@ class A2aAgent:
         self._client: Client | None = None
 
     async def connect(self) -> Client:
-        """Return the SDK's client for the agent, whose card is read the first time. Raises ProviderError."""
+        """Return the SDK's client for the agent. The first call reads the card.
+
+        Raises ProviderError if there is no usable card; exceptions of the SDK are passed on (see `failure_of`).
+        """
         async with self._opening:
             if self._client is None:
                 card = await self._card()
-                self._check(card)
+                self._apply_settings(card)
                 config = ClientConfig(
                     streaming=self._settings.streaming != "off",
                     polling=True,
@@ -82,7 +89,11 @@ class A2aAgent:
         return self._client
 
     async def send(self, message: Message, response: A2aResponse) -> None:
-        """Send a message, and collect its events in `response` until the agent has finished."""
+        """Send a message, and collect the events of the response until the agent has finished.
+
+        Raises ProviderError as `connect` does, and for an empty response; exceptions of the SDK and of httpx are passed
+        on (see `failure_of`).
+        """
         client = await self.connect()
         try:
             async for event in client.send_message(SendMessageRequest(message=message)):
@@ -100,7 +111,7 @@ class A2aAgent:
             response.add({"task": _json(await client.get_task(GetTaskRequest(id=response.task_id)))})
 
     async def cancel(self, response: A2aResponse) -> str:
-        """Cancel the task of a response if it is in progress. Return the end of a message about the result, or ""."""
+        """Cancel the task of a response if it is in progress; return the result as the end of a message, else ""."""
         if self._client is None or not response.task_id or response.is_over:
             return ""
         try:
@@ -118,7 +129,7 @@ class A2aAgent:
         await self._http.aclose()
 
     async def _card(self) -> AgentCard:
-        """Return the card from the first of the possible URLs that has one."""
+        """Return the card from the first of the possible URLs that has one. Raises ProviderError without one."""
         places = list(_card_places(self._settings.url))
         for place in places:
             try:
@@ -134,11 +145,11 @@ class A2aAgent:
             except (json.JSONDecodeError, UnicodeDecodeError, ParseError) as error:
                 message = f"the agent's card at {place} cannot be read: {error}"
                 raise ProviderError(Failure("malformed_reply", message)) from None
-        message = f"no agent card found; looked at: {', '.join(places)}"
+        message = f"no agent card found at {', '.join(places)}; set `url` to the URL of the card"
         raise ProviderError(Failure("target_missing", message))
 
-    def _check(self, card: AgentCard) -> None:
-        """Raise ProviderError for a card that cannot be used, and apply the setting `endpoint`."""
+    def _apply_settings(self, card: AgentCard) -> None:
+        """Write the setting `endpoint` into a card. Raises ProviderError if the card does not fit the settings."""
         settings = self._settings
         interfaces = card.supported_interfaces
         usable = [interface for interface in interfaces if interface.protocol_binding in _BINDINGS]
@@ -164,7 +175,10 @@ class A2aAgent:
 
 
 def _card_places(url: str) -> Iterator[str]:
-    """Yield the URLs at which an agent's card may be: `url` itself if it ends in .json, else below it and its host."""
+    """Yield the URLs at which an agent's card may be.
+
+    That is `url` itself if its path ends in .json, else the usual places below `url`, then those below its host.
+    """
     parts = urlsplit(url)
     if parts.path.endswith(".json"):
         yield url
@@ -198,7 +212,7 @@ def _is_loopback(host: str) -> bool:
 def make_message(
     texts: Sequence[str], files: Sequence[str] = (), *, context_id: str = "", task_id: str = ""
 ) -> Message:
-    """Return a message of the user. Raises ProviderError for a file that cannot be read."""
+    """Return a message of the user, with files attached. Raises ProviderError for a file that cannot be read."""
     parts = [Part(text=text) for text in texts]
     for path in map(Path, files):
         try:
@@ -216,7 +230,7 @@ def _json(message: Protobuf) -> JsonObject:
 
 
 def _normalized(value: JsonValue) -> JsonValue:
-    """Return JSON with `7` for `7.0` and keys in order: protobuf has only floats, and its keys come in any order."""
+    """Return JSON with `7` for `7.0` and sorted keys: protobuf has only floats, and no fixed order of keys."""
     if isinstance(value, dict):
         return {key: _normalized(value[key]) for key in sorted(value)}
     if isinstance(value, list):
@@ -232,6 +246,7 @@ _KINDS_BY_EXCEPTION: tuple[tuple[type[Exception], FailureKind], ...] = (
     (ParseError, "unexpected_shape"),
     (ValueError, "unexpected_shape"),
 )
+"""The kinds of failures; of the types that fit an exception, the first counts."""
 
 
 _DEFAULT_MESSAGES: Mapping[str, str] = {
@@ -241,7 +256,7 @@ _DEFAULT_MESSAGES: Mapping[str, str] = {
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the failure for an exception of the SDK."""
+    """Return the failure for any exception of a call: of the SDK, of httpx, or a ProviderError of ours."""
     if isinstance(error, ProviderError):
         return error.failure
     cause: BaseException | None = error
@@ -269,12 +284,12 @@ def failure_of(error: Exception) -> Failure:
 
 
 def _status_failure(response: httpx.Response, subject: str) -> Failure:
-    """Return the failure that a status means; `subject` is what was answered with the status, for the message."""
+    """Return the failure that a status means; `subject` names the request at the beginning of the message."""
     status = response.status_code
     kind: FailureKind = _KINDS_BY_STATUS.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
     message = f"{subject} was answered with HTTP status {status}"
     if response.has_redirect_location:
-        message += f", a redirect to {response.headers['location']}; set its target as `url` or `endpoint`"
+        message += f", a redirect to {response.headers['location']}; set this URL as `url` or `endpoint`"
     with suppress(httpx.ResponseNotRead, httpx.StreamClosed):
         if excerpt := response.text.strip()[:_EXCERPT]:
             message += f": {excerpt}"

@@ -301,7 +301,7 @@ class McpProvider:
 
     async def _with_client(self, timeout_s: float, work: "Callable[[Client], Awaitable[T]]") -> T:
         """Call `work` with the client of a session. Raises ProviderError for every failure."""
-        from agentv.providers.protocols.mcp_session import failure_of, timed_out  # noqa: PLC0415 - imports the SDK
+        from agentv.providers.protocols.mcp_session import failure_of, timeout_failure  # noqa: PLC0415 - imports the SDK
 
         async with self._session() as session:
             stderr_start = 0 if session.process is None else session.process.error_bytes
@@ -311,7 +311,7 @@ class McpProvider:
             except TimeoutError:
                 # The server may be stuck: the next call starts a new one.
                 session.is_retired = True
-                failure = timed_out(session, timeout_s, stderr_start=stderr_start)
+                failure = timeout_failure(session, timeout_s, stderr_start=stderr_start)
             except Exception as error:  # noqa: BLE001 - whatever the SDK or the server raised is a failure of the call
                 failure = await failure_of(error, session, self._settings, stderr_start=stderr_start)
         raise ProviderError(failure)

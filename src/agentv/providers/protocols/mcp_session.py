@@ -3,7 +3,7 @@
 The SDK's own transport for processes is not used: agentv must end every process of a run (execution/processes), and
 reports output that a server wrote to the wrong stream.
 
-Each connection has its own task, since the SDK's scopes must be entered and left by the same task.
+Each connection has its own task, since the SDK's cancel scopes must be entered and left by the same task.
 """
 
 import asyncio
@@ -38,7 +38,11 @@ from agentv.version import __version__
 
 MAX_MESSAGE_BYTES = 32 * 2**20
 _STDERR_TAIL = 2_000
+"""The number of characters that messages quote from the end of standard error."""
+
 _GRACE_S = 2.0
+"""The time that a server gets to end by itself once its input is closed."""
+
 _MAX_STRAY_CHARACTERS = 200
 
 Received: TypeAlias = SessionMessage | Exception
@@ -62,7 +66,8 @@ class ServerProcess:
     """A server's process, started and ended as an asynchronous context, which yields streams for the SDK.
 
     `stray_lines` counts the lines on standard output that are not messages, `first_stray` is the first of them.
-    `error_bytes` is the number of bytes that the server has written to standard error.
+    `is_too_large` is True once a line exceeds MAX_MESSAGE_BYTES; no further message is read then. `error_bytes` is the
+    number of bytes that the server has written to standard error.
     """
 
     def __init__(self, command: ServerCommand) -> None:
@@ -74,7 +79,7 @@ class ServerProcess:
         self._errors = b""
         self._tree: ProcessTree | None = None
         self._exit_code: int | None = None
-        self._ended = asyncio.Event()
+        self._output_ended = asyncio.Event()
 
     @property
     def cwd(self) -> str:
@@ -82,17 +87,17 @@ class ServerProcess:
         return self._command.cwd
 
     def errors_since(self, stderr_start: int) -> str:
-        """Return the end of standard error, without its first `stderr_start` bytes."""
+        """Return the end of what the server wrote to standard error after its first `stderr_start` bytes."""
         length = min(self.error_bytes - stderr_start, len(self._errors))
         return self._errors[len(self._errors) - length :].decode(errors="replace")[-_STDERR_TAIL:].strip()
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of a server that ended by itself; None while it runs, and if agentv ended it."""
+        """The exit code, known once the connection is closed; None if the server had not closed its output by then."""
         return self._exit_code
 
     async def __aenter__(self) -> Streams:
-        """Start the server. Raises OSError if it cannot start, ValueError for a NUL byte."""
+        """Start the server and return the streams. Raises OSError if it cannot start, ValueError for a NUL byte."""
         command = self._command
         self._tree = start_tree(command.argv, cwd=command.cwd, env=command.env, inherit=command.inherit)
         try:
@@ -124,6 +129,7 @@ class ServerProcess:
         return read_stream, write_stream
 
     async def _read(self, output: asyncio.StreamReader, to_sdk: MemoryObjectSendStream[Received]) -> None:
+        """Pass the server's messages to the SDK until the output ends, a line is too long, or the SDK stops reading."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with to_sdk:
                 while line := await self._line(output):
@@ -135,12 +141,13 @@ class ServerProcess:
                         self._count_stray(line)
                         continue
                     await to_sdk.send(SessionMessage(message))
-        self._ended.set()
+        self._output_ended.set()
         with suppress(ConnectionError):  # read on, so that the server does not block on further output
             while await output.read(2**16):
                 pass
 
     async def _line(self, output: asyncio.StreamReader) -> bytes:
+        """Return the next line; b"" at the end of the output, and for a line that is too long."""
         try:
             return await output.readline()
         except ValueError:
@@ -172,11 +179,11 @@ class ServerProcess:
         self._input.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
-                await self._ended.wait()
+                await self._output_ended.wait()
                 await asyncio.shield(self._reading_errors)
-        has_ended = self._ended.is_set()
+        had_ended = self._output_ended.is_set()
         await tree.end()
-        self._exit_code = tree.process.returncode if has_ended else None
+        self._exit_code = tree.process.returncode if had_ended else None
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -208,9 +215,9 @@ _SERVER_ERRORS = 500
 class McpSession:
     """One connection. `process` is None for a server at a URL.
 
-    `status` is the last HTTP error status of a server at a URL, `excerpt` the beginning of that response. `users`
-    counts the calls in progress. A retired session is used for no further call, and is closed after the last call in
-    progress.
+    `status` is the last HTTP error status of a server at a URL, None once a failure has reported it; `excerpt` is the
+    beginning of that response. `users` counts the calls in progress. A retired session is used for no further call. It
+    is closed after the last call in progress, or earlier if its process has ended.
     """
 
     def __init__(self, server: ServerCommand | str, headers: dict[str, str]) -> None:
@@ -226,18 +233,19 @@ class McpSession:
         self._task: asyncio.Task[None] | None = None
 
     async def client(self) -> Client:
-        """Return the SDK's client; the first call connects. Raises the exception that the connection failed with."""
+        """Return the SDK's client, connected on first use. Raises the exception with which connecting failed."""
         if self._task is None:
             self._task = asyncio.create_task(self._hold_open())
         return await asyncio.shield(self._client)
 
     async def _hold_open(self) -> None:
+        """Connect, set the result of `_client`, and hold the connection open until `close`."""
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(Client(await self._transport(stack)))
                 self._client.set_result(client)
                 await self._closing.wait()
-        except Exception as error:  # noqa: BLE001 - it is raised where the client is awaited
+        except Exception as error:  # noqa: BLE001 - `client` raises it; after that, the calls in progress fail by themselves
             if not self._client.done():
                 self._client.set_exception(error)
         finally:
@@ -251,12 +259,12 @@ class McpSession:
             httpx2.AsyncClient(
                 headers={"User-Agent": f"agentv/{__version__}", **self._headers},
                 timeout=httpx2.Timeout(None, connect=_CONNECT_S),
-                event_hooks={"response": [self._note_status]},
+                event_hooks={"response": [self._note_error_status]},
             )
         )
         return streamable_http_client(str(self._server), http_client=http)
 
-    async def _note_status(self, response: httpx2.Response) -> None:
+    async def _note_error_status(self, response: httpx2.Response) -> None:
         if response.is_error and response.request.method == "POST":  # a failed GET is harmless: its stream is optional
             self.status = response.status_code
             self.excerpt = (await response.aread()).decode(errors="replace")[:_EXCERPT].strip()
@@ -286,7 +294,11 @@ class McpSessions:
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[McpSession]:
-        """Yield a session for one call. It is closed afterwards if it is retired and no other call uses it."""
+        """Yield a session for one call.
+
+        Afterwards a session that is not shared is closed. A shared one is closed if it is retired and no other call
+        uses it.
+        """
         session = self._session()
         session.users += 1
         try:
@@ -316,8 +328,8 @@ class McpSessions:
         await asyncio.gather(*(self._close(session) for session in tuple(self._open)))
 
 
-def timed_out(session: McpSession, timeout_s: float, *, stderr_start: int) -> Failure:
-    """Return the failure of a call that took too long."""
+def timeout_failure(session: McpSession, timeout_s: float, *, stderr_start: int) -> Failure:
+    """Return the failure of a call that took longer than `timeout_s`; `stderr_start` is as for `failure_of`."""
     when = "" if session.users <= 1 else " after its other calls have ended"
     consequence = f"; the server will be stopped{when}" if session.process is not None else ""
     message = f"no answer from the server within {timeout_s:g} s{consequence}"
@@ -337,12 +349,13 @@ async def failure_of(error: Exception, session: McpSession, settings: McpSetting
     is_closed = isinstance(cause, MCPError) and cause.code == jsonrpc.CONNECTION_CLOSED
     if is_closed and session.process is not None:
         session.is_retired = True
-        await session.close()
-        return _with_server_output(_ended(session), session, stderr_start)
+        await session.close()  # the exit code is known only afterwards
+        return _with_server_output(_ended_failure(session), session, stderr_start)
     return _with_server_output(_failure(cause, session), session, stderr_start)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions in a group and in its inner groups; any other exception yields itself."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from _leaves(each)
@@ -354,14 +367,15 @@ def _not_started(error: OSError, settings: McpSettings, cwd: str) -> Failure:
     argv = (settings.command or "", *settings.args)
     failure = start_failure(error, argv, Path(cwd), too_long="shorten `args`")
     if failure.kind == "target_missing" and " " in argv[0] and not settings.args:
-        return replace(failure, message=f"{failure.message}; write its arguments in `args`")
+        return replace(failure, message=f"{failure.message}; write the command's arguments in `args`")
     return failure
 
 
-def _ended(session: McpSession) -> Failure:
+def _ended_failure(session: McpSession) -> Failure:
     process = session.process
     if process is not None and process.is_too_large:
-        return Failure("too_large", "the server sent a message of more than 32 MiB; the server was stopped")
+        limit = f"{MAX_MESSAGE_BYTES / 2**20:g} MiB"
+        return Failure("too_large", f"the server sent a message of more than {limit}; the server was stopped")
     code = None if process is None else process.exit_code
     how = ""
     if code is not None:
@@ -374,8 +388,8 @@ def _failure(error: BaseException, session: McpSession) -> Failure:
     if isinstance(error, MCPError) and (status := _status_of(error, session)) is not None:
         session.is_retired = True
         kind = _KINDS_BY_STATUS.get(status, "server_error" if status >= _SERVER_ERRORS else "bad_request")
-        said = f": {session.excerpt}" if session.excerpt else ""
-        return Failure(kind, f"the server answered with HTTP status {status}{said}", http_status=status)
+        excerpt = f": {session.excerpt}" if session.excerpt else ""
+        return Failure(kind, f"the server answered with HTTP status {status}{excerpt}", http_status=status)
     if isinstance(error, MCPError):
         if error.code == jsonrpc.CONNECTION_CLOSED:
             session.is_retired = True
@@ -391,19 +405,20 @@ def _failure(error: BaseException, session: McpSession) -> Failure:
         what = f"no connection to {host}" if is_unconnected else f"the connection to {host} was lost"
         return Failure("transport", f"{what} ({error})", retryable=is_unconnected)
     if isinstance(error, ValidationError):
-        return Failure("unexpected_shape", f"the server's result is not a valid MCP result: {_first_problem(error)}")
+        return Failure("unexpected_shape", f"the server's result is not a valid MCP result: {_main_problem(error)}")
     return Failure("malformed_reply", str(error) or type(error).__name__)
 
 
 def _status_of(error: MCPError, session: McpSession) -> int | None:
-    """Return the HTTP status that caused an error, and clear it; None for an error of the protocol."""
-    if error.message not in _MESSAGES_FOR_A_STATUS and session.status not in _KINDS_BY_STATUS:
+    """Return the HTTP status that caused an error, and clear it in the session; None for an error of the protocol."""
+    is_caused_by_status = error.message in _MESSAGES_FOR_A_STATUS or session.status in _KINDS_BY_STATUS
+    if not is_caused_by_status:
         return None
     status, session.status = session.status, None
     return status
 
 
-def _first_problem(error: ValidationError) -> str:
+def _main_problem(error: ValidationError) -> str:
     problems = error.errors(include_url=False)
     # Each branch of a union gives an error; the one with the longest path is the most specific.
     problem = max(problems, key=lambda each: len(each["loc"]))
@@ -412,7 +427,7 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def _with_server_output(failure: Failure, session: McpSession, stderr_start: int) -> Failure:
-    """Add the server's standard error to a failure, and lines of its standard output that are not messages."""
+    """Add the end of the server's standard error to a failure, and the stray lines on its standard output."""
     process = session.process
     if process is None:
         return failure
