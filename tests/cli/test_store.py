@@ -145,7 +145,7 @@ def test_the_password_of_a_resumed_run_comes_from_the_configured_url(
         connection.execute(f"DROP ROLE ann_of_{database}".encode())
     write_suite(project, 5)
     code, _, err = call("resume", "latest")
-    assert (code, "set AGENTV_STORE to the complete URL, or PGPASSWORD" in err) == (3, True), err
+    assert (code, "set PGPASSWORD, or set AGENTV_STORE to the complete URL" in err) == (3, True), err
     assert len(rows(url)) == 3
     monkeypatch.setenv("AGENTV_STORE", url.replace("postgres@", "postgres:s3cret-of-ann@"))
     assert call("resume", "latest")[0] == 0

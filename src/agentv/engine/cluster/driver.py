@@ -117,7 +117,7 @@ class Node(Protocol):
         """Store the finished rows now, or send them, because the driver waits for them."""
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Pass on the line at which a segment begins in the run's file, None if the segment could not be listed."""
+        """Pass on the number of a segment's first line in the run's file, None if the segment could not be listed."""
 
     async def stop(self) -> bytes:
         """Cancel the rows in flight, close everything, and return the remaining lines."""

@@ -329,7 +329,7 @@ class NodeWork:
             self._segments.flush()
 
     def listed(self, name: str, first: int | None) -> None:
-        """Accept the line at which a segment begins in the run's file, None if the segment could not be listed."""
+        """Accept the number of a segment's first line in the run's file, None if the segment could not be listed."""
         if self._segments is not None:
             self._segments.listed(name, first)
 

@@ -301,7 +301,7 @@ class NodeSegments:
         self._is_due.set()
 
     def listed(self, name: str, first: int | None) -> None:
-        """Accept the line at which a segment begins in the run's file, None if the driver could not list it."""
+        """Accept the number of a segment's first line in the run's file, None if the driver could not list it."""
         reply = self._listings.get(name)
         if reply is not None and not reply.done():
             reply.set_result(first)

@@ -73,7 +73,7 @@ class NodeActor:
         self._work.flush()
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Accept the line at which a segment begins in the run's file, None if the segment could not be listed."""
+        """Accept the number of a segment's first line in the run's file, None if the segment could not be listed."""
         self._work.listed(name, first)
 
     async def stop(self) -> bytes:
@@ -124,7 +124,7 @@ class RayNode:
         await self._call(self._actor.flush.remote())
 
     async def listed(self, name: str, first: int | None) -> None:
-        """Pass on the line at which a segment begins in the run's file, None if the segment could not be listed."""
+        """Pass on the number of a segment's first line in the run's file, None if the segment could not be listed."""
         await self._call(self._actor.listed.remote(name, first))
 
     async def stop(self) -> bytes:

@@ -163,7 +163,7 @@ class ProcessRun:
 
 
 def judging_digest(configuration: JsonObject) -> str:
-    """Return a digest of the `config` in a configuration's snapshot, without the keys that do not affect scores."""
+    """Return a digest of the settings in the snapshot `configuration` that affect scores."""
     config = configuration.get("config")
     values = config if isinstance(config, Mapping) else {}
     return digest({name: value for name, value in values.items() if name not in _KEYS_WITHOUT_EFFECT})

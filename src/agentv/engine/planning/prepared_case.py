@@ -189,7 +189,7 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
 
 
 def _with_input(case: EvalCase, turns: Sequence[CaseTurn]) -> EvalCase:
-    """Return a case without turns whose messages end with the user's messages of `turns`."""
+    """Return `case` without its turns; the user's messages of `turns` are appended to its input messages."""
     return replace(case, input_messages=(*case.input_messages, *[turn.input for turn in turns]), turns=())
 
 

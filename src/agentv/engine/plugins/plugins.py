@@ -289,8 +289,8 @@ def as_evaluator(given: object, evaluators: Registry) -> object:
     If another plug-in is registered under that type, for example an installed copy of the same package, an evaluator
     object without settings is returned instead. Any other function becomes an evaluator object named after it. An
     object with `evaluate(input, criteria)` is wrapped; configs and other objects are returned as they are. Raises
-    PluginError for a function with a wrong signature, or if the type is an alias of another plug-in, or one of its
-    aliases the name or an alias of another.
+    PluginError for a function with a wrong signature, for a type that is an alias of another plug-in, and for an alias
+    that another plug-in has as its name or alias.
     """
     mark = getattr(given, MARK, None)
     if isinstance(mark, tuple) and mark[0] == "evaluator":

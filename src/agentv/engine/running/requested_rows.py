@@ -92,7 +92,7 @@ class RequestedRows:
                 loop.call_soon_threadsafe(work, self._recorder.stop, self._closing)
 
     def fail(self, reason: str) -> None:
-        """Refuse all rows if the run ended before it was opened; otherwise do nothing. Call this after the run."""
+        """Refuse all rows if the run ended without a call of `serve`; otherwise do nothing. Call this after the run."""
         if not self._opened.done():
             self._opened.set_exception(RunEndedError(reason))
 

@@ -154,7 +154,8 @@ def results_by_evaluator(
 class JudgeSetups(Struct, frozen=True):
     """The setups with which an evaluator judged rows of a stored run, as digests, if the files still describe them.
 
-    `unmatched_rows` counts the other rows: a file was edited since, or the case or its evaluator was removed.
+    `unmatched_rows` counts the rows that were judged with a setup that the files no longer describe: a file was edited
+    since, or the case or its evaluator was removed.
     """
 
     setups: tuple[str, ...]

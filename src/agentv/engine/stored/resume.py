@@ -181,7 +181,7 @@ class ResumePlan(Struct):
     def _retry(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if row is None or not self.should_rerun(row):
             return None
-        # In this stage, `target_missing` means that a turn has no stored answer: the conversation is held again.
+        # In stage `evaluator`, `target_missing` means that a turn has no stored answer: the conversation is held again.
         is_answered = row.error is not None and row.error.stage == "evaluator" and row.error.kind != "target_missing"
         if is_answered and isinstance(task.case, EvalCase):
             return self._with_stored_answer(task, task.case, row, runner) or self._new_call(task, row)
@@ -309,7 +309,10 @@ def unfinished_generation(run: StoredRun) -> RequestedGeneration | None:
 def row_selector(
     only: str, globs: Sequence[str], *, first_retried_line: int | None = None, rejudges: bool = False
 ) -> Callable[[CaseResult], bool]:
-    """Return a filter of rows: `errors`, `failed` (with errors), or `cases` whose id matches a glob.
+    """Return a filter of rows.
+
+    `only` is `errors` for rows with an error, `failed` for these and failed rows, or `cases` for the rows whose case id
+    matches a glob.
 
     The result lines from number `first_retried_line` on, counted from 0, were written by an unfinished retry. They are
     excluded; with `rejudges`, those with a judge error are included, whatever `only` says.

@@ -130,8 +130,8 @@ def _password_variable(store: StoreUrl) -> str | None:
 
 def _hint(store: StoreUrl) -> str:
     variable = _password_variable(store)
-    or_variable = f"or {variable}, " if variable else ""
+    set_variable = f"set {variable}, or " if variable else ""
     return (
-        f"The run records this store without its password: set AGENTV_STORE to the complete URL, {or_variable}"
+        f"The run records this store without its password: {set_variable}set AGENTV_STORE to the complete URL, "
         "or name the store with --store; --store none continues on this machine only"
     )
