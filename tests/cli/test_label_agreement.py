@@ -168,7 +168,7 @@ def test_an_unreadable_label_of_a_run_is_named_with_its_case(call: Call) -> None
 
 def test_a_run_without_labels_and_an_unknown_criterion_are_refused(call: Call) -> None:
     code, _, err = call("label", "agreement")
-    assert (code, "has no labels; import some with" in err) == (4, True)
+    assert (code, "no labels found for run" in err) == (4, True)
     code, _, err = call("label", "agreement", "--labels", "said.csv", "--criterion", "tune")
     assert code == 4
     assert "no label has the criterion 'tune'; labelled criteria: 'tone', 'right'" in err

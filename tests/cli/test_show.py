@@ -101,7 +101,9 @@ def test_show_an_unknown_case_says_the_nearest(call: Call) -> None:
 def test_show_failed_of_a_case_that_passed_says_so(call: Call) -> None:
     code, _, err = call("show", "latest", "order-1", "--failed")
     assert code == 4
-    assert "did not fail" in err
+    assert err == (
+        f"error: no selected result of case 'order-1' of run {RUN.run_id} failed; omit --failed to show the others\n"
+    )
 
 
 def test_show_an_unknown_run_lists_those_there_are(call: Call) -> None:

@@ -71,7 +71,7 @@ _SECTIONS: Mapping[str, str] = {
 
 
 def _import_command(module: str) -> click.Command:
-    """Import a command without garbage collection, and exclude its modules, which stay loaded, from later ones."""
+    """Import a command without garbage collection; later collections skip its modules, which stay loaded anyway."""
     gc.disable()
     try:
         command: click.Command = importlib.import_module(module).command

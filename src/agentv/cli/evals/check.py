@@ -255,7 +255,7 @@ def command(
         allow_paths=allow_paths,
         variables=parse_variables(variables),
     )
-    # The annotations are commands to GitHub Actions, which standard output would escape.
+    # The annotations are commands to GitHub Actions; on a CI runner, sys.stdout would escape them.
     stream = command_stream(sys.stdout) if chosen == "github" else sys.stdout
     for line in checked.dialects:
         click.echo(printable(line), err=chosen != "text")

@@ -78,9 +78,9 @@ def _read_translated(source: Path) -> "Records":
 
 
 def _check_output(source: Path, paths: list[Path], *, may_keep_format: bool) -> None:
-    """Raise UsageError if a file to write exists, or OUT, the first one, has an unsuitable suffix.
+    """Raise UsageError if one of the files to write exists, or the suffix of OUT is not suitable.
 
-    With `may_keep_format`, OUT may have the format of `source`.
+    `paths` are the files to write; the first one is OUT. With `may_keep_format`, OUT may have the format of `source`.
     """
     output = paths[0]
     check_format(output)

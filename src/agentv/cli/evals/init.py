@@ -159,7 +159,7 @@ def _with_package_name(files: Mapping[str, str], template: str, name: str) -> di
 
 
 def plugin_module(name: str) -> str:
-    """Return the one name of a package's module and evaluator type.
+    """Return the name that a package's module and evaluator type have in common.
 
     Raises ConfigError if the package name is invalid, or conflicts with an evaluator type or a module.
     """

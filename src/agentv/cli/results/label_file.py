@@ -131,8 +131,8 @@ def _selected_labels(stored: StoredRun, options: AgreementOptions) -> list[Crite
         labels = match_labels(stored, feedback, options.labels, annotator=None)
     if not labels:
         raise ConfigError(
-            f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
-            "or give --labels FILE"
+            f"no labels found for run {stored.run_id}; import some with `agentv label {stored.run_id} --in FILE`, "
+            "or give --labels FILE with scores"
         )
     if options.criterion is not None:
         known = ", ".join(repr(one_line(each)) for each in dict.fromkeys(label.criterion for label in labels))

@@ -117,7 +117,7 @@ SHOW_SCHEMA = "agentv-show-1"
 _MAX_SIDE_BY_SIDE = 20
 """The maximum number of cases that --side-by-side shows."""
 _WIDTH_WITHOUT_TERMINAL = 80
-"""The columns of --side-by-side if standard output is not a terminal."""
+"""The characters per line of --side-by-side if standard output is not a terminal."""
 
 _STATES = ("pass", "borderline", "fail", "error", "skipped")
 _SORTS = ("written", "id", "state", "score", "cost", "duration")
@@ -305,7 +305,9 @@ def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
         if source_of(row.file, row.line, row.part) == case:
             case_at_place = row.eval_id
     if case in known and query.states == FAILED_STATES:
-        raise ConfigError(f"case {case!r} of run {stored.run_id} did not fail; omit --failed to show it")
+        raise ConfigError(
+            f"no selected result of case {case!r} of run {stored.run_id} failed; omit --failed to show the others"
+        )
     if case in known:
         raise ConfigError(f"case {case!r} of run {stored.run_id} has no result that matches the other options")
     near = nearest(case, known)

@@ -140,7 +140,7 @@ def _is_shard(run: StoredRun) -> bool:
 
 
 def _without_shard_options(value: JsonValue) -> JsonValue:
-    """Return the options without those that differ between shards, any other entry of a plan unchanged."""
+    """Return an entry of a plan: the options without those that may differ between shards, other entries unchanged."""
     if isinstance(value, Mapping):
         return {key: item for key, item in value.items() if key not in _SHARD_OPTIONS}
     return value

@@ -61,7 +61,7 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
 
 
 class LogFile(JsonLines):
-    """An observer that appends all events but lines of logs to a file.
+    """An observer that appends all events except `LogLine` to a file.
 
     Raises ConfigError if the file cannot be opened.
     """
@@ -91,7 +91,7 @@ class CheckedOutput(Struct):
 
     @property
     def event_types(self) -> object:
-        """The types of events that the observer takes; None for all but lines of logs."""
+        """The types of events that the observer takes; None for all except `LogLine`."""
         return getattr(self.observer, "event_types", None)
 
     @property

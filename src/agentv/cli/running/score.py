@@ -155,8 +155,8 @@ def score_lines(
         asyncio.run(_score(scoring, workers))
         state = scoring.stop.state
         config = scoring.runner.config
-        is_stored = output is not None or config.storage is not None or scoring.run is not None
-        report = scoring.report(max_errors=max_errors, duration_s=screen.elapsed_s, is_stored=is_stored)
+        has_saved_scores = output is not None or config.storage is not None or scoring.run is not None
+        report = scoring.report(max_errors=max_errors, duration_s=screen.elapsed_s, is_stored=has_saved_scores)
         scoring.save_report(report)
     except BaseException:
         if scoring.run is not None:

@@ -76,7 +76,7 @@ def render_settings(spec: "Spec") -> str:
     rows = [_describe_setting(field) for field in _settings_of(spec)]
     title = f"{', '.join((spec.name, *spec.aliases))}: {_with_cost(spec)}"
     if not rows:
-        return f"{title}\n  no settings besides the common ones"
+        return f"{title}\n  no settings of its own"
     widths = [max(len(row[column]) for row in rows) for column in ("name", "type", "default")]
     lines = (
         f"  {row['name']:<{widths[0]}}  {row['type']:<{widths[1]}}  {row['default']:<{widths[2]}}  {row['help']}"
