@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import pytest
+
 from agentv.cli.tools.plugins import describe, render_settings
 from agentv.registry import Spec
 
@@ -63,7 +65,8 @@ def test_the_projects_own_plugins_are_listed(tmp_path: Path) -> None:
     assert mine["settings"] == [{"name": "limit", "type": "whole number", "default": "3", "help": ""}]
 
 
-def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    done = agentv("contain", cwd=tmp_path)
-    assert done.returncode == 4
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_an_unknown_name_is_refused_with_the_nearest(form: tuple[str, ...], tmp_path: Path) -> None:
+    done = agentv("contain", *form, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (4, "")
     assert "Did you mean 'contains'?" in done.stderr

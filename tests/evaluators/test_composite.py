@@ -215,10 +215,11 @@ def test_an_aggregator_that_does_not_fit_is_refused(members: Any, aggregator: An
         lambda: Threshold(at_least=0),
         CodeAggregator,
         lambda: CodeAggregator(script="x", path="y"),
+        lambda: CodeAggregator(script="x", timeout_seconds=0),
     ],
 )
 def test_aggregators_that_mean_nothing_are_refused(make: Any) -> None:
-    with pytest.raises(ValueError, match=r"`weights`|`at_least`|`script`"):
+    with pytest.raises(ValueError, match=r"`weights`|`at_least`|`script`|`timeout_seconds`"):
         make()
 
 

@@ -282,6 +282,7 @@ def test_a_function_of_a_file_may_check_the_arguments(tmp_path: Path) -> None:
         ({"tool": "a", "args": "is_valid"}, "$.rules[0].args  `args` must be a JSON Schema, or name a function"),
         ({"tool": "a", "each": "last"}, "'last' is not allowed here; allowed: first, any, all"),
         ({"tool": "a", "sequence": ["b"]}, "$.rules[0].sequence  `sequence` cannot be combined"),
+        ({"each": "all", "sequence": ["b"]}, "$.rules[0].sequence  `sequence` cannot be combined"),
         ({"tol": "a"}, "did you mean 'tool'?"),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.judging import evaluator_of, make_context
 
 from agentv import EvalCase, EvaluatorConfig, ProviderRequest, ProviderResponse, evaluate, run_evaluators_for_case
-from agentv.evaluators.tools.trace import TraceEvaluator
+from agentv.evaluators.tools.trace import TraceEvaluator, TraceSettings
 from agentv.scoring.tools.recorded_calls import count_model_steps, most_repeated_call
 from agentv.scoring.tools.traces import summarize_trace
 from agentv.types.errors import EvalFileError, EvaluatorError
@@ -195,6 +195,12 @@ def test_bounds_that_say_nothing_are_refused_before_the_run(bounds: dict[str, An
 def test_bounds_are_refused_in_python_too() -> None:
     with pytest.raises(ValueError, match="`max_duration_ms` must be a finite number"):
         TraceEvaluator(max_duration_ms=float("nan"))
+
+
+def test_keywords_replace_fields_of_the_settings() -> None:
+    evaluator = TraceEvaluator(TraceSettings(max_tool_calls=5), max_tool_calls=0)
+    called = make_context(output_messages=(Message("assistant", "", tool_calls=(ToolCall("search"),)),))
+    assert evaluator.evaluate(called).misses == ("1 tool call (maximum: 0)",)
 
 
 def bounded(*, key: str, bound: float) -> EvalCase:

@@ -22,6 +22,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
+        ({"retry-after": f"Thu, 01 Jan {10**20} 12:00:30 GMT"}, None),
     ],
 )
 def test_how_long_to_wait_may_be_a_number_or_a_date(headers: dict[str, str], seconds: float | None) -> None:

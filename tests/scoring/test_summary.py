@@ -62,6 +62,14 @@ def test_an_answer_without_tokens_and_cost_is_not_free() -> None:
     assert (target.target_cost_usd, target.judge_cost_usd) == (None, 0.0)
 
 
+def test_a_row_that_was_skipped_without_a_call_costs_nothing() -> None:
+    uncalled = replace(make_row("s", score=None, is_skipped=True), evaluator_results=())
+    summary = summary_of(make_row("a", cost_usd=0.5), uncalled)
+    assert summary.cost_usd == 0.5
+    (target,) = summary.targets()
+    assert target.target_cost_usd == 0.5
+
+
 def test_a_judge_without_tokens_and_cost_is_not_free() -> None:
     def judged_by(*calls: JudgeCall) -> CaseResult:
         member = EvaluatorResult(name="m", type="llm_judge", score=1.0, judge_calls=calls)

@@ -128,7 +128,7 @@ def test_texts_that_a_log_stores_apart_are_put_in_place(tmp_path: Path) -> None:
     sample = log["samples"][0]
     sample["input"] = "attachment://abc"
     sample["attachments"] = {"abc": "A long question"}
-    (tmp_path / "log.json").write_text(json.dumps(log))
+    (tmp_path / "log.json").write_text(json.dumps(log).replace("\"1e999\"", "1e999"))
     assert next(read_inspect_log(tmp_path / "log.json").samples).case.question == "A long question"
 
 
@@ -184,11 +184,11 @@ def test_a_damaged_log_is_one_error(change: str, message: str, tmp_path: Path) -
 
 
 def with_sample(tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> InspectLog:
-    """Return a log of one sample, after a change of its JSON."""
+    """Return a log of one sample, after a change of its JSON; the text "1e999" becomes the number."""
     log = json.loads((LOGS / "capitals.json").read_text())
     log["samples"] = [sample for sample in log["samples"] if sample["id"] == "fr"]
     change(log)
-    (tmp_path / "log.json").write_text(json.dumps(log))
+    (tmp_path / "log.json").write_text(json.dumps(log).replace("\"1e999\"", "1e999"))
     return read_inspect_log(tmp_path / "log.json")
 
 
@@ -217,6 +217,8 @@ def test_what_a_log_must_have_is_an_error_if_it_is_not_understood(
         ("$.eval.config.epochs", lambda log: log["eval"]["config"].update(epochs="2")),
         ("samples/fr.completed_at", lambda log: log["samples"][0].update(completed_at=7)),
         ("samples/fr.epoch", lambda log: log["samples"][0].update(epoch="2")),
+        ("samples/fr.epoch", lambda log: log["samples"][0].update(epoch="1e999")),
+        ("$.eval.config.epochs", lambda log: log["eval"]["config"].update(epochs="1e999")),
         ("samples/fr.total_time", lambda log: log["samples"][0].update(total_time="12")),
         ("samples/fr.input", lambda log: log["samples"][0].update(input={"x": 1})),
         ("samples/fr.scores", lambda log: log["samples"][0].update(scores=[1])),
@@ -232,6 +234,11 @@ def test_what_is_not_understood_of_a_sample_is_noted(
     log = with_sample(tmp_path, change)
     assert len(list(log.samples)) == 1
     assert [note.json_path for note in log.notes] == [place]
+
+
+def test_a_choice_without_a_stop_reason_has_no_finish_reason(tmp_path: Path) -> None:
+    (sample,) = with_sample(tmp_path, lambda log: log["samples"][0]["output"]["choices"][0].pop("stop_reason")).samples
+    assert sample.answer.finish_reason is None
 
 
 def test_the_output_of_a_tool_that_failed_is_kept(tmp_path: Path) -> None:

@@ -136,6 +136,20 @@ def _key(type_: str) -> str:
     return "value" if "value" in schema.ASSERTIONS[type_] else "type"
 
 
+@pytest.mark.parametrize("value", [{}, {"value": ""}])
+@pytest.mark.parametrize("type_", schema.ASSERTIONS)
+def test_an_assertion_without_a_value_is_never_lost(type_: str, value: dict[str, Any], tmp_path: Path) -> None:
+    made = convert(tmp_path, one({"type": type_, **value}))
+    is_listed = any(path.startswith("$.tests[0].assert[0]") for path in lost(made))
+    assert is_listed or evaluator(made)["name"] == type_
+    assert is_listed or loaded(tmp_path, made)
+
+
+def test_a_test_with_an_empty_list_of_values_is_listed(tmp_path: Path) -> None:
+    made = convert(tmp_path, {**schema.BASE, "tests": [{"vars": {"country": []}}, {"vars": {"country": "France"}}]})
+    assert lost(made)["$.tests[0]"] == "its list of values `country` is empty, which makes no case"
+
+
 def test_at_least_thirty_assertions_have_a_counterpart(tmp_path: Path) -> None:
     made = [convert(tmp_path, one({"type": type_, **more})) for type_, more in schema.ASSERTIONS.items()]
     assert sum(evaluator(found)["name"] != "answered" for found in made) >= 30
@@ -420,6 +434,24 @@ def test_settings_of_a_protocol_that_are_not_understood_are_listed(tmp_path: Pat
     for key in ("mode", "timeout", "headers"):
         assert "it is not carried over" in places[f"$.providers[0].config.{key}"]
     assert "is not enabled" in places["$.providers[1].config.enabled"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("similar:cosine(0.8): x", {"type": "semantic_similarity", "threshold": 0.8}),
+        ("not-similar:cosine: x", {"type": "semantic_similarity", "threshold": 0.75, "negate": True}),
+        ("trajectory:tool-used: f", {"type": "tool_trajectory", "minimums": {"f": 1}}),
+        ("contains: a: b", {"type": "contains", "value": "a: b"}),
+        ("nothing:known: f", {"type": "equals", "value": "nothing:known: f"}),
+    ],
+)
+def test_a_cell_may_name_a_type_with_a_colon(cell: str, expected: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"q,__expected\nhi,{cell}\n")
+    made = convert(tmp_path, {**schema.BASE, "tests": "t.csv", "prompts": ["{{q}}"]})
+    found = evaluator(made)
+    assert {key: found[key] for key in expected} == expected
+    assert loaded(tmp_path, made)
 
 
 @pytest.mark.parametrize(

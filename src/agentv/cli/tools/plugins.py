@@ -27,6 +27,7 @@ def command(names: tuple[str, ...], *, as_json: bool, imports_plugins: bool) -> 
     project_plugins = _project_plugins()
     registries = _load_registries(project_plugins if imports_plugins else ())
     not_imported = () if imports_plugins else project_plugins
+    named = _find_named(registries, names, not_imported)
     broken = [str(error) for _, registry in registries for error in registry.broken.values()]
     if as_json:
         described = {
@@ -39,7 +40,7 @@ def command(names: tuple[str, ...], *, as_json: bool, imports_plugins: bool) -> 
         record = {"schema": SCHEMA, **described, "broken": broken, "not_imported": list(not_imported)}
         click.echo(json.dumps(record, indent=2, ensure_ascii=False))
     elif names:
-        click.echo("\n\n".join(render_settings(spec) for spec in _find_named(registries, names, not_imported)))
+        click.echo("\n\n".join(render_settings(spec) for spec in named))
     else:
         click.echo("\n\n".join(render_list(kind, registry) for kind, registry in registries if list(registry)))
         for message in broken:

@@ -150,9 +150,11 @@ class CodeAggregator(Struct, frozen=True):
     contract: Annotated[Contract, Meta(description=CONTRACT_HELP)] = "agentv"
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless exactly one of `script` and `path` is given."""
+        """Raise ValueError for a wrong time limit, and unless exactly one of `script` and `path` is given."""
         if bool(self.script) == bool(self.path):
             raise ValueError("the aggregator code_judge needs either `script` or `path`")
+        if self.timeout_seconds is not None and not self.timeout_seconds > 0:
+            raise ValueError("`timeout_seconds` must be more than 0")
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
         """Return the script at `path`, or the scripts that the command `script` names."""

@@ -187,7 +187,7 @@ class ToolRule(Struct, frozen=True, kw_only=True):
             check_value_schema(self.result, name="result")
 
     def _check_sequence(self) -> None:
-        if self.tool or self.has_check or self.required or self.has_count:
+        if self.tool or self.has_check or self.required or self.has_count or self.each != "first":
             raise ValueError("`sequence` cannot be combined with keys about one tool; use a separate rule for them")
 
     @property

@@ -93,7 +93,7 @@ class _BoundCheck(Struct, frozen=True):
 class TraceEvaluator:
     """An evaluator that compares the trace of an answer with bounds; the score is the share of bounds that are met.
 
-    Takes a settings object, or its fields as keyword arguments. With an object, the keywords are ignored.
+    Takes a settings object, or its fields as keyword arguments. With an object, the keywords replace its fields.
 
     >>> TraceEvaluator(max_tool_calls=5, no_repeated_calls=1).kind
     'trace'
@@ -104,7 +104,7 @@ class TraceEvaluator:
     reusable = True
 
     def __init__(self, settings: TraceSettings | None = None, /, **fields: Any) -> None:
-        given = settings if settings is not None else TraceSettings(**fields)
+        given = TraceSettings(**fields) if settings is None else replace(settings, **fields)
         bounds_on_calls = (given.max_tool_calls, given.max_errors, given.no_repeated_calls, given.exploration_ratio)
         self._settings = given
         self._needs_calls = any(bound is not None for bound in bounds_on_calls)

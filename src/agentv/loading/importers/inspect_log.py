@@ -126,8 +126,8 @@ class _Header(Struct, frozen=True):
         return _object(value)
 
     def number(self, place: str, value: JsonValue, *, least: float) -> float | None:
-        """Return a value that is a number of at least `least`, else None. Note any other value except null."""
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= least:
+        """Return a value that is a finite number of at least `least`, else None. Note any other value except null."""
+        if isinstance(value, int | float) and not isinstance(value, bool) and least <= value < math.inf:
             return value
         if value is not None:
             self.note(place, f"must be a number of at least {least:g}, but is {_short(value)}; it is not carried over")
@@ -271,7 +271,7 @@ def _answer(
     """Return the answer of a sample; its text is empty if the sample failed."""
     place = f"samples/{slot.eval_id}"
     output = header.object(f"{place}.output", _with_attachments(sample.get("output"), attachments))
-    choices = _list(output.get("choices"))
+    stop_reason = next((_object(choice).get("stop_reason") for choice in _list(output.get("choices"))), None)
     found = sample.get("error")
     error: JsonObject = {"message": found} if isinstance(found, str) else header.object(f"{place}.error", found)
     usage, cost = _usage(header, place, sample, sum(message.role == "assistant" for message in conversation))
@@ -282,7 +282,7 @@ def _answer(
         answer_key=digest([header.path, slot.eval_id, slot.trial, sample.get("uuid")]),
         text="" if error else str(output.get("completion") or ""),
         output_messages=output_messages or None,
-        finish_reason=str(_object(choices[0]).get("stop_reason")) if choices else None,
+        finish_reason=None if stop_reason is None else str(stop_reason),
         usage=usage,
         cost_usd=cost,
         started_at=header.time(f"{place}.started_at", sample.get("started_at")),

@@ -103,7 +103,7 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
             return max(0.0, number / unit)
     try:
         retry_at = parsedate_to_datetime(headers["retry-after"])
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         return None
     if retry_at.tzinfo is None:
         retry_at = retry_at.replace(tzinfo=UTC)

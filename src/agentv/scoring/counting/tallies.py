@@ -563,7 +563,8 @@ class TargetTally(Struct):
         """
         if has_latency and result.duration_ms is not None and state != "error":
             self.latencies.add(result.duration_ms / 1000, case)
-        is_answered = result.error is None or result.error.stage == "evaluator"
+        has_call = state != "skipped" or bool(result.evaluator_results)
+        is_answered = has_call and (result.error is None or result.error.stage == "evaluator")
         spending = None if result.usage_by is None else result.usage_by.target
         if spending is None:
             usage, cost_usd, is_estimated = None, None, False

@@ -189,10 +189,13 @@ def canonical(value: JsonValue) -> str:
 
 
 def finite_number(value: JsonValue) -> float | None:
-    """Return a JSON number as a float; None for everything else: booleans, texts, NaN, infinity."""
+    """Return a JSON number as a float; None for everything else: booleans, texts, NaN, infinity, too large integers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer with more than 308 digits
+        return None
     return number if math.isfinite(number) else None
 
 

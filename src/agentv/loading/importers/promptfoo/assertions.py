@@ -95,14 +95,14 @@ class Assertion(Struct):
         return our_value(value, self.place)
 
     def text(self) -> str | None:
-        """Return a text or number as a string; None for any other value, which is recorded."""
+        """Return a text or number as a string; None for an empty text and any other value, which are recorded."""
         value = self.value()
-        if isinstance(value, str | int | float) and not isinstance(value, bool):
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
             return str(value)
-        self._drop_without_text(value)
+        self.drop_without_text(value)
         return None
 
-    def _drop_without_text(self, value: JsonValue) -> None:
+    def drop_without_text(self, value: JsonValue) -> None:
         """Record that `value` has no text, unless code makes it, which value() has recorded."""
         is_made_by_code = value is None and self.source.get("value").value is not None
         if not is_made_by_code:
@@ -124,7 +124,7 @@ class Assertion(Struct):
                 if item not in found:
                     self.drop(f"{json.dumps(item, ensure_ascii=False)} is not a text; it is not carried over")
         if not found:
-            self._drop_without_text(value)
+            self.drop_without_text(value)
         return found
 
     def threshold(self, default: float) -> float:
@@ -140,8 +140,7 @@ class Assertion(Struct):
         value = self.value()
         texts = value if isinstance(value, list) else [value]
         if not texts or not all(isinstance(text, str) and text for text in texts):
-            if value is not None:
-                self.drop("has no text as its value; it is not carried over")
+            self.drop_without_text(value)
             return None
         key = f"reference_{self.number}"
         self.metadata[key] = value
@@ -210,7 +209,10 @@ def _equals(assertion: Assertion) -> Settings | None:
     value = assertion.value()
     if isinstance(value, Mapping | list):
         return {"type": "is_json", "schema": {"const": value}}
-    return None if value is None else {"type": "equals", "value": value}
+    if value is None:
+        assertion.drop_without_text(value)
+        return None
+    return {"type": "equals", "value": value}
 
 
 def _starts_with(assertion: Assertion) -> Settings | None:
@@ -286,8 +288,7 @@ def _levenshtein(assertion: Assertion) -> Settings | None:
     value = assertion.value()
     texts = _as_list(value)
     if not texts or not all(isinstance(text, str) for text in texts):
-        if value is not None:
-            assertion.drop("has no text as its value; it is not carried over")
+        assertion.drop_without_text(value)
         return None
     name = assertion.code.judge_of_edits(assertion.threshold(5))
     return {"type": "code_judge", "python": name, "config": {"expected": texts}}
@@ -460,10 +461,14 @@ def _tools_used(assertion: Assertion) -> Settings | None:
             return None
         settings: Settings = {"type": "tool_trajectory", "mode": "any_order", "minimums": {name: value.get("min", 1)}}
         return {**settings, "maximums": {name: value["max"]}} if "max" in value else settings
-    names = [str(item.get("name") if isinstance(item, Mapping) else item) for item in _as_list(value)]
+    names = [item.get("name") if isinstance(item, Mapping) else item for item in _as_list(value)]
+    named = [name for name in names if isinstance(name, str) and name]
+    if not named or len(named) < len(names):
+        assertion.drop("is not carried over: it names no tool")
+        return None
     if assertion.type.startswith("not-"):  # none may be called; `negate` would only forbid calling all
-        return {"type": "tool_trajectory", "mode": "any_order", "forbidden": names}
-    return {"type": "tool_trajectory", "mode": "any_order", "minimums": dict.fromkeys(names, 1)}
+        return {"type": "tool_trajectory", "mode": "any_order", "forbidden": named}
+    return {"type": "tool_trajectory", "mode": "any_order", "minimums": dict.fromkeys(named, 1)}
 
 
 def _as_list(value: JsonValue) -> list[JsonValue]:
@@ -479,10 +484,13 @@ def _tool_sequence(assertion: Assertion) -> Settings | None:
     expected: list[JsonValue] = []
     for step in _as_list(steps):
         name = (step.get("name") or step.get("pattern")) if isinstance(step, Mapping) else step
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not name:
             assertion.drop("is not carried over: a step names no tool")
             return None
         expected.append({"tool": name})
+    if not expected:
+        assertion.drop("is not carried over: it has no steps")
+        return None
     return {"type": "tool_trajectory", "mode": "exact" if mode == "exact" else "in_order", "expected": expected}
 
 

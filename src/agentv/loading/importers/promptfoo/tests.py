@@ -55,7 +55,10 @@ OPTION_KEYS = {
 """The options of a test, as in TEST_KEYS."""
 _MAX_CASES = 10_000
 """The largest number of cases that one test may become."""
-_TYPED_ASSERTION = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\(([\d.]+)\))?(?::\s*(.*))?", re.DOTALL)
+_TYPED_ASSERTION = re.compile(
+    rf"(not-)?({'|'.join(map(re.escape, sorted(ASSERTION_TYPES, reverse=True)))})(?:\(([\d.]+)\))?(?::\s*(.*))?",
+    re.DOTALL,
+)
 _TYPES_BY_PREFIX = {"javascript:": "javascript", "fn:": "javascript", "eval:": "javascript", "python:": "python",
                     "grade:": "llm-rubric", "llm-rubric:": "llm-rubric"}  # fmt: skip
 
@@ -247,7 +250,7 @@ def _cell_assertion(text: str, place: Located) -> dict[str, JsonValue]:
     if text.startswith("file://") and is_code(text):
         return {"type": "python" if ".py" in text else "javascript", "value": text}
     match = _TYPED_ASSERTION.fullmatch(text)
-    if match is None or match[2] not in ASSERTION_TYPES:
+    if match is None:
         return {"type": "equals", "value": text}
     assertion: dict[str, JsonValue] = {"type": f"{match[1] or ''}{match[2]}"}
     if match[4]:
@@ -338,11 +341,13 @@ def _values(source: Located) -> dict[str, JsonValue]:
 def expanded(test: Test) -> list[Test]:
     """Return one test for each combination of values that are lists, as promptfoo runs them.
 
-    Return no test if there are more than _MAX_CASES combinations, which is recorded.
+    Return no test if a list is empty, or if there are more than _MAX_CASES combinations; both are recorded.
     """
     lists = {key: value for key, value in test.values.items() if isinstance(value, list)}
     if not lists or test.options.get("disableVarExpansion").value is True:
         return [test]
+    for key in (key for key, value in lists.items() if not value):
+        test.place.drop(f"its list of values `{key}` is empty, which makes no case")
     combinations = list(itertools.islice(itertools.product(*lists.values()), _MAX_CASES + 1))
     if len(combinations) > _MAX_CASES:
         test.place.drop(f"its lists of values make more than {_MAX_CASES} cases; it is not carried over")
