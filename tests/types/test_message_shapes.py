@@ -17,6 +17,7 @@ from tests.support.judging import make_context
 
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.types.errors import MessageError
+from agentv.types.message_shapes.fields import read_invalid_calls
 from agentv.types.message_shapes.reading import read_answer, read_message, read_messages
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import content_text, messages_from_json, messages_to_json
@@ -314,3 +315,10 @@ def test_an_answer_of_several_steps_is_what_was_said_last_with_all_calls() -> No
     ui = dump("ai_sdk ui_messages")[1]
     call = ToolCall("search", {"q": "x"}, {"hits": ["Paris"]}, "c1")
     assert read_answer(ui, "response") == Message("assistant", "The capital is Paris.", tool_calls=(call,))
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_invalid_calls_are_read_from_a_list_or_tuple(kind: type) -> None:
+    call = {"name": "search", "args": "{q", "id": "c1", "error": "not JSON"}
+    expected = (ToolCall("search", "{q", {"error": "not JSON"}, "c1"),)
+    assert read_invalid_calls(kind([call]), "invalid_tool_calls") == expected

@@ -149,7 +149,8 @@ def read_invalid_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
     Raises MessageError as `read_tool_calls` does.
     """
     calls = read_tool_calls(value, at)
-    errors = [item.get("error") for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    items = value if isinstance(value, list | tuple) else ()
+    errors = [item.get("error") for item in items if isinstance(item, Mapping)]
     return tuple(
         ToolCall(call.tool, call.input, {"error": error or "invalid tool call"}, call.id)
         for call, error in zip(calls, errors, strict=True)
