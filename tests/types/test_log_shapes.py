@@ -215,3 +215,109 @@ def test_several_answers_to_one_question_are_refused() -> None:
     line["choices"] *= 2
     assert "$.choices  has 2 answers; choose one with --map response=choices[0].message" in refusal(line)
     assert answer_of(line, "response=choices[1].message").given.text == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"tags": "[]"}, {"tags": ()}),
+        ({"tags": '["a", "b"]'}, {"tags": ("a", "b")}),
+        ({"tags": "[a]"}, {"tags": ("[a]",)}),
+        ({"metadata": "{}"}, {"metadata": {}}),
+        ({"metadata": "web"}, {"metadata": {"metadata": "web"}}),
+    ],
+)
+def test_tags_and_metadata_may_be_json_in_a_text(change: dict[str, Any], expected: dict[str, Any]) -> None:
+    given = answer_of({"response": "Yes", **change}).given
+    assert {name: getattr(given, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tags": "{}"}, "$.tags  must be a list of strings"),
+        ({"metadata": "[]"}, "$.metadata  must be an object, got list"),
+    ],
+)
+def test_an_empty_json_value_of_the_wrong_kind_is_refused(change: dict[str, Any], reason: str) -> None:
+    assert reason in refusal({"response": "Yes", **change})
+
+
+@pytest.mark.parametrize("channel", ["web", []])
+def test_a_mapped_metadata_key_replaces_that_of_the_metadata(channel: object) -> None:
+    line = {"response": "Yes", "metadata": {"channel": "old", "shop": "Rome"}, "via": channel}
+    answer = answer_of(line, "metadata.channel=via")
+    assert answer.mapped == ("metadata.channel",)
+    assert answer.given.metadata == {"channel": channel, "shop": "Rome"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"id": None, "request_id": "r1"},
+        {"request_id": "r1", "id": None},
+        {"requestId": "r1", "request_id": None},
+        {"requestId": "r1", "id": None, "request_id": None},
+    ],
+)
+def test_a_null_does_not_hide_the_value_of_another_spelling(line: dict[str, Any]) -> None:
+    given = answer_of({"response": "Yes", **line}).given
+    assert (given.id, given.metadata) == ("r1", {})
+
+
+@pytest.mark.parametrize(
+    ("keys", "field", "value", "metadata"),
+    [
+        ({"durationMs": 5, "duration_ms": 7}, "duration_ms", 7, {"durationMs": 5}),
+        ({"duration_ms": 7, "durationMs": 5}, "duration_ms", 7, {"durationMs": 5}),
+        ({"latency_ms": 5, "durationMs": 7}, "duration_ms", 7, {"latency_ms": 5}),
+        ({"conversation_id": "c", "thread_id": "t"}, "session_id", "c", {"thread_id": "t"}),
+        ({"threadId": "t", "conversationId": "c"}, "session_id", "t", {"conversation_id": "c"}),
+        (
+            {"threadId": "x", "thread_id": "t", "session_id": "s"},
+            "session_id",
+            "s",
+            {"threadId": "x", "thread_id": "t"},
+        ),
+        ({"userId": "a", "user_id": "b"}, "metadata", {"user_id": "b", "userId": "a"}, {"user_id": "b", "userId": "a"}),
+        ({"id": 1, "requestId": "r"}, "id", "1", {"request_id": "r"}),
+    ],
+)
+def test_a_further_spelling_of_a_field_becomes_metadata(
+    keys: dict[str, Any], field: str, value: object, metadata: dict[str, Any]
+) -> None:
+    given = answer_of({"response": "Yes", **keys}).given
+    assert (getattr(given, field), given.metadata) == (value, metadata)
+
+
+def test_every_spelling_of_an_unknown_key_is_reported() -> None:
+    message = refusal({"response": "Yes", "shopName": "a", "shop_name": "b"})
+    assert "unknown key 'shopName'" in message
+    assert "unknown key 'shop_name'" in message
+
+
+@pytest.mark.parametrize(("value", "count"), [("a", 0), ("b", 1)])
+def test_a_key_that_the_metadata_has_with_another_value_is_noted(value: str, count: int) -> None:
+    line = {"response": "Yes", "user_id": value, "metadata": {"user_id": "a"}}
+    answer = answer_of(line)
+    assert answer.given.metadata == {"user_id": "a"}
+    what = "$.user_id is not stored, because the metadata has another value under 'user_id'"
+    assert answer.notes == (f"{what}; --map metadata.user_id=user_id stores it instead",) * count
+    mapped = answer_of(line, "metadata.user_id=user_id")
+    assert (mapped.given.metadata, mapped.notes) == ({"user_id": value}, ())
+
+
+def test_a_response_without_input_says_how_to_add_it() -> None:
+    (line,) = (each for each in logged("openai") if each.get("object") == "response")
+    stored = {key: value for key, value in line.items() if key not in ("input", "messages")}
+    (note,) = answer_of(stored).notes
+    assert "the key `input`" in note
+    assert 'client.responses.input_items.list(id, order="asc")' in note
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]}
+    answer = answer_of({**stored, "input": {"object": "list", "data": [item], "has_more": False}})
+    assert (judged(answer).prompt_inputs.question, answer.notes) == (QUESTION, ())
+
+
+def test_a_completion_without_messages_says_how_to_add_them() -> None:
+    (note,) = answer_of(logged("openai")[-1]).notes
+    assert "client.chat.completions.messages.list(id)" in note

@@ -30,8 +30,8 @@ _FIELD_OF_KEY: Mapping[str, str] = {
 }
 """The field of each known key. Keys are in snake_case here; lines may write them in camelCase.
 
-If a line has several keys of one field, the key with the field's own name sets it, and the others become metadata.
-If none of them has that name, the first one with a value sets the field, and the others are dropped.
+If a line has several keys of one field with a value other than null, the key with the field's own name sets it, in
+snake_case before camelCase; without such a key the first one does. The others become metadata.
 """
 
 KNOWN_KEYS: tuple[str, ...] = tuple(_FIELD_OF_KEY)
@@ -39,19 +39,28 @@ KNOWN_KEYS: tuple[str, ...] = tuple(_FIELD_OF_KEY)
 
 def read_own(value: JsonObject) -> LogRecord:
     """Return the fields of a line that has no other shape: its known keys are read, the others are `unread`."""
-    fields: dict[str, Found] = {}
+    keys_of_field: dict[str, list[str]] = {}
     unread = []
-    written_keys = {snake_case(key): key for key in value}
-    for name, key in written_keys.items():
-        field = _FIELD_OF_KEY.get(name)
+    for key, item in value.items():
+        field = _FIELD_OF_KEY.get(snake_case(key))
         if field is None:
             unread.append(key)
-        elif field == name or field not in written_keys:
-            if value[key] is not None:
-                fields.setdefault(field, Found(value[key], f"$.{key}"))
-        else:  # such as `request_id` in a line that has `id`: metadata, so that it is not lost
-            fields[f"metadata.{name}"] = Found(value[key], f"$.{key}")
+        elif item is not None:
+            keys_of_field.setdefault(field, []).append(key)
+    fields: dict[str, Found] = {}
+    for field, keys in keys_of_field.items():
+        chosen = keys[0] if len(keys) == 1 else _preferred_key(field, keys)
+        fields[field] = Found(value[chosen], f"$.{chosen}")
+        for key in keys:
+            if key != chosen:  # such as `request_id` in a line that has `id`: metadata, so that it is not lost
+                name = key if snake_case(key) in value else snake_case(key)
+                fields[f"metadata.{name}"] = Found(value[key], f"$.{key}")
     return LogRecord("own", fields, unread=tuple(unread))
+
+
+def _preferred_key(field: str, keys: Sequence[str]) -> str:
+    own_name = field.removeprefix("metadata.")
+    return min(keys, key=lambda key: (snake_case(key) != own_name, key != own_name))
 
 
 Extra: TypeAlias = Literal["metadata", "error"]

@@ -191,10 +191,9 @@ LoggedLine: TypeAlias = LoggedAnswer | TraceStep
 def read_logged(value: object, *, paths: LogMap | None = None, extra: Extra = "error") -> LoggedLine:
     """Return the answer on a line of a log, or a TraceStep. The keys of the line show which program wrote it.
 
-    Fields in `paths` are read there and nowhere else; but a key that the line's metadata has is not replaced by a field
-    `metadata.NAME`. Raises EvalFileError with the problems and their paths in the line: a line that is not an object, a
-    missing answer, values of a wrong type, and, with `extra="error"`, unknown keys of a line that is not another
-    program's export.
+    Fields in `paths` are read there and nowhere else; a value for `metadata.NAME` replaces that of the line's metadata.
+    Raises EvalFileError with the problems and their paths in the line: a line that is not an object, a missing answer,
+    values of a wrong type, and, with `extra="error"`, unknown keys of a line that is not another program's export.
     """
     return _read(value, paths or {}, lambda reader: reader.read(extra))
 
@@ -313,8 +312,8 @@ class _Reader:
     def _tags(self, field: Found) -> JsonValue:
         """Return a list of tags; programs write it as a list, as the JSON of a list in a text, or as one tag."""
         tags = field.value
-        if isinstance(tags, str):
-            tags = decoded(tags) or tags
+        if isinstance(tags, str) and (inner := decoded(tags)) is not None:
+            tags = inner
         listed = [tags] if isinstance(tags, str) else tags
         if isinstance(listed, list) and all(isinstance(tag, str) for tag in listed):
             return listed
@@ -346,23 +345,29 @@ class _Reader:
         return usage
 
     def _metadata(self) -> dict[str, JsonValue]:
-        """Return the metadata of the line, and each field `metadata.NAME` unless the metadata already has that key."""
+        """Return the metadata of the line with the fields `metadata.NAME`.
+
+        Only a mapped field replaces a key that the metadata already has. A note reports a key of our own format that is
+        not stored for this reason.
+        """
         fields = self._record.fields
         field = fields.get("metadata")
         written = None if field is None else field.value
         if isinstance(written, str):
-            written = decoded(written) or {"metadata": written}
+            inner = decoded(written)
+            written = {"metadata": written} if inner is None else inner
         metadata: dict[str, JsonValue] = {}
         if isinstance(written, Mapping):
             metadata = dict(written)
         elif field is not None:
             self._problems.add(field.at, f"must be an object, got {type(written).__name__}")
-        named = {
-            name.removeprefix("metadata."): item.value for name, item in fields.items() if name.startswith("metadata.")
-        }
+        named = {name.removeprefix("metadata."): item for name, item in fields.items() if name.startswith("metadata.")}
         for name, item in named.items():
-            if item is not None and item != []:
-                metadata.setdefault(name, item)
+            if item.form == "mapped" or (name not in metadata and item.value not in (None, [])):
+                metadata[name] = item.value
+            elif item.form == "own" and name in metadata and metadata[name] != item.value:
+                what = f"{item.at} is not stored, because the metadata has another value under {name!r}"
+                self._notes.append(f"{what}; --map metadata.{name}={_map_path(item.at)} stores it instead")
         return metadata
 
     def _content(self, given: JsonObject) -> dict[str, JsonValue]:

@@ -118,9 +118,13 @@ def read_langsmith(value: JsonObject) -> LogRecord:
     return LogRecord("LangSmith", fields, step=step, failure=str(error) if error else None)
 
 
-_QUESTION_NOTE = (
+_COMPLETION_NOTE = (
     "stored completions do not contain the question, which judges need; add to the line the key `messages` with the "
     "result of client.chat.completions.messages.list(id)"
+)
+_RESPONSE_NOTE = (
+    "stored responses do not contain the question, which judges need; add to the line the key `input` with the result "
+    'of client.responses.input_items.list(id, order="asc")'
 )
 
 
@@ -162,7 +166,8 @@ def read_openai(value: JsonObject) -> LogRecord:
         fields["response"] = Found(answer, place, "recorded")
     error = reply.get("error")
     failure = str(error.get("message") or error) if isinstance(error, Mapping) else None
-    return LogRecord("OpenAI", fields, failure=failure, notes=() if "prompt" in fields else (_QUESTION_NOTE,))
+    note = _RESPONSE_NOTE if is_response else _COMPLETION_NOTE
+    return LogRecord("OpenAI", fields, failure=failure, notes=() if "prompt" in fields else (note,))
 
 
 _COLUMN_PREFIX = "attributes."
