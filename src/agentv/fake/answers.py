@@ -113,7 +113,7 @@ def _type_of(schema: JsonObject) -> str:
 def _merged(schema: JsonObject, root: JsonObject) -> JsonObject:
     """Return the schema with the keys of its `_parts_to_merge` in place of `$ref`, `anyOf`, `oneOf` and `allOf`.
 
-    Parts may have such keys too, so this is repeated. A `$ref` that does not start with "#/" is kept.
+    Parts may have such keys too, so this is repeated. A `$ref` that does not start with "#/" is ignored.
     """
     for _ in range(_MAX_DEPTH):
         parts = _parts_to_merge(schema, root)
@@ -254,7 +254,8 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], system: st
     allowed = _SCORE.search(system)
     share = round(_found_share(found, missing), 2)
     score: JsonValue = share
-    # Only the scale from 0 to 1 is described with the lower bound "0.0"; on that scale, the share is the score.
+    # On the scale from 0 to 1, the only one described with "0.0", the share is the score. `_on_scale` cannot read that
+    # description, because its bounds are not called worst and best.
     if allowed is not None and not allowed[1].startswith("a number from 0.0 ("):
         score = _on_scale(share, allowed[1])
     return {
@@ -385,7 +386,8 @@ def _scripted_reply(question: Question) -> Reply | None:
     """Return the next step of the last user's text that has steps; None without such a text.
 
     The number of tool results after that text is the number of steps that are done. A `@say` has no tool result, so it
-    is never done: each later reply repeats it. When a last `@call` is done, the reply is the tool's result.
+    is never done: each later reply repeats it. If all steps are done, the reply repeats the result of the last
+    `@call`, or nothing if another message follows that result.
     """
     scripts = [index for index, turn in enumerate(question.turns) if _is_script(turn)]
     if not scripts:

@@ -159,7 +159,7 @@ class OpenAIBatches(Struct):
         return json_response(self._describe(batch))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
-        """Cancel a batch; refuse it if the batch has ended."""
+        """Cancel a batch; refuse the request if the batch has ended."""
         batch = self._batches.get(request.match_info["batch"])
         if batch is None:
             return _refuse(refused("No batch found with that id.", status=404))

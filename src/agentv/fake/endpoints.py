@@ -54,8 +54,9 @@ class ParsedRequest(NamedTuple):
 class Endpoints(Struct):
     """The handler of model requests. `closing` is set when the server stops.
 
-    `_attempts` counts equal requests, by a digest of API, model, streaming and body: in some APIs the URL has the model
-    or selects streaming. Only requests with a fault that is limited to the first N attempts are counted.
+    `_attempts` counts equal requests, by a digest of API, model, streaming and body; the body alone is not enough,
+    because in some APIs the URL has the model or selects streaming. Only requests with a fault that is limited to the
+    first N attempts are counted.
     """
 
     behavior: Behavior

@@ -196,7 +196,7 @@ class OddBatch(Struct, frozen=True):
 
 
 class OddStream(Struct, frozen=True):
-    """A stream ends after half of its events, with one that reports `problem`; other replies are unchanged."""
+    """A stream ends after half of its events, with a report of `problem`; other replies are unchanged."""
 
     summary: str
     problem: Problem

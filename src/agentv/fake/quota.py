@@ -75,9 +75,10 @@ class Quotas(Struct):
     _accounts: dict[str, Account] = field(default_factory=dict)
 
     def take(self, key: str, tokens: int) -> Permit:
-        """Take one request and `tokens` from the key's account, or refuse the request if not all are available.
+        """Take one request and `tokens` from the key's account, or refuse the request.
 
-        Call `end_request` when an allowed request has been answered.
+        It is allowed if `Meter.wait_s` is 0 for both, and if fewer than `Quota.concurrent` requests of the key are
+        being answered. Call `end_request` when an allowed request has been answered.
         """
         if self.quota is None:
             return Permit(allowed=True)
