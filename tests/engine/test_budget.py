@@ -15,15 +15,18 @@ from tests.support.fake_server import serving_fake
 
 from agentv import ConfigError, EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
 from agentv.engine.calling.budget import Budget, BudgetAccount, BudgetStop
+from agentv.engine.stored.resume import load_spent
 from agentv.execution.quotas import InProcessQuota, QuotaClient
 from agentv.fake import FakeServer
 from agentv.fake.answers import answer
 from agentv.fake.api import Question, Reply
+from agentv.storage.run.folder import append_event
+from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import QuotaGrant, QuotaRequest
-from agentv.types.provider import CallRecord, ProviderResponse
+from agentv.types.provider import CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.usage import Usage
 
 HAS = EvaluatorConfig("has", "contains", {"value": "said"})
@@ -172,6 +175,22 @@ def test_a_run_stops_before_the_call_that_could_pass_the_budget(
     assert (event["limit_usd"], event["target"]) == (55.0, "fake")
     assert event["spent_usd"] == pytest.approx(spent(report))
     assert len(stored(report, "answers.jsonl")) == len(stored(report, "results.jsonl")) == 5
+
+
+def said(_request: ProviderRequest) -> ProviderResponse:
+    return ProviderResponse("said", cost_usd=0.5)
+
+
+@pytest.mark.parametrize(("name", "spent_usd"), [("team", 0.5), ("of the run", 99.0), (None, 99.0)])
+def test_what_all_runs_of_a_shared_budget_spent_is_not_the_cost_of_one(
+    tmp_path: Path, name: str | None, spent_usd: float
+) -> None:
+    report = evaluate(cases(1), task=said, evaluators=[HAS], folder=tmp_path)
+    assert report.folder is not None
+    event: JsonObject = {"target": "said", "limit_usd": 100.0, "spent_usd": 99.0, "next_usd": 1.0}
+    named = {} if name is None else {"name": report.run_id if name == "of the run" else name}
+    append_event(Path(report.folder), "budget_stop", {**event, **named}, clock=lambda: datetime.now(UTC))
+    assert load_spent(StoredRun(Path(report.folder))).usd == spent_usd
 
 
 def test_budget_covers_judges_and_saves_no_partly_scored_row(server: FakeServer, tmp_path: Path) -> None:

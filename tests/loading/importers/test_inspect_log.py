@@ -128,7 +128,7 @@ def test_texts_that_a_log_stores_apart_are_put_in_place(tmp_path: Path) -> None:
     sample = log["samples"][0]
     sample["input"] = "attachment://abc"
     sample["attachments"] = {"abc": "A long question"}
-    (tmp_path / "log.json").write_text(json.dumps(log).replace("\"1e999\"", "1e999"))
+    (tmp_path / "log.json").write_text(json.dumps(log).replace('"1e999"', "1e999"))
     assert next(read_inspect_log(tmp_path / "log.json").samples).case.question == "A long question"
 
 
@@ -188,7 +188,7 @@ def with_sample(tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> I
     log = json.loads((LOGS / "capitals.json").read_text())
     log["samples"] = [sample for sample in log["samples"] if sample["id"] == "fr"]
     change(log)
-    (tmp_path / "log.json").write_text(json.dumps(log).replace("\"1e999\"", "1e999"))
+    (tmp_path / "log.json").write_text(json.dumps(log).replace('"1e999"', "1e999"))
     return read_inspect_log(tmp_path / "log.json")
 
 

@@ -142,7 +142,8 @@ def test_an_assertion_without_a_value_is_never_lost(type_: str, value: dict[str,
     made = convert(tmp_path, one({"type": type_, **value}))
     is_listed = any(path.startswith("$.tests[0].assert[0]") for path in lost(made))
     assert is_listed or evaluator(made)["name"] == type_
-    assert is_listed or loaded(tmp_path, made)
+    if not is_listed:
+        loaded(tmp_path, made)
 
 
 def test_a_test_with_an_empty_list_of_values_is_listed(tmp_path: Path) -> None:
@@ -451,7 +452,7 @@ def test_a_cell_may_name_a_type_with_a_colon(cell: str, expected: dict[str, Any]
     made = convert(tmp_path, {**schema.BASE, "tests": "t.csv", "prompts": ["{{q}}"]})
     found = evaluator(made)
     assert {key: found[key] for key in expected} == expected
-    assert loaded(tmp_path, made)
+    loaded(tmp_path, made)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ def load_spent(run: StoredRun) -> Spent:
     """Return the amount billed in a run, and the most expensive call of each target and judge.
 
     Answers and judgements that later ones have replaced are counted as well. If the budget stopped the run, the amount
-    is at least what the budget recorded as spent, which includes calls of unknown cost. Calls that were in flight when
+    is at least what the budget recorded as spent, which includes calls of unknown cost; what a budget of several runs
+    recorded is that of all of them, and does not count. Calls that were in flight when
     the process was killed are not counted. Raises StorageError if the run cannot be read.
     """
     spent = Spent()
@@ -43,7 +44,7 @@ def load_spent(run: StoredRun) -> Spent:
         for judge, cost_usd in _judge_calls((result,)):
             spent.raise_max(judge, cost_usd)
     for event in run.events():
-        if event.type == "budget_stop":
+        if event.type == "budget_stop" and event.fields.get("name") in (None, run.run_id):
             spent_usd, next_usd = event.fields.get("spent_usd"), event.fields.get("next_usd")
             if isinstance(spent_usd, float):
                 spent.usd = max(spent.usd, spent_usd)
