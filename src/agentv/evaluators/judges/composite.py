@@ -82,7 +82,7 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> Ev
 
 
 class WeightedAverage(Struct, frozen=True):
-    """The weighted mean of the members' scores. A member that a non-empty `weights` does not name has weight 0."""
+    """The weighted mean of the members' scores. If `weights` is not empty, members missing in it have weight 0."""
 
     type: Literal["weighted_average"] = "weighted_average"
     weights: Annotated[Mapping[str, float], Meta(description="{member: weight}; default: the members' own weights")] = (
@@ -266,7 +266,7 @@ def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> N
 
 
 def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggregator:
-    """Return the aggregator that `given` describes: a type name, or a dict with `type` and settings, as in a file.
+    """Return an aggregator, given its type name, or a dict with its `type` and settings as in an eval file.
 
     An Aggregator is returned unchanged; None means the weighted average. Raises UnknownNameError for an unknown type,
     ConfigError for wrong settings or any other value.
@@ -304,8 +304,8 @@ class CompositeEvaluator:
 
     `evaluators` are evaluator objects; EvaluatorConfigs are allowed if `score` is `EvaluatorTools.score`. `judge` is
     the model of a JudgeAggregator; default: the context's own judge. The aggregator may be given by its type (`"min"`),
-    or as a dict with the keys of a file. Relative paths start from `base_dir`. Raises ValueError without members, or
-    for an aggregator that is invalid or does not fit them.
+    or as a dict with the same keys as in an eval file. Relative paths start from `base_dir`. Raises ValueError without
+    members, or for an aggregator that is invalid or does not fit them.
 
     >>> from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
     >>> CompositeEvaluator([ToolTrajectoryEvaluator(forbidden=("delete",))], Minimum()).kind

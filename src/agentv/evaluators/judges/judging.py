@@ -113,8 +113,8 @@ class JudgeOptions(Struct, frozen=True):
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
     """The outcome of calling one judge: its opinion and the score of that opinion alone, or a failure.
 
-    `prompts` are those of the first call. `calls` are the calls that got a reply. `unread` is the last reply if neither
-    reply had a usable verdict.
+    A judge is called a second time if its first reply has no usable verdict. `prompts` are those of the first call.
+    `calls` are the calls that got a reply. `unread` is the second reply if it has no usable verdict either.
     """
 
     prompts: PromptPair
@@ -230,8 +230,8 @@ def judge_name(provider: Provider) -> str:
 def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
     """Return the prompts of one call, with a new nonce; the user prompt ends with `note`.
 
-    The system prompt opens with that of the context, else with the instructions of the mode, which are left out for a
-    custom user prompt. It always ends with the reply contract.
+    The system prompt opens with the context's `system_prompt` if there is one, else with the instructions of the mode,
+    unless the user prompt is custom. It always ends with the reply contract.
     """
     nonce = options.nonce()
     text = options.template

@@ -235,10 +235,10 @@ def _answers_file(run: str | None, base_dir: str) -> tuple[str, ...]:
 class PairwiseEvaluator:
     """An evaluator that compares two answers in both orders.
 
-    The candidate gets 1.0 if it wins in both orders, 0.0 if it loses in both, else 0.5. `find_other` returns the other
-    answer; None takes the text at the path `settings.against`. `against` is the other answer's name in results.
-    Without `judges`, the context's own judge is called. `nonce` and `timer` are the sources of randomness and time,
-    replaceable in tests.
+    In each comparison the candidate gets 1.0 if it wins in both orders, 0.0 if it loses in both, else 0.5; several
+    comparisons are combined by `settings.vote`. `find_other` returns the other answer; None takes the text at the path
+    `settings.against`. `against` is the other answer's name in results. Without `judges`, the context's own judge is
+    called. `nonce` and `timer` are the sources of randomness and time, replaceable in tests.
 
     >>> PairwiseEvaluator(find_other=None).kind
     'pairwise'

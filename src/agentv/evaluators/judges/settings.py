@@ -1,7 +1,8 @@
 """Settings of evaluators with a model as judge, and the prompts and sources of the ready-made judges.
 
-Faithfulness, answer relevance, context recall and context precision follow Es et al., "RAGAS: Automated Evaluation of
-Retrieval Augmented Generation", EACL 2024; the prompts are our own, and one call judges the whole answer.
+Faithfulness and answer relevance follow Es et al., "RAGAS: Automated Evaluation of Retrieval Augmented Generation",
+EACL 2024; context recall and context precision follow the metrics of the library Ragas. The prompts are our own, and
+one call judges the whole answer.
 """
 
 from collections.abc import Mapping
@@ -413,7 +414,7 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
 
 
 class RubricSettings(JudgeSettings, frozen=True, kw_only=True):
-    """Settings of `rubric`: those of `llm_judge`, with requirements."""
+    """Settings of `rubric`: those of `llm_judge` without `criteria`; `rubrics` is required."""
 
     include_trace: Annotated[bool, _INCLUDE_TRACE] = False
     rubrics: Annotated[

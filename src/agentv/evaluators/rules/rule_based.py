@@ -145,7 +145,7 @@ class EndsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
 
 
 class NumericRule(_RuleBase, NumericSettings, frozen=True, kw_only=True):
-    """The last number in the text equals `value`, or a number of a list, within a tolerance."""
+    """The last number in the text equals `value` within a tolerance; if `value` is a list, any of its numbers."""
 
     type: Literal["numeric"] = "numeric"
     criterion: Criterion = None

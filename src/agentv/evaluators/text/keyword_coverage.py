@@ -78,7 +78,7 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
         try:
             parse_source(self.keywords_source)
         except ValueError as error:
-            raise ValueError(f"`keywords_source` {error}; or `config`, for those in `expected_keywords`") from error
+            raise ValueError(f"`keywords_source` {error}; or `config`, to use `expected_keywords`") from error
 
 
 class _Keyword(Struct, frozen=True):

@@ -43,7 +43,7 @@ class SkillTriggerEvaluator:
         self._settings = settings
 
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
-        """Score 1 if the skill was used or not used as `should_trigger` requires, else 0.
+        """Score 1 if the skill was used (with `should_trigger: false`: if it was not used), else 0.
 
         Raises EvaluatorError if `context.toolCalls` cannot be read.
         """

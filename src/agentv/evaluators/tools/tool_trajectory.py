@@ -48,9 +48,9 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
         Scoring,
         Meta(
             description=(
-                "the score of the comparison with `expected`: strict (1 if the calls fit, else 0), partial (the share "
-                "in common) or matched (the share of the expected calls that were made; in mode subset, the share of "
-                "the calls made that were expected)"
+                "the score of the comparison with `expected`: strict (1 if the calls fit, else 0), partial (the "
+                "number of calls in common, divided by the length of the longer list) or matched (the share of the "
+                "expected calls that were made; in mode subset, the share of the calls made that were expected)"
             )
         ),
     ] = "strict"
@@ -169,9 +169,10 @@ def _unchecked_limits(tools: Sequence[str]) -> str:
 
 
 def _expected_call(given: ExpectedCall | Mapping[str, Any], index: int) -> ExpectedCall:
-    """Return `given` as an ExpectedCall; a dict has the keys of a file. `index` is its position in `expected`.
+    """Return `given` as an ExpectedCall. `index` is its position in `expected`.
 
-    Raises ConfigError for any other type, or for wrong or missing keys; ValueError for a value that cannot be used.
+    A dict has the same keys as in an eval file. Raises ConfigError for any other type, or for wrong or missing keys;
+    ValueError for a value that cannot be used.
     """
     if not isinstance(given, ExpectedCall | Mapping):
         raise ConfigError(f"expected[{index}] must be an ExpectedCall or a dict of its fields, not {given!r}")

@@ -77,7 +77,7 @@ def make_args_check(args: ArgsSetting, *, base_dir: str) -> ValueCheck:
 def make_value_check(schema: JsonObject) -> ValueCheck:
     """Return a check of a value by a JSON Schema.
 
-    A string with an object or list as JSON may match as the string, or as its parsed value.
+    If the value is a string that contains a JSON object or list, either the string or the parsed value may match.
     """
     violations_of = make_schema_check(schema)
 
