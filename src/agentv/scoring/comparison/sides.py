@@ -20,7 +20,7 @@ COST, LATENCY, TOKENS = "cost_usd", "latency_s", "tokens"
 SPENDING = (COST, LATENCY, TOKENS)
 _EVALUATOR = "evaluator:"
 _NO_SCORE = -1.0
-"""Ranks a row without a score as the worst of its case, so that its reason is shown."""
+"""Ranks a row without a score as the worst of its case, so that comparisons show why it has none."""
 
 _NO_KEYS: Mapping[str, str] = {}
 

@@ -76,7 +76,7 @@ def cluster_of(row: CaseResult, *, has_trials: bool = True) -> int | None:
 
 
 class CaseSums:
-    """A hash table of sums by case, with 24 bytes per entry and a load factor of at most two thirds.
+    """A hash table of sums by case, with 24 bytes per entry, that grows when two thirds of its entries are in use.
 
     It uses open addressing. The case numbers are digests and serve as their own hashes. With a `spill`, at most
     `MAX_HELD` cases are in memory: a full table is moved to the spill as a sorted chunk. Reading adds up all chunks.

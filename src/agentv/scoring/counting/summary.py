@@ -36,7 +36,7 @@ _VERDICT_CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
 
 
 class TrialVerdicts:
-    """The first verdict of each case with each target and prompt, and the flaky ones, which also have another."""
+    """The first verdict of each case with each target and prompt, and the flaky cases, which have several verdicts."""
 
     def __init__(self) -> None:
         self._first = DigestMap("B")
@@ -142,7 +142,7 @@ class RowCounts:
         """Count `rows` rows of one kind; only one if `case` is given.
 
         `case` is None if the case has no other row, in any tally. `has_trials` False says that the case has only one
-        row with each target and prompt.
+        row with each target and prompt; it must be True if `session` is given, because Tally.add then needs `case`.
         """
         cluster = session or case
         self.all.add(kind.state, kind.score, rows, cluster)
@@ -358,7 +358,7 @@ class Summary:
         return pooled_moments(self._tallies(name, argument or ""), field or name)
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return how many results of the evaluator, target or group with this kind and name have an error.
+        """Return the number of results with an error; `kind` and `name` select an evaluator, a target or a group.
 
         For `cost_usd`, return how many rows have no known cost.
         """

@@ -29,9 +29,9 @@ def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[f
     """Return the interval of the percentile at `share` (0..1) of `count` values; each bound is a rank / (count + 1).
 
     The value at rank k of `count` is below the percentile with probability I_share(k, count + 1 - k) for any continuous
-    distribution. Ranks are interpolated to the probabilities (1 ± level) / 2. This is the exact limit of a bootstrap of
-    the percentile. None if there are too few values for two bounds: at a `level` of 0.95, fewer than 6 for a median and
-    72 for a 95th percentile. Hettmansperger & Sheather 1986, Statistics & Probability Letters 4(2).
+    distribution. The bounds are the interpolated ranks for which this probability is (1 ± level) / 2. None if there are
+    too few values for two bounds: at a `level` of 0.95, fewer than 6 for a median and 72 for a 95th percentile.
+    Hettmansperger & Sheather 1986, Statistics & Probability Letters 4(2).
     """
     tail = (1 - level) / 2
     if share**count > tail or (1 - share) ** count > tail:
@@ -276,7 +276,7 @@ class Tally(Struct):
 
     Rows of one session form one cluster in intervals. `clusters` has sums by session, or by case for rows without a
     session; it is None as long as no row has a session. With a `spill`, `cases` and `clusters` take a bounded amount of
-    memory. Rows and cases without a case number are pending until `_settle`.
+    memory. Rows added without `case`, and cases of `add_cases`, are pending until `_settle`.
     """
 
     spill: Spill | None = None
@@ -284,9 +284,9 @@ class Tally(Struct):
     clusters: CaseSums | None = None
     _counts: Counter[str] = field(default_factory=Counter)
     _single: SingleRows = field(default_factory=SingleRows)
-    _case_passes: ClusterMoments = _NO_MOMENTS
-    _case_units: ClusterMoments = _NO_MOMENTS
-    _repeated_units: int = 0
+    _unstored_passes: ClusterMoments = _NO_MOMENTS
+    _unstored_units: ClusterMoments = _NO_MOMENTS
+    _units_in_cases: int = 0
     _pending_rows: Counter[tuple[RowState, float | None]] = field(default_factory=Counter)
     _pending_cases: Counter[tuple[int, int, int]] = field(default_factory=Counter)
 
@@ -296,8 +296,8 @@ class Tally(Struct):
         """Count `rows` equal rows; it must be 1 if `case` is given.
 
         `case` (case_sums.case_of) is given if the case may have other rows in the group, `session` (session_of) if the
-        row belongs to a session; then `case` must be given, too. A group whose trials are not measured may get
-        the session as `case` (cluster_of).
+        row belongs to a session; then `case` must be given, too. If pass@k of the group is not computed, `case` may
+        be the number of the session (cluster_of).
         """
         if case is None:
             self._pending_rows[state, score] += rows
@@ -307,7 +307,7 @@ class Tally(Struct):
         self._counts[state] += rows
         if score is None or state not in JUDGED_STATES:
             return
-        self._repeated_units += round(score * _UNITS_PER_POINT)
+        self._units_in_cases += round(score * _UNITS_PER_POINT)
         if self.cases is None:
             self.cases = CaseSums(self.spill)
         if session is not None and self.clusters is None:
@@ -337,8 +337,8 @@ class Tally(Struct):
                 self._single.add(rows, score, passed=state == "pass")
         self._pending_rows.clear()
         for (size, passed, units), cases in self._pending_cases.items():
-            self._case_passes += ClusterMoments.of_clusters([(size, passed)]).times(cases)
-            self._case_units += ClusterMoments.of_clusters([(size, units)]).times(cases)
+            self._unstored_passes += ClusterMoments.of_clusters([(size, passed)]).times(cases)
+            self._unstored_units += ClusterMoments.of_clusters([(size, units)]).times(cases)
         self._pending_cases.clear()
 
     @property
@@ -357,7 +357,7 @@ class Tally(Struct):
     def score_sum(self) -> float:
         """The sum of the judged rows' scores."""
         self._settle()
-        return (self._single.total + self._case_units.total + self._repeated_units) / _UNITS_PER_POINT
+        return (self._single.total + self._unstored_units.total + self._units_in_cases) / _UNITS_PER_POINT
 
     @property
     def rows(self) -> int:
@@ -388,7 +388,7 @@ class Tally(Struct):
         """Return the moments for an interval of the pass rate."""
         single = ClusterMoments.of_passes(self.single.rows, self.single.passed)
         repeated = ClusterMoments.of_clusters((each.rows, each.passed) for each in self.clusters or self.cases or ())
-        return single + repeated + self._case_passes
+        return single + repeated + self._unstored_passes
 
     def scores(self) -> ClusterMoments:
         """Return the moments for an interval of the mean."""
@@ -396,7 +396,7 @@ class Tally(Struct):
         moments = ClusterMoments.of_rows(single.rows, single.total, single.squares, single.cubes)
         clusters = self.clusters or self.cases or ()
         repeated = ClusterMoments.of_clusters((each.rows, each.score_sum) for each in clusters)
-        return (moments + self._case_units).in_units(_UNITS_PER_POINT) + repeated
+        return (moments + self._unstored_units).in_units(_UNITS_PER_POINT) + repeated
 
     @property
     def pass_rate_interval(self) -> Interval | None:
@@ -541,7 +541,7 @@ class TargetTally(Struct):
 
     rows: Tally = field(default_factory=Tally)
     prompts: dict[str | None, Tally] = field(default_factory=dict)
-    """The rows by prompt, None for those without; always filled for rows with prompts and for shared cases."""
+    """The rows by prompt, None for those without; filled only for rows with prompts and for shared cases."""
     latencies: Durations = field(default_factory=Durations)
     target: _Spending = field(default_factory=_Spending)
     judge: _Spending = field(default_factory=_Spending)

@@ -256,7 +256,8 @@ _MIN_CASES = {"p50": 6, "p95": 72, "p99": 368}
 def why_unmeasured(name: str, argument: str | None, names: Collection[str], *, left_out: int = 0) -> str:
     """Return why a metric has no value, for messages.
 
-    `names` are the names that rows have for its argument. `left_out`, for COST, is the number of rows without a cost.
+    `names` has the names that `argument` may be, such as those of the evaluators in the run. `left_out`, for COST, is
+    the number of rows without a cost.
     """
     if name == COST:
         return f"{left_out:,} {'result has' if left_out == 1 else 'results have'} no known cost"
@@ -308,7 +309,7 @@ class Measurements(Protocol):
         """Return the names of this kind, such as evaluators, that rows have."""
 
     def left_out(self, kind: str, name: str) -> int:
-        """Return how many results of the evaluator, target or group with this kind and name have an error.
+        """Return the number of results with an error; `kind` and `name` select an evaluator, a target or a group.
 
         For COST, return how many rows have no known cost.
         """

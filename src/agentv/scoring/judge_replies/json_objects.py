@@ -1,6 +1,6 @@
-"""Search for JSON objects in free text, with bounded work, and for verdicts in the texts that a judge has seen.
+"""Search for JSON objects in free text, with bounded work, and for verdicts that a judge copied from the judged texts.
 
-A judge may quote such a verdict with other quotes, without escapes or with keys in another order; it is still found.
+A copy is recognised even if its quotes, its escapes or the order of its keys differ from those in the judged text.
 """
 
 import html
@@ -288,7 +288,7 @@ def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tupl
 
 
 def _readings(text: str) -> Iterable[str]:
-    """Return a text unchanged, without escapes before `"`, and also with `"` for every other kind of quote."""
+    """Return three versions: a text, the same without escapes before `"`, and that with `"` for every other quote."""
     unescaped = text.replace('\\"', '"')
     repaired = unescaped.translate(_QUOTES)
     return dict.fromkeys((text, unescaped, repaired))

@@ -243,7 +243,7 @@ def _without_score(result: EvaluationResult, reason: str) -> EvaluationResult:
 
 
 def _fields(part: object, cls: type, at: str) -> dict[str, Any]:
-    """Return the checked fields of an object, by name; `cls` is the class with its checks, `at` the object's path."""
+    """Return the fields of an object by name, checked by `_FIELDS[cls]`; `at` is the object's path."""
     prefix = f"{at}." if at else ""
     return {name: check(getattr(part, name), f"{prefix}{name}") for name, check in _FIELDS[cls].items()}
 
@@ -451,7 +451,7 @@ def score_of_results(
 
 
 def place_result(result: EvaluationResult, *, kind: str, criteria: Sequence[EvaluationCriteria]) -> EvaluationResult:
-    """Return one criterion's result with its 0..1 value; with an error if it has no score, or none on the scale."""
+    """Return one criterion's result with its 0..1 value; with an error if its score is missing or not on the scale."""
     criterion = criterion_named(result.criterion_name, criteria, scale=result.scale)
     typed = replace(result, evaluator_type=result.evaluator_type or kind, scale=criterion.scale)
     if typed.error is not None:
