@@ -17,8 +17,8 @@ from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
 
 Effect: TypeAlias = Literal["ignored", "dropped", "refused"]
-"""The effect on a value: `ignored`, since it has no meaning in agentv; `dropped` with a warning, since agentv does not
-support what it does, or does it differently; `refused` with an error."""
+"""The effect on a value: `ignored`, since it has no meaning in agentv; `dropped` with a warning, since agentv lacks the
+feature that the value configures, or has a different form of it; `refused` with an error."""
 
 
 class Note(Struct, frozen=True):
@@ -174,7 +174,8 @@ def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
 class Report(Struct):
     """The report on the keys of one file: counts of those ignored and of those without effect here.
 
-    A key without effect is also a warning among the problems of `source`.
+    An ignored key has no meaning here. A key without effect here has one in the other program, or is unknown there,
+    too; it is also a warning among the problems of `source`.
     """
 
     source: Reader

@@ -80,7 +80,7 @@ FOREIGN_CASE_KEYS: Mapping[str, str] = {
         "promptfoo",
         {
             "provider": "here a run's targets are chosen by `target` of the suite or by `--target`",
-            "options": "here an evaluator has its settings itself",
+            "options": "here each evaluator has its own settings",
             "assertScoringFunction": "here it is an evaluator of type composite with an aggregator",
         },
     ),
@@ -299,7 +299,7 @@ ROLES = {
 }
 """The role of each column name. Of several columns with the same role, the first in this order has it.
 
-`columns` of a dataset accepts these names in place of the roles."""
+The keys of a dataset's `columns` are roles; any of these column names is accepted as a key for its role."""
 
 METADATA_PREFIX = "metadata."
 """The prefix of columns and roles whose values become entries of a case's metadata."""

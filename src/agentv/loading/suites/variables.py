@@ -39,8 +39,8 @@ _PROMPT_KEYS = frozenset({"prompt", "prompt_template"})
 class Filler(Struct):
     """Fills one part of a document with variables; `marks` are the positions of the new objects and lists.
 
-    `single_variables` are the paths of texts that start with a variable, usually the whole text. Their values may be
-    converted to the expected type.
+    `single_variables` are the paths of texts that start with a variable, and usually contain nothing else. Their values
+    may be converted to the expected type.
     """
 
     reader: Reader

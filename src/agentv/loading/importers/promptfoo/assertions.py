@@ -80,10 +80,10 @@ class Assertion(Struct):
         self.place.drop(f"`{self.type}`: {message}", advice)
 
     def value(self) -> JsonValue:
-        """Return the value with our variables, which are also added to `variables`. `file://NAME` is read.
+        """Return the value, or the content of the file `file://NAME`, with variables in our syntax.
 
-        Return None if there is no value, or if code makes it, which is recorded. Raises ConfigError or EvalFileError
-        for a file that cannot be read.
+        The names of its variables are added to `variables`. Return None if there is no value, or if code makes it,
+        which is recorded. Raises ConfigError or EvalFileError for a file that cannot be read.
         """
         value = self.source.get("value").value
         if isinstance(value, str) and value.startswith("file://"):
@@ -109,7 +109,7 @@ class Assertion(Struct):
             self.drop("has no text as its value; it is not carried over")
 
     def texts(self) -> list[JsonValue]:
-        """Return the texts and numbers of a list, or the texts between the commas of a string.
+        """Return the texts, numbers and booleans of a list, or the texts between the commas of a string.
 
         Double quotes protect a comma. Other values are recorded.
         """
@@ -316,7 +316,7 @@ def _provider_places(assertion: Assertion) -> tuple[Located, ...]:
 
 
 def _rubric(requirement: str = "{}") -> Callable[[Assertion], Settings | None]:
-    """Return a converter to a rubric, in which each text of the value replaces the `{}` of `requirement`."""
+    """Return a converter to a rubric that has, for each text of the value, `requirement` with the text for `{}`."""
 
     def make(assertion: Assertion) -> Settings | None:
         value = assertion.value()
@@ -522,7 +522,8 @@ def _step_count(assertion: Assertion) -> Settings | None:
         settings: Settings = {"type": "tool_trajectory", "mode": "any_order"}
         settings.update({ours: {name: value[key]} for key, ours in _LIMITS_OF_CALLS.items() if key in value})
         return settings
-    assertion.drop("is not carried over", "trace has max_tool_calls and max_model_steps, tool_trajectory minimums")
+    advice = "use trace with max_tool_calls or max_model_steps, or tool_trajectory with minimums"
+    assertion.drop("is not carried over", advice)
     return None
 
 

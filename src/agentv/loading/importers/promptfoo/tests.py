@@ -136,7 +136,7 @@ def _tests_or_tables(item: Located) -> Iterator[Located | Path]:
 
 
 def _is_plain_table(path: Path) -> bool:
-    """Return True for a CSV or TSV file whose columns are all variables, and whose ids, if any, are unique."""
+    """Return True for a CSV or TSV file whose columns are all variables. Its ids, if any, are unique and not empty."""
     rows = open_rows(path) if path.suffix.lower() in (".csv", ".tsv") else None
     ids: set[JsonValue] = set()
     for row in rows or ():
