@@ -188,8 +188,8 @@ def test_usage_and_cost_that_are_missing_are_unknown_and_noted() -> None:
     found = answered({"a": "x", "usage": "7", "cost": -1}, response="$.a", usage="$.usage", cost="$.price")
     assert (found.text, found.usage, found.cost_usd) == ("x", None, None)
     assert found.notes == (
-        "usage: its responses have no token counts at $.usage",
-        "cost: its responses have no amount in dollars at $.price",
+        "usage: the response has no token counts at $.usage",
+        "cost: the response has no amount in dollars at $.price",
     )
 
 

@@ -73,10 +73,10 @@ def make_copilot(target: ResolvedTarget, tools: ProviderTools) -> AgentProvider:
 
 
 def copilot_arguments(settings: CopilotSettings, request: ProviderRequest, side_folder: Path) -> Sequence[str]:
-    """Return the arguments of a call, whose prompt is sent on standard input: this requires `--allow-all-tools`.
+    """Return the arguments of a call in the non-interactive mode, which requires `--allow-all-tools`.
 
-    The files that the prompt names may lie outside the workspace, so their folders are added. Copilot writes its usage
-    file into `side_folder`.
+    The prompt is sent on standard input. The files that it names may lie outside the workspace, so their folders are
+    added. Copilot writes its usage file into `side_folder`.
     """
     files = (*request.guideline_files, *request.input_files)
     folders = dict.fromkeys(str(Path(path).parent) for path in files)

@@ -95,7 +95,7 @@ def status_failure(response: HttpResponse, *, now: datetime) -> Failure | None:
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
     """Return the delay in seconds that the headers request; None if there is none or it cannot be read.
 
-    `retry-after-ms` precedes `retry-after`, which has seconds or a date. `now` is compared with the date.
+    `retry-after-ms` has priority over `retry-after`, which has seconds or a date. `now` is compared with the date.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         number = _finite(headers.get(name, ""))
@@ -169,7 +169,7 @@ _STATUS_OF_ERROR: Mapping[str, int] = {
 def status_of_error(error: JsonObject) -> int:
     """Return the HTTP status of an error from its `code`, `status` or `type`; 500 if none of these is known.
 
-    A number in any of them precedes a name.
+    A number in any of them has priority over a name.
     """
     values = [error.get(key) for key in ("code", "status", "type")]
     by_number = [value for value in values if isinstance(value, int) and value >= _BAD_REQUEST]

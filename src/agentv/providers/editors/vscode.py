@@ -171,9 +171,7 @@ def read_answer(exchange: Exchange, max_bytes: int) -> tuple[str, tuple[str, ...
     """
     descriptor = open_beneath(exchange.answer.parent, exchange.answer.name)
     if descriptor is None:
-        raise ProviderError(
-            Failure("malformed_reply", f"{exchange.answer} is not a regular file, but a link or folder")
-        )
+        raise ProviderError(Failure("malformed_reply", f"{exchange.answer} is not a regular file that can be read"))
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
@@ -333,7 +331,7 @@ async def dispatch(editor: Editor, jobs: Sequence[Job], *, name: str, sleep: Sle
 
     All jobs have the same folder; a batch file there is named after `name`. Raises ProviderError if the editor cannot
     be started or the command that opens its window fails, OSError if files cannot be written. A failure of the command
-    for the chat message is noticed later, by `Job.update`.
+    for the chat message is noticed later, by `Job.update` or, if the answer is not waited for, by `wait_until_ended`.
     """
     folder = jobs[0].folder
     for job in jobs:
@@ -409,7 +407,7 @@ class VscodeSettings(Struct, frozen=True):
     wait: Annotated[bool, Meta(description="Wait for the answer; false only submits the request.")] = True
     dry_run: Annotated[bool, Meta(description="Start nothing; return the request without an answer.")] = False
     subagent_root: Annotated[
-        str, Meta(description="Folder of subagent-1, subagent-2, …; each handles one request at a time.")
+        str, Meta(description="Folder of subagent-1, subagent-2, …; each handles one chat message at a time.")
     ] = SUBAGENT_ROOT
     env_allow: Annotated[
         tuple[str, ...] | None,
@@ -497,8 +495,8 @@ class VscodeProvider:
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> Mapping[str, ProviderResponse | Failure]:
         """Return the answer or failure of each case, by id. Raises ProviderError if the batch fails as a whole.
 
-        The cases are distributed over the free subagents, with one chat message per subagent. A case that was not sent
-        before the time limit is missing from the result.
+        The cases are distributed over the free subagents, which get one chat message each, one after another. If the
+        time limit is over before it is a subagent's turn, its cases are missing from the result.
         """
         if self._settings.dry_run:
             return {request.eval_case_id: self._dry_answer(request) for request in requests}

@@ -84,8 +84,9 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
 def parse_single(text: str, case_id: str) -> ProviderResponse:
     """Return the answer to a single case of a target that also answers batches.
 
-    The command may print a batch of one: if every line is a JSON object, and there are several lines or one has an id,
-    the output is parsed as a batch. Raises ProviderError as `parse_batch` or `parse_output` does.
+    The command may also print it as a batch does, as a line with an id. So if every line is a JSON object, and one has
+    an id or there are several, the output is parsed as a batch; a line without an id or with another id is then
+    invalid. Raises ProviderError as `parse_batch` or `parse_output` does.
     """
     values = [_json_or_none(line) for line in text.split("\n") if line.strip()]
     objects = [value for value in values if isinstance(value, Mapping)]
@@ -290,7 +291,7 @@ class CliProvider:
 
 @contextmanager
 def _temporary_folder(*, keep: bool) -> Iterator[Path]:
-    # A folder of `temporary_folder` would be removed if this process is killed.
+    # A kept folder is not made by `temporary_folder`, whose folders are removed if this process is killed.
     folder = Path(tempfile.mkdtemp(prefix=PREFIX)) if keep else temporary_folder()
     try:
         yield folder

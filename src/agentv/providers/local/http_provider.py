@@ -44,11 +44,11 @@ from agentv.types.targets import ResolvedTarget
 
 
 class ServiceEvents:
-    """Collects the events of a stream (a Collector).
+    """Collects the events of a web service's stream, as the `collector` of a StreamedResponse.
 
-    `event_text` is the path to the next piece of the answer in each event. Without it, the stream is read as chunks of
-    OpenAI's chat API from the first event with `choices` on, in `chat`. For each of `answer_paths` and `usage_paths`,
-    the last event with a value counts.
+    `event_text` is the path to the next piece of the answer in each event. Without it, the first event with `choices`
+    and all later ones are read as chunks of OpenAI's chat API; `chat` collects them. For each of `answer_paths` and
+    `usage_paths`, the last event with a value counts.
     """
 
     is_over = False
@@ -359,7 +359,7 @@ class HttpProvider:
             path for path, found in ((self._usage_path, usage), (self._cost_path, cost)) if path and found is None
         ]
         notes = tuple(
-            f"{path.setting}: its responses have no {_EXPECTED[path.setting]} at {path.text}" for path in missing
+            f"{path.setting}: the response has no {_EXPECTED[path.setting]} at {path.text}" for path in missing
         )
         return replace(
             answer,

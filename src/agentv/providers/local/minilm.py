@@ -1,4 +1,4 @@
-"""MiniLM in numpy: the BERT encoder that turns texts into unit vectors, six layers of 384 numbers.
+"""MiniLM in numpy: a BERT encoder with six layers, which turns each text into a unit vector of 384 numbers.
 
 The arithmetic is that of sentence-transformers for all-MiniLM-L6-v2: at most 256 tokens of a text, the mean over its
 tokens, length 1. The vectors agree to 1e-6 with those of sentence-transformers in tests/fixtures/minilm_vectors.json.

@@ -212,10 +212,13 @@ def _kickoff_arguments(kickoff: object, request: ProviderRequest) -> tuple[tuple
 
 
 def _invoke_arguments(given: object, request: ProviderRequest) -> tuple[tuple[object, ...], Mapping[str, object]]:
-    """Return the arguments of `invoke`: the messages of a graph, the single variable of a chain, or a text."""
+    """Return the arguments of `invoke` or `ainvoke`.
+
+    They are the messages of a LangGraph graph, the single variable of a LangChain chain, or a text.
+    """
     config: Mapping[str, object] = {}
     if getattr(given, "checkpointer", None):
-        # A graph with a checkpointer needs a conversation id; each call gets a new one.
+        # A LangGraph graph with a checkpointer needs a conversation id; each call gets a new one.
         config = {"config": {"configurable": {"thread_id": uuid.uuid4().hex}}}
     get_schema = getattr(given, "get_input_jsonschema", None)
     schema = get_schema() if callable(get_schema) else None
@@ -229,7 +232,7 @@ def _invoke_arguments(given: object, request: ProviderRequest) -> tuple[tuple[ob
 
 def _messages(request: ProviderRequest) -> list[JsonValue]:
     """Return the system prompt and the turns of a request as chat messages."""
-    from agentv.providers.apis.dialogue import build_prompt  # noqa: PLC0415 - only graphs take messages
+    from agentv.providers.apis.dialogue import build_prompt  # noqa: PLC0415 - only LangGraph graphs take messages
 
     prompt = build_prompt(request)
     system: list[JsonValue] = [{"role": "system", "content": prompt.system}] if prompt.system else []

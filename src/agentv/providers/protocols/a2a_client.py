@@ -168,8 +168,8 @@ class A2aAgent:
             other = next((url for url in urls if not is_same_origin(url, settings.url)), None)
             if other is not None:
                 message = (
-                    f"the agent's card sends messages, and with them `headers`, to {other}, a server other than that "
-                    f"of `url`; to allow this, set `endpoint: {other}`"
+                    f"the agent's card names {other}, a server other than that of `url`, as the address for messages; "
+                    f"it would receive `headers`; to allow this, set `endpoint: {other}`"
                 )
                 raise ProviderError(Failure("config_error", message))
 
@@ -249,7 +249,7 @@ _KINDS_BY_EXCEPTION: tuple[tuple[type[Exception], FailureKind], ...] = (
 """The kinds of failures; of the types that fit an exception, the first counts."""
 
 
-_DEFAULT_MESSAGES: Mapping[str, str] = {
+_MESSAGE_STARTS: Mapping[str, str] = {
     "bad_request": "the agent refused the message",
     "server_error": "the agent failed",
 }
@@ -279,7 +279,7 @@ def failure_of(error: Exception) -> Failure:
         return Failure("server_error", f"the agent replied with an error: {_error_text(error)}")
     kinds = (kind for exception, kind in _KINDS_BY_EXCEPTION if isinstance(error, exception))
     kind: FailureKind = next(kinds, "malformed_reply")
-    what = _DEFAULT_MESSAGES.get(kind, "the agent's response cannot be used")
+    what = _MESSAGE_STARTS.get(kind, "the agent's response cannot be used")
     return Failure(kind, f"{what}: {_error_text(error)}")
 
 

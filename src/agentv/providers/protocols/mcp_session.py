@@ -93,7 +93,10 @@ class ServerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, known once the connection is closed; None if the server had not closed its output by then."""
+        """The exit code of the server, known once the connection is closed.
+
+        None if the server had not closed its output two seconds after its input was closed, so that agentv ended it.
+        """
         return self._exit_code
 
     async def __aenter__(self) -> Streams:
@@ -245,7 +248,8 @@ class McpSession:
                 client = await stack.enter_async_context(Client(await self._transport(stack)))
                 self._client.set_result(client)
                 await self._closing.wait()
-        except Exception as error:  # noqa: BLE001 - `client` raises it; after that, the calls in progress fail by themselves
+        except Exception as error:  # noqa: BLE001 - `client` raises it if connecting failed
+            # If the connection fails later, the calls in progress raise errors of their own.
             if not self._client.done():
                 self._client.set_exception(error)
         finally:
