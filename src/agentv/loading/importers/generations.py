@@ -77,7 +77,8 @@ def generation_of_cases(cases: Iterable[JsonObject]) -> Generation:
 
 _TRANSLATED_CASE_KEYS = frozenset({"note", "description", "suite", "reference_answer"})
 """Keys of cases of AgentV 1.5 that agentv does not have."""
-_TRANSLATED_TYPES = frozenset({"composite", "tool_trajectory"})
+_TRANSLATED_CALL_KEYS = frozenset({"args", "args_match", "argsMatch", "output"})
+"""Keys of an expected tool call that mean something else in AgentV 1.5 than here, or that only AgentV has."""
 
 
 def differs_from_ours(value: JsonValue) -> bool:
@@ -97,11 +98,14 @@ def _case_differs(case: JsonObject) -> bool:
     execution = case.get("execution")
     if isinstance(execution, Mapping) and "target" in execution and "evalcases" not in case:
         return True
-    return any(map(_is_translated, _types(case)))
+    return any(map(_is_translated, _evaluators(case)))
 
 
-def _is_translated(kind: str) -> bool:
-    return kind in _TRANSLATED_TYPES or "-" in kind
+def _is_translated(evaluator: JsonObject) -> bool:
+    kind = evaluator.get("type")
+    if kind == "tool_trajectory":
+        return any(not _TRANSLATED_CALL_KEYS.isdisjoint(call) for call in _objects(evaluator.get("expected")))
+    return kind == "composite" or (isinstance(kind, str) and "-" in kind)
 
 
 def fifth_key(value: JsonValue) -> str | None:
@@ -171,12 +175,15 @@ def _objects(value: JsonValue) -> Iterator[JsonObject]:
     return (item for item in _as_list(value) if isinstance(item, Mapping))
 
 
-def _types(holder: JsonObject) -> Iterator[str]:
-    """Yield the types of the evaluators of a suite or a case."""
+def _evaluators(holder: JsonObject) -> Iterator[JsonObject]:
+    """Yield the evaluators of a suite or a case that are objects."""
     execution = holder.get("execution")
     for owner in (holder, execution if isinstance(execution, Mapping) else {}):
         for key in ("evaluators", "assertions", "assert"):
-            for entry in _objects(owner.get(key)):
-                kind = entry.get("type")
-                if isinstance(kind, str):
-                    yield kind
+            yield from _objects(owner.get(key))
+
+
+def _types(holder: JsonObject) -> Iterator[str]:
+    """Yield the types of the evaluators of a suite or a case."""
+    kinds = (evaluator.get("type") for evaluator in _evaluators(holder))
+    return (kind for kind in kinds if isinstance(kind, str))
