@@ -67,7 +67,7 @@ _SECTIONS: Mapping[str, str] = {
     "agentv.cli.upkeep.": "Stored runs",
     "agentv.cli.tools.": "Tools",
 }
-"""The headings of `--help` by the package of the commands below them."""
+"""For each package of commands, the heading in `--help` under which its commands are listed."""
 
 
 def _import_command(module: str) -> click.Command:
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Errors of agentv, of the command line and of the operating system are printed without a traceback.
     """
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION)
-    hold_streams()
+    hold_streams()  # from now on, write errors are stored and not raised; they are reported below
     with guarded_streams(os.environ):
         code = _run(arguments)
     for name, stream in (("output", sys.stdout), ("error", sys.stderr)):

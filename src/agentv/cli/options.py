@@ -75,7 +75,7 @@ class Span(click.ParamType[float]):
 
 
 class OutputOptions(Struct, frozen=True):
-    """Where a run is displayed and exported, besides its run folder. Files are relative to `folder`.
+    """How a run is displayed, and which files are written in addition to its run folder, relative to `folder`.
 
     The display `none` prints only the verdict, or nothing if `has_verdict` is False.
     """

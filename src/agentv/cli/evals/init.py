@@ -159,7 +159,7 @@ def _with_package_name(files: Mapping[str, str], template: str, name: str) -> di
 
 
 def plugin_module(name: str) -> str:
-    """Return the name that a package's module and evaluator type have in common.
+    """Return the module name for a package name; it is also the evaluator type.
 
     Raises ConfigError if the package name is invalid, or conflicts with an evaluator type or a module.
     """

@@ -36,9 +36,9 @@ from agentv.types.records.label import Feedback, Label
 def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[Label]:
     """Return the labels in a file; `-` is standard input. `annotator` is the default for scores that name none.
 
-    Prints notes on criteria that the cases do not define to standard error. Raises EvalFileError that lists every line
-    that cannot be read, or else every line that makes no label: it does not match exactly one answer, has no annotator,
-    or its score does not fit the criterion's scale.
+    Prints to standard error a note on each criterion that the cases do not define. Raises EvalFileError that lists
+    every line that cannot be read, or else every line that makes no label: it does not match exactly one answer, has no
+    annotator, or its score does not fit the criterion's scale.
     """
     return match_labels(stored, read_feedback(file), file, annotator=annotator)
 

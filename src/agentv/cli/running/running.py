@@ -119,10 +119,10 @@ class CheckedOutput(Struct):
 def open_outputs(
     output: OutputOptions, stdout: TextIO, clock: Clock, *, formats: Registry = REPORTS
 ) -> Iterator[Sequence[CheckedOutput]]:
-    """Yield the observers of a run, the display first. At the end, close all, the display last, without an OSError.
+    """Yield the observers of a run, the display first. At the end, close all, the display last.
 
     `formats` are the available export formats. Raises ConfigError, before the `with` block, for an output that has an
-    unknown format or cannot be written.
+    unknown format or cannot be written. Closing does not raise an OSError.
     """
     opened: list[CheckedOutput] = []
     try:

@@ -82,7 +82,7 @@ class ScoreOptions(Struct, frozen=True):
 
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:
-    """Evaluate the lines of the files; return the exit code. Output of evaluators goes to standard error."""
+    """Evaluate the lines of the files; return the exit code. Text that evaluators print goes to standard error."""
     with own_stdout() as stdout:
         stream = sys.stderr if options.output == _STDOUT else stdout
         config = load_config(options)
