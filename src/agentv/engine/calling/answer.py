@@ -18,7 +18,6 @@ from agentv.execution.user_code import described
 from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.reading import read_messages
 from agentv.types.message_shapes.thinking import reasoning_of, split_thinking
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import content_text
@@ -296,6 +295,8 @@ def _with_read_messages(result: ProviderResponse | Failure) -> ProviderResponse 
     given: object = result.output_messages
     if isinstance(given, tuple) and all(isinstance(each, Message) for each in given):
         return result
+    from agentv.types.message_shapes.reading import read_messages  # noqa: PLC0415 - most targets return no messages
+
     try:
         return replace(result, output_messages=read_messages(given, "output_messages"))
     except MessageError as error:

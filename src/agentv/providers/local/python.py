@@ -9,11 +9,9 @@ from typing import Annotated, Any, TypeAlias, cast
 from msgspec import Meta, Struct
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described, load_object
-from agentv.providers.apis.responses import parse_response
 from agentv.types.errors import MessageError, PluginError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.results import read_result
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, ProviderResponse
@@ -83,6 +81,9 @@ class PythonProvider:
             return returned
         if isinstance(returned, str):
             return ProviderResponse(returned)
+        from agentv.providers.apis.responses import parse_response  # noqa: PLC0415 - most functions return a text
+        from agentv.types.message_shapes.results import read_result  # noqa: PLC0415
+
         try:
             answer = read_result(returned)
             if answer is not None:
@@ -186,6 +187,7 @@ def _agent_function(method: Callable[..., Any], make_arguments: _MakeArguments) 
 
 def _without_usage(call: Callable[[ProviderRequest], Any]) -> Callable[[ProviderRequest], Any]:
     """Return a function whose results have no usage: a crew of CrewAI reports the sum of all its calls so far."""
+    from agentv.types.message_shapes.results import read_result  # noqa: PLC0415 - used by crews of CrewAI alone
 
     def call_without_usage(request: ProviderRequest) -> Any:
         returned = call(request)

@@ -262,33 +262,17 @@ _PROCESS_TYPECODE = "q" if _HAS_LONG_HASH else "Q"
 
 
 class DigestSet:
-    """A set of keys, stored as 64-bit digests: a million keys take nine megabytes.
+    """A set of keys, stored as 64-bit digests in sorted arrays, the buckets: a million keys take nine megabytes.
 
-    Up to `max_unsorted` keys are in a Python set, which is faster (bench/echo_cases.py); more keys are in sorted
-    arrays, the buckets. The probability that two of a million keys share a digest is three in a hundred million.
+    The probability that two of a million keys share a digest is three in a hundred million.
     """
 
-    def __init__(self, *, max_unsorted: int = 2**12) -> None:
-        self._max_unsorted = max_unsorted
-        self._unsorted: set[int] = set()
-        self._buckets: list[array[int]] = []
+    def __init__(self) -> None:
+        self._buckets = [array(_PROCESS_TYPECODE) for _ in range(_BUCKETS)]
 
     def add(self, key: str) -> bool:
         """Add `key`; return False if it was there already."""
         digest = _process_digest(key)
-        if self._buckets:
-            return self._add_sorted(digest)
-        if digest in self._unsorted:
-            return False
-        self._unsorted.add(digest)
-        if len(self._unsorted) > self._max_unsorted:
-            digests, self._unsorted = self._unsorted, set()
-            self._buckets = [array(_PROCESS_TYPECODE) for _ in range(_BUCKETS)]
-            for each in digests:
-                self._add_sorted(each)
-        return True
-
-    def _add_sorted(self, digest: int) -> bool:
         bucket = self._buckets[digest % _BUCKETS]
         index = bisect_left(bucket, digest)
         if index < len(bucket) and bucket[index] == digest:
@@ -298,7 +282,7 @@ class DigestSet:
 
     def __len__(self) -> int:
         """Return the number of keys."""
-        return len(self._unsorted) + sum(map(len, self._buckets))
+        return sum(map(len, self._buckets))
 
 
 class DigestMap:
