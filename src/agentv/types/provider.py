@@ -155,7 +155,7 @@ class BatchProvider(Provider, Protocol):
         """True if this target's settings allow batches."""
 
     async def invoke_batch(self, requests: Sequence[ProviderRequest]) -> "Mapping[str, ProviderResponse | Failure]":
-        """Return the answers by eval case id, without those that are missing.
+        """Return responses and failures by eval case id; a request without either is left out.
 
         Raises ProviderError when the batch as a whole failed.
         """

@@ -53,8 +53,8 @@ class WorkspaceRepo(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid value; the message starts with its key.
 
-        Invalid are a folder outside of the workspace or in `.git`, a URL with a user name or token, and a value that
-        git would read as an option.
+        Invalid are a folder outside of the workspace or in `.git`, an HTTP or HTTPS URL with a user name or token, and
+        a value that git would read as an option.
         """
         parts = self.path.replace("\\", "/").split("/")
         if self.path.startswith(("/", "~")) or ".." in parts or ".git" in parts:
@@ -74,8 +74,8 @@ class WorkspaceConfig(Struct, frozen=True):
     """The source of a workspace: the folder `template`, or the repository `git` at `ref` (default: its HEAD).
 
     `repos` are added to the source. A workspace with `setup` but no source starts empty. `setup` and `teardown` are
-    commands for sh that run in the workspace: `setup` before the first call and again before a repeated one, `teardown`
-    after the judging.
+    commands for sh that run in the workspace: `setup` before the first call and again before each retry or fallback
+    target of that call, `teardown` after the judging.
     """
 
     template: str | None = None

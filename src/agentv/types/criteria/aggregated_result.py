@@ -43,9 +43,10 @@ class AggregatedEvaluationResult(Struct, frozen=True):
     """The judgement of one existing answer.
 
     `overall_score` is 0..1, the criteria's weighted mean; None if no result has a value. `expected` is the number of
-    results, `scored` the number of those in the mean. A result is not in the mean if its evaluator was skipped or has
-    weight 0, or if its scale is a custom one. A result that could not be judged has an error in `run_errors`; it is in
-    the mean, as 0, only with `error_policy="zero"`.
+    results, plus one for each evaluator that failed and has no result with its error. `scored` is the number of those
+    in the mean. A result is not in the mean if its evaluator was skipped or has weight 0, or if its scale is a custom
+    one. A result that could not be judged has an error in `run_errors`; it is in the mean, as 0, only with
+    `error_policy="zero"`.
 
     `verdict` is the quality band of the score, or `fail` if a `required` evaluator is unmet. It is None if there is no
     score, or if a result with weight or a required one could not be judged. `unverified` counts the evaluators with a
@@ -78,14 +79,14 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
     @property
     def passed(self) -> bool | None:
-        """True if the verdict is `pass` and judging had no error; None without a verdict if nothing was scored."""
+        """True if the verdict is `pass` and judging had no error; None if there is no verdict and `scored` is 0."""
         if self.verdict is None and self.scored == 0:
             return None
         return self.verdict == "pass" and not self._judging_errors()
 
     @property
     def failures(self) -> tuple[EvaluationResult, ...]:
-        """The results that did not pass or have an error, and a result made from each other error of judging."""
+        """The results that have an error or did not pass, and a result made from each judging error that has none."""
         failed = [each for each in self.results if each.error is not None or each.passed is False]
         reported = {each.criterion_name for each in failed if each.error is not None}
         named = [(error.criterion or error.evaluator, error.message) for error in self._judging_errors()]
@@ -118,7 +119,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
         return found
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the judgement as JSON with camelCase keys."""
+        """Return the judgement as JSON with camelCase keys; messages, usages and the config have snake_case keys."""
         known: dict[str, JsonValue] = {
             "overallScore": self.overall_score,
             "verdict": self.verdict,

@@ -2,8 +2,9 @@
 
 Each step of an AI SDK message (after a part `step-start`) becomes a message, so that the last one is the answer.
 
-A message without content and calls is refused if an unknown key has a value, or if `role` is the only key that is
-read. A message with a value under an unknown key that looks like tool calls is always refused.
+A message without content and calls is refused if an unknown key has a value, or if there is no key for content,
+reasoning, calls or the id of a call, not even an empty one. A message with a value under an unknown key that looks like
+tool calls is always refused.
 """
 
 import re
@@ -191,7 +192,7 @@ def _refusal_or_transcript(value: JsonObject) -> str | None:
 
 
 def _check_empty(value: JsonObject, at: str) -> None:
-    """Raise MessageError if a message without content has a value under an unknown key, or only its role is read."""
+    """Raise MessageError for a value under an unknown key, and for a message with no key of `_READ_KEYS` but `role`."""
     unread = [
         key
         for key, item in value.items()

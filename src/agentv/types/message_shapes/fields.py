@@ -26,7 +26,7 @@ ROLE_NAMES: tuple[WrittenRole, ...] = get_args(WrittenRole)
 
 _TOOL_NAMES = ("tool", "tool_name", "toolName", "name")
 _JSON_INPUTS = ("args", "arguments", "tool_arguments", "toolArguments")
-"""Names of inputs whose text may be JSON; the text of `input` is the input itself."""
+"""The keys of a call's input whose strings are parsed as JSON; a string under `input` is not parsed."""
 _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "id")
 
 _TEXT_PARTS = (None, "text", "input_text", "output_text", "text-content", "text-plain")

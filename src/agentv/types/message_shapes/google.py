@@ -22,7 +22,10 @@ _DATA_KEYS: Mapping[str, str] = {
 
 
 def content_of(value: JsonObject) -> JsonObject | None:
-    """Return the content of an event, empty if it has none, or a value that is a content; None for any other value."""
+    """Return the content of an event, or the value itself if it is a content; None for any other value.
+
+    For an event without content, return one without parts.
+    """
     content = value.get("content")
     if "author" in value and first(value, "invocation_id", "invocationId") is not None:
         return content if isinstance(content, Mapping) else {"parts": []}

@@ -84,8 +84,8 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """The result of one case with one target in one trial, as every store saves it.
 
     `status` is strict (`pass` only for the score 1.0); `verdict` is the quality band, which gates use. Both `score` and
-    `verdict` are None if the answer was not judged. If an evaluator failed that is required or has weight, `status` is
-    `error`: the row has a score but no verdict, and is excluded from every rate and mean.
+    `verdict` are None if the answer was not judged. If an evaluator that is required or has weight could not judge it,
+    `status` is `error`: the row has a score but no verdict, and is excluded from every rate and mean.
 
     `slot` is the row's position in the plan; `eval_id`, `suite`, `target`, `trial` and `prompt` repeat it for people
     who read the file. `single_form` is True if the case used the older one-evaluator form, for which exports write the

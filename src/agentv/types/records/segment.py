@@ -1,4 +1,7 @@
-"""Records on the segments of a run, which are listed in segments.jsonl: their folder, and the content of each."""
+"""Records of the segments of a run: the lines of segments.jsonl, and a segment that a node has uploaded.
+
+A segment is a file or object with a part of the lines of a file of the run.
+"""
 
 from msgspec import Struct
 
