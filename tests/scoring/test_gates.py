@@ -177,6 +177,7 @@ def test_a_value_near_its_bound_is_shown_with_enough_digits() -> None:
         ("pass_hat(0) >= 0.8", "column 10: write pass_hat(K)"),
         ("pass_at >= 0.8", "write pass_at(K)"),
         ("mean >= 0.8 or errors <= 1", "column 13: expected the end, or 'with 95%'; found 'or'"),
+        ("mean >= 0.8 with 95% x", "column 22: expected the end; found 'x'"),
         (
             "tag(a(b)).mean >= 0.5",
             "column 6: expected the closing bracket; a name that contains brackets must be in double",

@@ -232,7 +232,10 @@ def _significance_test(
 
 
 def _moments(means: Sequence[float], clusters: Iterable[Sequence[int]], all_rows: int) -> ClusterMoments:
-    """Return the moments of clusters of cases. Every case counts as the same number of rows, the rounded mean."""
+    """Return the moments of clusters of cases.
+
+    Every case counts as the same number of rows: the mean number of rows per case, rounded.
+    """
     size = round(all_rows / len(means))
     return ClusterMoments.of_clusters(
         (size * len(each), size * math.fsum(means[index] for index in each)) for each in clusters

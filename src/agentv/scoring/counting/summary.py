@@ -142,7 +142,8 @@ class RowCounts:
         """Count `rows` rows of one kind; only one if `case` is given.
 
         `case` is None if the case has no other row, in any tally. `has_trials` False says that the case has only one
-        row with each target and prompt; it must be True if `session` is given, because Tally.add then needs `case`.
+        row with each target and prompt; the target's tally may then be counted without `case`. With `session` a tally
+        needs `case`, so `has_trials` must be True.
         """
         cluster = session or case
         self.all.add(kind.state, kind.score, rows, cluster)

@@ -176,7 +176,7 @@ def read_gate(expression: str) -> WrittenGate:
     number = reader.need(_NUMBER_PATTERN, "a number, as in 0.8 or 90%")
     is_percent = reader.take("%") is not None
     level = reader.need(r"95\s*%", "95%, the only level of intervals") if reader.take(r"with\b") else None
-    reader.end()
+    reader.end("the end" if level else "the end, or 'with 95%'")
     return WrittenGate(
         name=name, argument=argument, field=field, operator=operator, number=number, is_percent=is_percent, level=level
     )
@@ -220,11 +220,11 @@ class _Reader:
         self.need(r"\)", "the closing bracket; a name that contains brackets must be in double quotes")
         return Part(found.text[1:-1] if quoted else found.text.rstrip(), found.column)
 
-    def end(self) -> None:
-        """Raise GateError if any text follows."""
+    def end(self, wanted: str) -> None:
+        """Raise GateError if any text follows; `wanted` is as for `need`."""
         self._skip_space()
         if self._position < len(self._text):
-            raise self._error_here("the end, or 'with 95%'")
+            raise self._error_here(wanted)
 
     def _skip_space(self) -> None:
         space = _SPACE.match(self._text, self._position)

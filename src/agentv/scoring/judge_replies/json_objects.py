@@ -98,7 +98,10 @@ def _is_cut_off(error: Exception, window: str) -> bool:
 
 
 def whole_object(text: str) -> JsonObject | None:
-    """Return the object if a text is one readable object, as for find_objects, and white space; else None."""
+    """Return the object of which a text consists, apart from white space around it; None for any other text.
+
+    The object must be readable in the sense of find_objects.
+    """
     stripped = text.strip()
     if not stripped.startswith("{") or len(stripped) > MAX_OBJECT_CHARS:
         return None
@@ -267,9 +270,10 @@ def collect_statements(texts: Iterable[str]) -> Statements:
 
 
 def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tuple[str | None, bool]]:
-    """Yield each object with any of the keys, as canonical JSON, together with True.
+    """Yield pairs of an object and a flag: (canonical JSON, True) for each object with any of the keys.
 
-    For each searched text, also yield None together with True if the search was complete, else False.
+    Also yield (None, complete) for each search of a text, and (None, False) for a text too deep inside others to be
+    searched.
     """
     if "{" not in text:
         return
@@ -288,7 +292,7 @@ def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tupl
 
 
 def _readings(text: str) -> Iterable[str]:
-    """Return three versions: a text, the same without escapes before `"`, and that with `"` for every other quote."""
+    """Return a text, the same without escapes before `"`, and that with all quotes as `"`; without duplicates."""
     unescaped = text.replace('\\"', '"')
     repaired = unescaped.translate(_QUOTES)
     return dict.fromkeys((text, unescaped, repaired))

@@ -184,7 +184,7 @@ def _length_correlation(answers: Sequence[RepeatedJudgement]) -> LengthCorrelati
 
 
 def _verdicts_in_both_orders(result: EvaluatorResult) -> Iterator[tuple[Better, Better]]:
-    """Yield the two verdicts of each comparison that `pairwise` stored in a result, as _ORDERS; ignore other data."""
+    """Yield the two verdicts of each comparison that `pairwise` stored, in the order of _ORDERS; ignore other data."""
     for each in result.results:
         verdicts = (each.metadata or {}).get("verdicts")
         for pair in verdicts if isinstance(verdicts, list | tuple) else ():

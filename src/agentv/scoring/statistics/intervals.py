@@ -1,4 +1,7 @@
-"""Intervals of rates and mean scores whose coverage holds for few cases and for repeats, and of corrected rates."""
+"""Intervals of rates, of mean scores, and of rates corrected for a judge's errors.
+
+The coverage of the first two holds for few cases and for repeats.
+"""
 
 import math
 
@@ -58,7 +61,7 @@ def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
         return None
     # The mean of many scores may be outside 0..1 by a rounding error.
     mean, cases = min(max(moments.mean, 0.0), 1.0), moments.effective_clusters
-    # Converts sums over rows to means over cases: it is 1 / n if each case has n rows.
+    # Converts the sum over the rows of one case to their mean: it is 1 / n if each case has n rows.
     unit = moments.rows / moments.sizes
     squares, cubes = moments.scatter * unit**2, moments.cubed_scatter * unit**3
     if not squares:
@@ -109,9 +112,10 @@ def _added_square(distance: float) -> float:
 def _effective_ns(moments: ClusterMoments) -> tuple[float, float]:
     """Return the effective sample sizes of a rate, for its lower and its upper bound.
 
-    Each is the number of rows divided by the design effect (Kish 1965), with _added_square. It is at most the number of
-    rows (Korn & Graubard 1998, Survey Methodology 24(2)), and at least the effective number of cases, since nothing in
-    0..1 varies more than passes and fails.
+    Each is the number of rows divided by the design effect (Kish 1965), a ratio of two variances, to both of which
+    _added_square is added as a sum of squares over cases. It is at most the number of rows (Korn & Graubard 1998,
+    Survey Methodology 24(2)), and at least the effective number of cases, since nothing in 0..1 varies more than passes
+    and fails.
     """
     rate, cases = moments.mean, moments.effective_clusters
     max_variance = rate * (1 - rate)
