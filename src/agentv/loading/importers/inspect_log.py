@@ -159,7 +159,7 @@ def read_inspect_log(path: Path) -> InspectLog:
     """Return a log of inspect. Its samples are converted one by one, when they are iterated.
 
     Reading the log and iterating its samples raise EvalFileError for a file that is not a log or is damaged, and
-    MissingExtraError for a compressed log if `zstandard` is not installed.
+    MissingExtraError for a log compressed with Zstandard if `zstandard` is not installed.
     """
     log, samples = _read_zip(path) if path.suffix == SUFFIX else _read_json(path)
     spec = _object(log.get("eval"))

@@ -174,8 +174,8 @@ def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
 class Report(Struct):
     """The report on the keys of one file: counts of those ignored and of those without effect here.
 
-    An ignored key has no meaning here. A key without effect here has one in the other program, or is unknown there,
-    too; it is also a warning among the problems of `source`.
+    An ignored key has no meaning here. A key without effect here has an effect in the other program, or is unknown
+    in both; it is also recorded as a warning among the problems of `source`.
     """
 
     source: Reader
@@ -268,7 +268,10 @@ class Rewriter(Struct):
         self._alive.append(value)
 
     def _below(self, sourced: Sourced, key: Key) -> JsonPath | None:
-        """Return the path of an entry of a value; if the source does not contain the value, that of `sourced`."""
+        """Return the path of the entry `key` of `sourced`.
+
+        If the source has another value at the path of `sourced`, as for a new value, return the path of `sourced`.
+        """
         if sourced.at is None or self.source.at(sourced.at) is not sourced.value:
             return sourced.at
         return (*sourced.at, key)

@@ -64,9 +64,9 @@ class Assertion(Struct):
     variables: set[str] = field(default_factory=set)
     """The names of the variables that the assertion's texts use."""
     metadata: Settings = field(default_factory=dict)
-    """Entries of the case's metadata: references that an evaluator compares with."""
+    """Entries for the case's metadata: the references and the context that evaluators read there."""
     number: int = 0
-    """The position among the assertions of the test, from 1."""
+    """The position in the test, from 1; for a member of a set, 100 times the set's number plus the position there."""
     needs_judge: bool = False
 
     @property
@@ -316,7 +316,10 @@ def _provider_places(assertion: Assertion) -> tuple[Located, ...]:
 
 
 def _rubric(requirement: str = "{}") -> Callable[[Assertion], Settings | None]:
-    """Return a converter to a rubric that has, for each text of the value, `requirement` with the text for `{}`."""
+    """Return a converter to a rubric with one requirement for each text of the value.
+
+    Each requirement is `requirement` with the text in place of `{}`.
+    """
 
     def make(assertion: Assertion) -> Settings | None:
         value = assertion.value()
@@ -398,7 +401,7 @@ def _context_precision(assertion: Assertion) -> Settings:
 
 
 def _ready_made_judge(assertion: Assertion, kind: str) -> Settings:
-    """Return the settings of a ready-made judge. An answer passes at or above the threshold; without one, always."""
+    """Return the settings of a ready-made judge, which requires a score of at least the threshold, by default 0."""
     assertion.needs_judge = True
     for place in _prompt_places(assertion):
         if place.value is not None:
@@ -638,7 +641,7 @@ _CONVERTERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
 """The converter of each type of assertion that has a counterpart."""
 
 _USE_PARSER = "use a code_judge with a parser"
-_USE_COMPARE = "`agentv compare` and the evaluator pairwise compare answers"
+_USE_COMPARE = "use `agentv compare`, or the evaluator `pairwise`"
 _ADVICE: Mapping[str, str] = {
     "agent-rubric": "use an llm_judge whose `target` is a coding agent",
     "classifier": "use a code_judge that calls the classifier",

@@ -68,7 +68,7 @@ def our_text(text: str, place: Located) -> str:
         if match["comment"]:
             return ""
         if match["block"]:
-            advice = "write two prompts, or prepare the text in a column"
+            advice = "write a text for each variant, or put the finished text into a variable"
             place.drop(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
             return _literal(match[0])
         ours = _expression(match["inner"])

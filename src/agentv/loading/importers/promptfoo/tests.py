@@ -136,7 +136,7 @@ def _tests_or_tables(item: Located) -> Iterator[Located | Path]:
 
 
 def _is_plain_table(path: Path) -> bool:
-    """Return True for a CSV or TSV file whose columns are all variables. Its ids, if any, are unique and not empty."""
+    """Return True for a CSV or TSV file with only variables as columns, whose ids, if any, are unique and not empty."""
     rows = open_rows(path) if path.suffix.lower() in (".csv", ".tsv") else None
     ids: set[JsonValue] = set()
     for row in rows or ():
@@ -339,7 +339,7 @@ def _values(source: Located) -> dict[str, JsonValue]:
 
 
 def expanded(test: Test) -> list[Test]:
-    """Return one test for each combination of values that are lists, as promptfoo runs them.
+    """Return one test for each combination of items, one from each value that is a list, as promptfoo does.
 
     Return no test if a list is empty, or if there are more than _MAX_CASES combinations; both are recorded.
     """
