@@ -1,7 +1,6 @@
 """The width, character set and colours of the terminal; short reports (`Sheet`), printed or written to files."""
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -11,6 +10,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.cli.terminal import terminal_columns
 from agentv.loading.files.text import write_text
 from agentv.reports.run.views import CaseView, RunView
 from agentv.reports.text.sheet import Sheet, sheet_html, sheet_markdown, sheet_text
@@ -45,7 +45,7 @@ def terminal_style() -> TerminalStyle:
         sys.stdout.reconfigure(errors="backslashreplace")
     is_terminal = sys.stdout.isatty()
     return TerminalStyle(
-        width=shutil.get_terminal_size().columns if is_terminal else None,
+        width=terminal_columns() if is_terminal else None,
         signs=signs_for(sys.stdout.encoding),
         paint=choose_paint(is_terminal=is_terminal, env=os.environ),
     )

@@ -20,6 +20,13 @@ _CLOSED_ERRNOS = (errno.EPIPE, errno.EBADF)
 _STDOUT, _STDERR = 1, 2
 
 
+def terminal_columns() -> int:
+    """Return the width of the terminal in columns, 80 if it is unknown."""
+    from shutil import get_terminal_size  # also loads three compressors
+
+    return get_terminal_size().columns
+
+
 class _Descriptor(io.FileIO):
     """The raw file of a stream. It stores the first write error and discards all data from then on."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import random
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ from agentv.cli.results.label_file import criteria_by_case, read_labels
 from agentv.cli.running.scored import runner_of
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.screen import print_sheets, refuse_unknown_suffixes, write_sheets
-from agentv.cli.terminal import own_stdout
+from agentv.cli.terminal import own_stdout, terminal_columns
 from agentv.engine.criteria.stored_answers import find_given_setups, judge_repeatedly
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem
@@ -324,7 +323,7 @@ class ProgressLine:
         )
         text = f" {self._signs.dot} ".join(parts)
         if self._is_redrawn:
-            self._write(f"\r{clip(text, shutil.get_terminal_size().columns - 1, mark=self._signs.ellipsis)}\x1b[K")
+            self._write(f"\r{clip(text, terminal_columns() - 1, mark=self._signs.ellipsis)}\x1b[K")
         else:
             self._write(f"{text}\n")
 

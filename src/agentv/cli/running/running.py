@@ -3,7 +3,6 @@
 import asyncio
 import os
 import random
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from msgspec import Struct
 from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.options import OutputOptions
 from agentv.cli.running.stopping import show_cursor, stopping_on_signals
-from agentv.cli.terminal import broken_pipe_error, command_stream
+from agentv.cli.terminal import broken_pipe_error, command_stream, terminal_columns
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
@@ -51,7 +50,7 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
     is_live = is_terminal and choose_display(output.display, is_terminal=is_terminal, env=os.environ) == "live"
     text = end_report(
         report,
-        width=shutil.get_terminal_size().columns if is_live else None,
+        width=terminal_columns() if is_live else None,
         unicode=signs_for(stream.encoding) is UNICODE,
         paint=choose_paint(is_terminal=is_live, env=os.environ),
         files=files,
@@ -147,7 +146,7 @@ def _open_observers(output: OutputOptions, stdout: TextIO, clock: Clock, formats
         from agentv.reports.progress.progress import VerboseLines
 
         # The live display replaces sys.stderr while it is active.
-        width = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
+        width = terminal_columns() - 1 if sys.stderr.isatty() else None
         yield CheckedOutput("-v", VerboseLines(lambda: sys.stderr, width=width))
     if output.log_file is not None:
         log = LogFile(output.folder / output.log_file, to_record=to_record)

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import random
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from msgspec import Struct
 
 from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
-from agentv.cli.terminal import broken_pipe_error, own_stdout, unexpected_write_error
+from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.line_scoring import LineScoring, LogReading
@@ -326,7 +325,7 @@ class Screen:
             signs=self._signs,
         )
         if self._display == "live":
-            text = f"\r{clip(text, shutil.get_terminal_size().columns - 1, mark=self._signs.ellipsis)}\x1b[K"
+            text = f"\r{clip(text, terminal_columns() - 1, mark=self._signs.ellipsis)}\x1b[K"
         self._write(text, nl=self._display == "plain")
 
     def show_stopping(self, reason: str) -> None:
@@ -350,7 +349,7 @@ class Screen:
             click.echo(f"{printable(report.verdict.sentence)} Exit code {report.verdict.exit_code}.", err=True)
         else:
             is_terminal = self._stream.isatty()
-            width = shutil.get_terminal_size().columns if is_terminal else None
+            width = terminal_columns() if is_terminal else None
             view = ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
             files = [] if output in (None, _STDOUT) else [str(output)]
             text = view.report(report, files=files, groups=groups, resume_from=resume_from)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import click
 from msgspec import Struct, structs
 
+from agentv.cli.terminal import terminal_columns
+
 if TYPE_CHECKING:
     from agentv.loading.targets.targets import ParsedTargets
     from agentv.registry import Specs
@@ -164,7 +166,7 @@ def _agents() -> Iterator[Finding]:
 def _terminal() -> Finding:
     if not sys.stdout.isatty():
         return Finding("terminal", "ok", "not a terminal: plain lines, no colour")
-    columns = shutil.get_terminal_size().columns
+    columns = terminal_columns()
     encoding = sys.stdout.encoding
     return Finding("terminal", "ok", f"{columns} columns, {encoding}, TERM={os.environ.get('TERM', '(not set)')}")
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -103,11 +102,7 @@ def bad_byte(data: bytes, error: UnicodeDecodeError, path: str, *, first_line: i
 @contextmanager
 def open_atomically(path: Path) -> Iterator[TextIO]:
     """Open a temporary text file that replaces `path` on success only. Raises StorageError."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from None
-    temporary = Path(name)
+    handle, temporary = _create_beside(path)
     try:
         with open(handle, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - a handle, not a path
             yield file
@@ -119,6 +114,17 @@ def open_atomically(path: Path) -> Iterator[TextIO]:
         raise StorageError(f"cannot write {path}: {error.strerror}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _create_beside(path: Path) -> tuple[int, Path]:
+    """Create a hidden temporary file beside a file; return its handle and its path. Raises StorageError."""
+    from tempfile import mkstemp  # noqa: PLC0415 - also loads three compressors, and many commands write no file
+
+    try:
+        handle, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from None
+    return handle, Path(name)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -136,10 +142,9 @@ def replace_content(path: Path, data: bytes, *, before: bytes) -> None:
     real = path.resolve()
     try:
         status = real.stat()
-        handle, name = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from None
-    temporary = Path(name)
+    handle, temporary = _create_beside(real)
     try:
         with open(handle, "wb") as file:  # noqa: PTH123 - a handle, not a path
             file.write(data)

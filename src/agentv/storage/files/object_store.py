@@ -1,7 +1,6 @@
 """Files of a run outside of its folder: in another folder, or in an object store that fsspec opens (`s3://…`)."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,10 +43,12 @@ def put(path: Path, url: str, *, base: Path) -> None:
             filesystem.put_file(str(path), place)
             filesystem.invalidate_cache()
             return
+        from shutil import copyfileobj  # noqa: PLC0415 - also loads three compressors, and few runs have segments
+
         target = _path(url, base)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with path.open("rb") as source, os.fdopen(_open_private(target), "wb") as copy:
-            shutil.copyfileobj(source, copy, 1 << 20)
+            copyfileobj(source, copy, 1 << 20)
             copy.flush()
             os.fsync(copy.fileno())
         folder = os.open(target.parent, os.O_RDONLY)
