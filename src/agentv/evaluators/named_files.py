@@ -39,7 +39,7 @@ def real_path(path: Path) -> str:
 
 
 def function_files(reference: str, folder: Path) -> tuple[str, ...]:
-    """Return the file of the function that `reference` names, relative to `folder`.
+    """Return the absolute path of the file of the function that `reference` names; names are relative to `folder`.
 
     The file of `path.py:function` is returned whether it exists or not, that of `package.module:function` only if it
     exists below `folder`.

@@ -85,7 +85,7 @@ class PromptPair(Struct, frozen=True):
     nonce: str
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the prompts and the nonce as they are stored with a result, under the keys that the seed requires."""
+        """Return the prompts and the nonce as they are stored with a result; `tests/seeds/` requires these keys."""
         return {"userPrompt": self.user, "systemPrompt": self.system, "nonce": self.nonce}
 
 
@@ -230,8 +230,8 @@ def judge_name(provider: Provider) -> str:
 def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
     """Return the prompts of one call, with a new nonce; the user prompt ends with `note`.
 
-    The system prompt opens with the context's `system_prompt` if there is one, else with the instructions of the mode,
-    unless the user prompt is custom. It always ends with the reply contract.
+    The system prompt opens with the context's `system_prompt`. Without one, it opens with the instructions of the mode,
+    or has no opening if the user prompt is custom. It always ends with the reply contract.
     """
     nonce = options.nonce()
     text = options.template

@@ -409,7 +409,7 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
 
     @property
     def takes_criteria(self) -> bool:
-        """True if one call can score several criteria; a list of requirements is one criterion."""
+        """True if one call can score several criteria; False with `rubrics`, which score one criterion together."""
         return not self.rubrics
 
 

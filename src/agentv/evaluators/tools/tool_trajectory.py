@@ -131,9 +131,9 @@ class ToolTrajectoryEvaluator:
     def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Score the tool calls of an answer.
 
-        Without a record of the calls that the mode can use, the score is 0.0 with the reason in `misses`. If there is
-        no record at all, `without_messages: no_calls` scores the answer as one without calls. Raises EvaluatorError for
-        a limit on a duration that is not recorded, unless `unknown_duration` is `skip`.
+        If the calls are not recorded in a form that the mode can use, the score is 0.0 with the reason in `misses`. If
+        they are not recorded at all, `without_messages: no_calls` scores the answer as one without calls. Raises
+        EvaluatorError for a limit on a duration that is not recorded, unless `unknown_duration` is `skip`.
         """
         compared = self._compare(context)
         unchecked = _unchecked_limits(compared.unknown) if compared.unknown else None

@@ -52,7 +52,10 @@ def check_args_setting(args: object) -> None:
 
 
 def check_value_schema(schema: JsonObject, *, name: str) -> None:
-    """Raise ValueError for an invalid schema, or expected values instead of a schema; `name` is the setting's name."""
+    """Raise ValueError for an invalid schema, or an object with a key that is not a schema keyword.
+
+    Such an object has expected values instead of a schema, as `{city: Oslo}`. `name` is the setting's name.
+    """
     unknown = next((key for key in schema if key not in _SCHEMA_KEYWORDS and not key.startswith("x-")), None)
     if unknown is not None:
         raise ValueError(
@@ -77,7 +80,7 @@ def make_args_check(args: ArgsSetting, *, base_dir: str) -> ValueCheck:
 def make_value_check(schema: JsonObject) -> ValueCheck:
     """Return a check of a value by a JSON Schema.
 
-    If the value is a string that contains a JSON object or list, either the string or the parsed value may match.
+    If the value is a string that is a JSON object or list as a whole, either the string or the parsed value may match.
     """
     violations_of = make_schema_check(schema)
 
@@ -95,7 +98,7 @@ def make_value_check(schema: JsonObject) -> ValueCheck:
 
 
 def _parsed(value: JsonValue) -> JsonValue:
-    """Return the object or list that a string contains as JSON, else None."""
+    """Parse a string that is a JSON object or list as a whole; return None for any other value."""
     if not isinstance(value, str):
         return None
     try:
@@ -207,7 +210,7 @@ class ToolRule(Struct, frozen=True, kw_only=True):
 
 
 class PreparedToolRule:
-    """A rule with its checks prepared. Loads a function that the rule names from `base_dir`, or raises PluginError."""
+    """A rule with its checks prepared. Loads a named function from `base_dir`, or raises PluginError."""
 
     def __init__(self, rule: ToolRule, *, base_dir: str) -> None:
         self._rule = rule

@@ -192,7 +192,10 @@ def _explored(expected: float, tolerance: float, calls: Calls) -> _BoundCheck:
 
 
 def _measured(bound: Bound | None, found: Bound | None, template: str, measure: str) -> Iterator[_BoundCheck]:
-    """Yield the check of a bound, if there is one. `template` formats a number with its unit; `measure` is its name."""
+    """Yield the check of a bound, if there is one.
+
+    `measure` names the bounded quantity, such as `the cost of the answer`; `template` formats it with its unit.
+    """
     if bound is None:
         return
     if found is None:
