@@ -582,7 +582,7 @@ def test_a_problem_of_a_test_of_a_scenario_has_its_place(tmp_path: Path) -> None
         (
             {"type": "answer-relevance", "threshold": 0.7},
             {"type": "answer_relevance", "required": 0.7},
-            "not the similarity of generated questions",
+            "no questions are generated and compared",
         ),
     ],
 )

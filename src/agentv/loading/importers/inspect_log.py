@@ -136,7 +136,7 @@ class _Header(Struct, frozen=True):
     def time(self, place: str, value: JsonValue) -> datetime:
         """Return a time, in UTC if it has no offset. For any other value, note it and return the time of the log.
 
-        A missing value is noted only if it is the time of the log.
+        A missing time is noted for the log, but not for a sample.
         """
         try:
             found = datetime.fromisoformat(str(value))

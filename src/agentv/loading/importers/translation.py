@@ -270,7 +270,7 @@ class Rewriter(Struct):
     def _below(self, sourced: Sourced, key: Key) -> JsonPath | None:
         """Return the path of the entry `key` of `sourced`.
 
-        If the source has another value at the path of `sourced`, as for a new value, return the path of `sourced`.
+        The entries of a new value, which is not in the source, have the path of the new value itself.
         """
         if sourced.at is None or self.source.at(sourced.at) is not sourced.value:
             return sourced.at

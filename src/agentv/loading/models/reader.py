@@ -176,8 +176,8 @@ class Reader:
     ) -> T | None:
         """Return the result of `run`, which validates `raw`, the value at `at`; record problems and return None if any.
 
-        `raw` may have only some of the keys of the object at `at`. `other_names` are then the names of its other keys,
-        which messages list as well.
+        If `raw` has only some of the keys of the object at `at`, `other_names` are the names that are allowed for the
+        others; messages list them as well.
         """
         notes = SpellingNotes()
         result: T | None = None

@@ -299,7 +299,7 @@ ROLES = {
 }
 """The role of each column name. Of several columns with the same role, the first in this order has it.
 
-The keys of a dataset's `columns` are roles; any of these column names is accepted as a key for its role."""
+A dataset's `columns` maps roles to other column names; there, a role may also be written as one of these names."""
 
 METADATA_PREFIX = "metadata."
 """The prefix of columns and roles whose values become entries of a case's metadata."""

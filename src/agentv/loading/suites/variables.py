@@ -88,7 +88,7 @@ class Filler(Struct):
         for place, text in texts_in(value, at):
             if has_variables(text):
                 message = "variables are not filled in workspaces, commands and paths of code"
-                advice = "write the value itself; a code judge finds variables in `metadata` and `config`"
+                advice = "write the value itself; to pass variables to a code judge, use them in `metadata` or `config`"
                 self.reader.error(place, message, allowed=advice)
 
     def _text(self, text: str, at: JsonPath) -> JsonValue:

@@ -40,7 +40,7 @@ Judge: TypeAlias = Callable[[Located], str | None]
 
 
 class Options(Struct, frozen=True):
-    """The options of a test and, for those that it lacks, of `defaultTest`: `places` has both, in this order."""
+    """The options of a test, completed from `defaultTest`: `places` has the options of the test, then the defaults."""
 
     places: tuple[Located, ...]
 
@@ -339,7 +339,7 @@ def _rubric_settings(assertion: Assertion, requirements: list[str], **more: Json
     threshold = assertion.source.get("threshold")
     if threshold.value is not None:
         threshold.drop("a requirement is met or not met here; the threshold has no effect",
-                       "for degrees: `scale: likert5` on the requirement")  # fmt: skip
+                       "for a score from 1 to 5, set `scale: likert5` on the requirement")  # fmt: skip
     settings: Settings = {"type": "rubric", "rubrics": requirements, **more}
     prompt = next((place for place in _prompt_places(assertion) if place.value is not None), None)
     if prompt is not None:
@@ -380,7 +380,7 @@ def _faithfulness(assertion: Assertion) -> Settings:
 
 
 def _answer_relevance(assertion: Assertion) -> Settings:
-    assertion.drop("becomes answer_relevance: a model judges it, not the similarity of generated questions")
+    assertion.drop("becomes answer_relevance: a model judges the answer; no questions are generated and compared")
     return _ready_made_judge(assertion, "answer_relevance")
 
 

@@ -308,7 +308,7 @@ def matches_name(reference: str, names: Iterable[str]) -> bool:
 def report_options(options: Located) -> None:
     """Record the options of a test, or of `defaultTest`, that are not carried over."""
     for key, place in options.entries():
-        advice = OPTION_KEYS.get(key, "what a model needs goes into its target")
+        advice = OPTION_KEYS.get(key, "put settings of a model into its target")
         if advice is not None:
             place.drop(f"`{key}` is not carried over", advice)
 
