@@ -96,11 +96,13 @@ def _first_line(path: Path) -> str:
         return ""
     try:
         with path.open("rb") as file:
-            start = file.read(_START_BYTES)
+            while line := file.readline(_START_BYTES - file.tell()):
+                text = line.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
+                if text.strip():
+                    return text
     except OSError:
         return ""
-    text = start.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
-    return next((line for line in text.split("\n") if line.strip()), "")
+    return ""
 
 
 def _kind_by_entries(entries: Iterable[tuple[str, str]]) -> FileKind:
