@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from tests.loading.specs import SPECS
 
-from agentv.loading.datasets.cases import RowRules
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.files.places import find_eval_files
 from agentv.loading.suites.case_sources import HEAD_BYTES, LINES_CHECKED_AT_LOAD, JsonLinesCases
-from agentv.loading.suites.cases import CaseScope
+from agentv.loading.suites.cases import CaseScope, RowRules
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite

@@ -10,11 +10,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agentv.loading.datasets.rows import FUNCTION_REFERENCE, PARQUET_SUFFIX, TABLE_DELIMITERS, open_rows
+from agentv.loading.datasets.rows import open_rows
 from agentv.loading.files.documents import Document, JsonPath, Mark, shown_path
 from agentv.loading.files.dotenv import ENV_FILE
 from agentv.loading.files.json_lines import parse_json, quick_json
-from agentv.loading.files.kinds import SKILLS_FILE, YAML_SUFFIXES, kind_of_file
+from agentv.loading.files.kinds import (
+    FUNCTION_REFERENCE,
+    PARQUET_SUFFIX,
+    SKILLS_FILE,
+    TABLE_DELIMITERS,
+    YAML_SUFFIXES,
+    kind_of_file,
+)
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file, upward
 from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.models.reader import open_yaml

@@ -1,22 +1,31 @@
 """Cases made from the rows of datasets: by the roles of columns, and by a template of a case."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from typing import TYPE_CHECKING, cast
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.loading.datasets.rows import Row, RowFile
+from agentv.loading.datasets.rows import ListedRows, ListFile, Row, RowFile, SpanFile
 from agentv.loading.files.documents import Document, JsonPath, Mark
-from agentv.loading.models.reader import Reader, in_order, kind_of
-from agentv.loading.suites.cases import CaseScope, complete_case, in_row, read_case
+from agentv.loading.models.reader import Reader, kind_of
+from agentv.loading.suites.cases import (
+    ReadRow,
+    RowRules,
+    complete_case,
+    found_cases,
+    in_row,
+    is_case,
+    make_read_row,
+    read_case,
+)
 from agentv.loading.suites.models import METADATA_PREFIX, ROLES, CaseModel
 from agentv.loading.suites.variables import Template
 from agentv.scoring.keys.identity import digest
 from agentv.templating.case_variables import as_text
-from agentv.types.cases import BrokenCase, EvalCase, Location
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, ListedCases, Location
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.fields import at_path
@@ -29,29 +38,6 @@ if TYPE_CHECKING:
 
 _TAG_SEPARATOR = re.compile(r"[,;]")
 _ID_DIGITS = 12
-
-
-class RowRules(Struct, frozen=True):
-    """The rules by which rows become cases: `columns` maps roles to columns that are not named after them."""
-
-    scope: CaseScope
-    columns: Mapping[str, str] = field(default_factory=dict)
-    template: Template | None = None
-
-
-class ReadRow(NamedTuple):
-    """The case of a row, with the warnings about it. `case` is None if the row is a part of a logged trace."""
-
-    case: EvalCase | BrokenCase | None
-    warnings: tuple[Problem, ...] = ()
-
-
-def is_case(values: JsonValue) -> bool:
-    """Return True for a row that is already a case: it has input messages, or turns that all have an `input`."""
-    if CaseModel.names().spelling_in(values, "input_messages") is not None:
-        return True
-    turns = values.get("turns") if isinstance(values, Mapping) else None
-    return isinstance(turns, list | tuple) and all(isinstance(each, Mapping) and "input" in each for each in turns)
 
 
 def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
@@ -70,15 +56,6 @@ def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
     if rules.template is None:
         return make_read_row(_case_by_roles(roles, location), reader.problems, location, roles.id)
     return _row_by_template(roles, rules.template, location, shown)
-
-
-def make_read_row(case: EvalCase | None, found: Iterable[Problem], location: Location, case_id: JsonValue) -> ReadRow:
-    """Return the case of a row with its warnings; without a case, or with errors, a BrokenCase."""
-    problems = in_order(found)
-    if case is not None and not any(problem.severity == "error" for problem in problems):
-        return ReadRow(case if case.location == location else replace(case, location=location), problems)
-    broken_id = case_id if isinstance(case_id, str) and case_id else f"line-{location.line}"
-    return ReadRow(BrokenCase(broken_id, problems, location))
 
 
 def _read_logged(reader: Reader, row: Row, shown: str, columns: Mapping[str, str]) -> "LoggedRow | ReadRow | None":
@@ -365,3 +342,19 @@ class DatasetCases(Struct, frozen=True):
     def count_rows(self) -> int | None:
         """Return the number of rows, without making cases of them; None if it cannot be counted."""
         return self.rows.count()
+
+
+def check_rows(rows: RowFile, rules: RowRules, *, most: int) -> tuple[CaseSource, list[ReadRow]]:
+    """Return the cases of a file of rows, and its first rows: at most `most`, but all of a JSON or YAML file.
+
+    Raises EvalFileError for a file that cannot be read, AgentvError for a function that fails.
+    """
+    if isinstance(rows, ListFile | ListedRows):
+        read = list(DatasetCases(rows, rules).read())
+        return ListedCases(found_cases(read)), read
+    read = list(islice(DatasetCases(rows, rules).read(), most))
+    head = found_cases(read)
+    if len(read) < most:
+        return ListedCases(head), read
+    # With cached rows, reading would continue at the line after them, but many spans share a line.
+    return DatasetCases(rows, rules, () if isinstance(rows, SpanFile) else head), read

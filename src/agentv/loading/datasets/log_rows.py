@@ -15,7 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.execution.processes.line_stream import PAGE_KEYS, split_document
-from agentv.loading.datasets.rows import PARQUET_SUFFIX, TABLE_DELIMITERS, Row, SpanFile, is_span_file, open_rows
+from agentv.loading.datasets.rows import Row, SpanFile, open_rows
+from agentv.loading.files.kinds import PARQUET_SUFFIX, TABLE_DELIMITERS, is_span_file
 from agentv.loading.files.text import read_lines, read_text, shown
 from agentv.loading.models.reader import kind_of
 from agentv.types.errors import EvalFileError

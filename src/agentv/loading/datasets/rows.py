@@ -1,7 +1,6 @@
 """Rows of datasets: of CSV, TSV, JSON, YAML and Parquet files and of functions, read anew on every iteration."""
 
 import csv
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -13,7 +12,7 @@ from msgspec import Struct
 from agentv.execution.user_code import described, load_callable
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.files.json_lines import STRICT_DECODER, parse_json, quick_json
-from agentv.loading.files.kinds import YAML_SUFFIXES
+from agentv.loading.files.kinds import PARQUET_SUFFIX, TABLE_DELIMITERS, YAML_SUFFIXES
 from agentv.loading.files.text import (
     BYTE_ORDER_MARK,
     MAX_BYTES,
@@ -28,15 +27,9 @@ from agentv.loading.files.text import (
 from agentv.loading.models.reader import kind_of, open_yaml
 from agentv.types.errors import EvalFileError, MissingExtraError, PluginError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import decoded, is_otlp
 from agentv.types.problems import Problem
 
-TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LIST_SUFFIXES = (".json", *YAML_SUFFIXES)
-LINE_SUFFIXES = (".jsonl", ".ndjson")
-PARQUET_SUFFIX = ".parquet"
-ROW_SUFFIXES = (*TABLE_DELIMITERS, *LINE_SUFFIXES, PARQUET_SUFFIX)
-"""The suffixes of files of rows."""
 
 
 class Row(NamedTuple):
@@ -255,13 +248,6 @@ class SpanFile(Struct, frozen=True):
         """Return None: an export may contain any number of conversations."""
 
 
-def is_span_file(path: Path) -> bool:
-    """Return True for a JSON Lines file whose first line that is not blank is an OTLP export."""
-    lines = (line.removeprefix(BYTE_ORDER_MARK) for line in read_lines(path))
-    first = next((line for line in lines if line.strip()), b"")
-    return is_otlp(decoded(first.decode(errors="replace")))
-
-
 class ParquetFile(Struct, frozen=True):
     """A Parquet file, read in batches; rows are numbered from 1. Dates and times become ISO 8601 texts."""
 
@@ -353,10 +339,6 @@ def open_rows(path: Path) -> RowFile | None:
     if suffix in LIST_SUFFIXES:
         return ListFile(path, shown(path))
     return ParquetFile(path, shown(path)) if suffix == PARQUET_SUFFIX else None
-
-
-FUNCTION_REFERENCE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
-"""A dataset that is a function: `PATH.py:NAME`."""
 
 
 class ListedRows(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Detection of the kind of a YAML file from its top-level keys, without parsing the whole file."""
+"""The kinds of files: by the suffix, the top-level keys of a YAML file, or the first line of a JSON Lines file."""
 
 import json
 import os
@@ -9,9 +9,17 @@ from typing import Literal, TypeAlias
 
 import yaml
 
-from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES
+from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, read_lines
+from agentv.types.log_shapes.fields import decoded, is_otlp
 
 YAML_SUFFIXES = (".yaml", ".yml")
+TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+LINE_SUFFIXES = (".jsonl", ".ndjson")
+PARQUET_SUFFIX = ".parquet"
+ROW_SUFFIXES = (*TABLE_DELIMITERS, *LINE_SUFFIXES, PARQUET_SUFFIX)
+"""The suffixes of files of rows."""
+FUNCTION_REFERENCE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
+"""A dataset that is a function: `PATH.py:NAME`."""
 CASE_KEYS = ("evalcases", "cases", "tests", "eval_cases")
 """The spellings of the key of the cases."""
 SKILLS_FILE = "evals.json"
@@ -103,6 +111,13 @@ def _first_line(path: Path) -> str:
     except OSError:
         return ""
     return ""
+
+
+def is_span_file(path: Path) -> bool:
+    """Return True for a JSON Lines file whose first line that is not blank is an OTLP export."""
+    lines = (line.removeprefix(BYTE_ORDER_MARK) for line in read_lines(path))
+    first = next((line for line in lines if line.strip()), b"")
+    return is_otlp(decoded(first.decode(errors="replace")))
 
 
 def _kind_by_entries(entries: Iterable[tuple[str, str]]) -> FileKind:

@@ -10,14 +10,12 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from agentv.loading.datasets.cases import ReadRow, RowRules, is_case, make_read_row, read_row
-from agentv.loading.datasets.rows import Row
 from agentv.loading.files.documents import Document
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.loading.importers.agentv_files import problems_of
 from agentv.loading.models.reader import Reader, kind_of
-from agentv.loading.suites.cases import CaseScope, read_case
+from agentv.loading.suites.cases import CaseScope, ReadRow, RowRules, is_case, make_read_row, read_case
 from agentv.scoring.keys.identity import DigestSet
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, ListedCases, Location
 from agentv.types.errors import EvalFileError, nearest
@@ -264,6 +262,9 @@ class JsonLinesCases(Struct, frozen=True):
             location = Location(self.scope.file, line)
             return make_read_row(read_case(reader, (), self.scope), problems_of(reader), location, values.get("id"))
         if isinstance(values, Mapping):
+            from agentv.loading.datasets.cases import read_row  # noqa: PLC0415 - most lines are cases
+            from agentv.loading.datasets.rows import Row  # noqa: PLC0415
+
             return read_row(Row(line, values, problems=problems, document=document), self.shown, self.rules)
         problem = Problem(self.shown, f"must be an object, but is {kind_of(values)}", line, 1)
         return ReadRow(BrokenCase(f"line-{line}", (*problems, problem), Location(self.scope.file, line)))

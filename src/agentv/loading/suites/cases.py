@@ -1,9 +1,9 @@
 """Reading of one eval case of a file as EvalCase."""
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.loading.criteria.criteria import read_criteria
@@ -11,7 +11,7 @@ from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
 from agentv.loading.importers.agentv_files import AgentvImport
-from agentv.loading.models.reader import Reader
+from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.suites.contents import read_content, read_content_of
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.models import (
@@ -27,6 +27,7 @@ from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, evaluators_of_turn
 from agentv.templating.case_variables import Fault
 from agentv.types.cases import (
+    BrokenCase,
     CaseTurn,
     EvalCase,
     EvalSuite,
@@ -111,6 +112,43 @@ class CaseScope(Struct, frozen=True):
     def is_foreign(self) -> bool:
         """True if the cases have the meanings of an earlier AgentV."""
         return self.importer is not None and self.importer.generation.is_foreign
+
+
+class RowRules(Struct, frozen=True):
+    """The rules by which rows become cases: `columns` maps roles to columns that are not named after them."""
+
+    scope: CaseScope
+    columns: Mapping[str, str] = field(default_factory=dict)
+    template: Template | None = None
+
+
+class ReadRow(NamedTuple):
+    """The case of a row, with the warnings about it. `case` is None if the row is a part of a logged trace."""
+
+    case: EvalCase | BrokenCase | None
+    warnings: tuple[Problem, ...] = ()
+
+
+def is_case(values: JsonValue) -> bool:
+    """Return True for a row that is already a case: it has input messages, or turns that all have an `input`."""
+    if CaseModel.names().spelling_in(values, "input_messages") is not None:
+        return True
+    turns = values.get("turns") if isinstance(values, Mapping) else None
+    return isinstance(turns, list | tuple) and all(isinstance(each, Mapping) and "input" in each for each in turns)
+
+
+def make_read_row(case: EvalCase | None, found: Iterable[Problem], location: Location, case_id: JsonValue) -> ReadRow:
+    """Return the case of a row with its warnings; without a case, or with errors, a BrokenCase."""
+    problems = in_order(found)
+    if case is not None and not any(problem.severity == "error" for problem in problems):
+        return ReadRow(case if case.location == location else replace(case, location=location), problems)
+    broken_id = case_id if isinstance(case_id, str) and case_id else f"line-{location.line}"
+    return ReadRow(BrokenCase(broken_id, problems, location))
+
+
+def found_cases(read: Iterable[ReadRow]) -> tuple[EvalCase | BrokenCase, ...]:
+    """Return the cases among rows that were read."""
+    return tuple(each.case for each in read if each.case is not None)
 
 
 def read_case(reader: Reader, at: JsonPath, scope: CaseScope, row: JsonObject | None = None) -> EvalCase | None:

@@ -6,29 +6,23 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.loading.criteria.criteria import named_criteria, read_criteria
-from agentv.loading.datasets.cases import DatasetCases, ReadRow, RowRules
-from agentv.loading.datasets.rows import (
-    FUNCTION_REFERENCE,
-    LINE_SUFFIXES,
-    ROW_SUFFIXES,
-    ListedRows,
-    ListFile,
-    RowFile,
-    SpanFile,
-    function_rows,
-    is_span_file,
-    open_rows,
-)
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath, shown_path
 from agentv.loading.files.dotenv import load_env
-from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
+from agentv.loading.files.kinds import (
+    CASE_KEYS,
+    FUNCTION_REFERENCE,
+    LINE_SUFFIXES,
+    ROW_SUFFIXES,
+    YAML_SUFFIXES,
+    is_span_file,
+)
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
 from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
@@ -50,7 +44,15 @@ from agentv.loading.suites.case_sources import (
     in_order_of_dependencies,
     repeated_id,
 )
-from agentv.loading.suites.cases import CaseScope, SuiteParts, check_workspace, read_case
+from agentv.loading.suites.cases import (
+    CaseScope,
+    ReadRow,
+    RowRules,
+    SuiteParts,
+    check_workspace,
+    found_cases,
+    read_case,
+)
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.models import (
     SINGLE_FORM_KEYS,
@@ -77,6 +79,9 @@ from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import name_of_target
+
+if TYPE_CHECKING:
+    from agentv.loading.datasets.rows import RowFile
 
 
 class CasesReader(Struct):
@@ -195,6 +200,8 @@ class CasesReader(Struct):
             if is_folder_path(folder):
                 self._read_folder(reader, at, folder)
                 return
+        from agentv.loading.datasets.rows import open_rows  # noqa: PLC0415 - most suites list their cases
+
         files = self._matching_files(reader, at, name)
         self.files += files
         for path in files:
@@ -254,24 +261,19 @@ class CasesReader(Struct):
             reader.warn(at, f"the cases of {path}:{name} are unknown, since the function is not called here")
             self.parts.append(UnknownCases())
             return
+        from agentv.loading.datasets.rows import function_rows  # noqa: PLC0415 - as above
+
         self._read_rows(function_rows(file, name), self._rules_of(file, rules))
 
     def _rules_of(self, path: Path, rules: RowRules) -> RowRules:
         return replace(rules, scope=self._scope_of(path))
 
-    def _read_rows(self, rows: RowFile, rules: RowRules) -> None:
+    def _read_rows(self, rows: "RowFile", rules: RowRules) -> None:
         """Add rows as a source of cases, after checking the first 1,000, or all rows of a JSON or YAML file."""
+        from agentv.loading.datasets.cases import check_rows  # noqa: PLC0415 - as above
+
         try:
-            if isinstance(rows, ListFile | ListedRows):
-                read = list(DatasetCases(rows, rules).read())
-                cases: CaseSource = ListedCases(_cases_of(read))
-            else:
-                read = list(islice(DatasetCases(rows, rules).read(), LINES_CHECKED_AT_LOAD))
-                head = _cases_of(read)
-                is_whole = len(read) < LINES_CHECKED_AT_LOAD
-                # With cached rows, reading would continue at the line after them, but many spans share a line.
-                cached = () if isinstance(rows, SpanFile) else head
-                cases = ListedCases(head) if is_whole else DatasetCases(rows, rules, cached)
+            cases, read = check_rows(rows, rules, most=LINES_CHECKED_AT_LOAD)
         except EvalFileError as error:
             self.problems += error.problems
             return
@@ -322,6 +324,8 @@ class CasesReader(Struct):
         rules = self._rules_of(path, RowRules(self.scope) if rules is None else rules)
         try:
             if is_span_file(path):
+                from agentv.loading.datasets.rows import SpanFile  # noqa: PLC0415 - as above
+
                 self._read_rows(SpanFile(path, shown(path)), rules)
                 return
             stream = JsonLinesCases(path, shown(path), rules)
@@ -342,15 +346,11 @@ class CasesReader(Struct):
                 if first is not place:
                     problems = (*problems, replace(repeated_id(case.id, place, first), path=name))
             self.row_problems += problems
-        if not _cases_of(read) and len(read) < LINES_CHECKED_AT_LOAD:
+        if not found_cases(read) and len(read) < LINES_CHECKED_AT_LOAD:
             self.problems.append(Problem(name, "the file has no cases", 1, 1))
 
     def _scope_of(self, path: Path) -> CaseScope:
         return replace(self.scope, file=relative_name(path, self.scope.files.repository_root))
-
-
-def _cases_of(read: Iterable[ReadRow]) -> tuple[EvalCase | BrokenCase, ...]:
-    return tuple(each.case for each in read if each.case is not None)
 
 
 _MAX_LINES_LISTED = 5
