@@ -85,7 +85,7 @@ class Fields:
         """Return the whole number of a key, at least 0; 0 when it is absent."""
         value = self.number(name) or 0
         if value < 0 or value % 1 != 0:  # `value % 1` is also not 0 for NaN and infinity
-            self._add_wrong_type(name, "a whole number of at least 0", value)
+            self._problems.add(f"{self.at}.{name}", f"must be a whole number of at least 0, got {value!r}")
             return 0
         return int(value)
 

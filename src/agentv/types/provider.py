@@ -86,10 +86,11 @@ class Quota(Struct, frozen=True):
 
 
 class CachedFrom(Struct, frozen=True):
-    """The origin of a cached response: its key in the cache, and the run and the end of the original call.
+    """The origin of a cached response: its key in the cache, and the original call.
 
-    `duration_ms` is the duration of that call. `nonce` is the one-time text of a judge's original request; the cached
-    response repeats this nonce, not that of the present request.
+    `run_id` is the run of that call, `at` the time when it ended, and `duration_ms` its duration. `nonce` is the
+    one-time text of a judge's original request; the cached response repeats this nonce, not that of the present
+    request.
     """
 
     key: str

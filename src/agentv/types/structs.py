@@ -232,7 +232,7 @@ def _alternatives(kind: type[Struct]) -> Mapping[str, Sequence[Any]]:
 
 
 def _without_structs(given: Any) -> Any:
-    """Return a type with Any in place of Structs."""
+    """Return Any for a type that contains a Struct, or a tuple of Any if it is a tuple; any other type unchanged."""
     if not _has_struct(given):
         return given
     return tuple[Any, ...] if get_origin(given) is tuple else Any

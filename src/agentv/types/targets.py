@@ -20,9 +20,8 @@ class RetryPolicy(Struct, frozen=True):
     """The rules for retries of a call. `status_codes` are the HTTP statuses that are retried.
 
     Delays are in seconds and at most `max_delay_s`. Each one is what the server requests, else `initial_delay_s`
-    times `backoff_factor` for each earlier retry, with random jitter. With `retry_timeouts`, a command, function or
-    coding agent that timed out is called again; this is off by default, because a call that timed out may have cost
-    money.
+    times `backoff_factor` for each earlier retry, with random jitter. With `retry_timeouts`, a command or coding
+    agent that timed out is called again; this is off by default, because a call that timed out may have cost money.
     """
 
     max_retries: int = 3

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Usage(Struct, frozen=True, gc=False):
-    """The tokens of one or more calls, and their number as `requests`.
+    """The tokens of one or more requests to a model; `requests` is the number of these requests.
 
     `cached_input` is a part of `input`, `reasoning` a part of `output`.
     """

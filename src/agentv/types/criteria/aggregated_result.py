@@ -86,7 +86,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
 
     @property
     def failures(self) -> tuple[EvaluationResult, ...]:
-        """The results that have an error or did not pass, and a result made from each judging error that has none."""
+        """The results that have an error or did not pass, and one made from each judging error not among them."""
         failed = [each for each in self.results if each.error is not None or each.passed is False]
         reported = {each.criterion_name for each in failed if each.error is not None}
         named = [(error.criterion or error.evaluator, error.message) for error in self._judging_errors()]

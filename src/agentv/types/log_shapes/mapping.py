@@ -30,8 +30,8 @@ _FIELD_OF_KEY: Mapping[str, str] = {
 }
 """The field of each known key. Keys are in snake_case here; lines may write them in camelCase.
 
-Keys with the value null are skipped. If several other keys of a line set the same field, the key that is spelled like
-the field wins, then its camelCase spelling, then the first key in the line. The others become metadata.
+Keys with the value null are skipped. If several keys of a line set the same field, the key that is spelled like the
+field wins, then its camelCase spelling, then the first key in the line. The others become metadata.
 """
 
 KNOWN_KEYS: tuple[str, ...] = tuple(_FIELD_OF_KEY)

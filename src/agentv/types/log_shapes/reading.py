@@ -373,7 +373,8 @@ class _Reader:
     def _content(self, given: JsonObject) -> dict[str, JsonValue]:
         """Return the prompt, the history and the answer, from separate fields or from one conversation.
 
-        `given` has the fields that need no search. A message that cannot be read is recorded as a problem.
+        `given` has the fields read so far, with `response` if the answer is under our own key. A message that cannot be
+        read is recorded as a problem.
         """
         fields = self._record.fields
         parts: dict[str, JsonValue] = {}

@@ -2,9 +2,9 @@
 
 Each step of an AI SDK message (after a part `step-start`) becomes a message, so that the last one is the answer.
 
-A message without content and calls is refused if an unknown key has a value, or if there is no key for content,
-reasoning, calls or the id of a call, not even an empty one. A message with a value under an unknown key that looks like
-tool calls is always refused.
+A message without content and calls is refused if an unknown key has a value, or if all keys for content, reasoning,
+calls and the id of a call are missing; one that is present but empty is enough. A message with a value under an unknown
+key that looks like tool calls is always refused.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Convert results of frameworks to the parts of an answer.
 
-The parts have our keys: `text`, `output_messages`, `usage`, `model`, `finish_reason`. Results are recognised by their
-attributes or keys, so that no framework is imported. Whole replies of model APIs are read too, as JSON or as objects: a
-chat completion, a response, Google's candidates.
+The parts have our keys: `text`, `output_messages`, `usage`, `model`, `finish_reason`; the state of a LangGraph graph
+has its own keys. Results are recognised by their attributes or keys, so that no framework is imported. Whole replies of
+model APIs are read too, as JSON or as objects: a chat completion, a response, Google's candidates.
 """
 
 from collections.abc import Mapping
@@ -176,7 +176,7 @@ def _listed(value: object) -> list[object]:
 
 
 def _parts_of_state(state: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the state of a LangGraph graph as the parts of an answer, its structured response as the text."""
+    """Return the state of a LangGraph graph with its structured response as `text`; its other keys are unchanged."""
     structured = state.get("structured_response")
     rest = {key: item for key, item in state.items() if key != "structured_response"}
     return rest if structured is None else {**rest, "text": _output_text(structured)}
