@@ -50,7 +50,7 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
     """Return the answers in the output of a batch, by case id; a case without a line is left out.
 
     `ids` are the ids of the cases. Raises ProviderError for invalid lines and for unknown or repeated ids, all named by
-    their line numbers; for messages that cannot be read; and if there is no answer at all.
+    their line numbers; for an answer whose messages cannot be read; and if there is no answer at all.
     """
     answers: dict[str, ProviderResponse] = {}
     problems: list[str] = []
@@ -84,9 +84,9 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
 def parse_single(text: str, case_id: str) -> ProviderResponse:
     """Return the answer to a single case of a target that also answers batches.
 
-    The command may also print it as a batch does, as a line with an id. So if every line is a JSON object, and one has
-    an id or there are several, the output is parsed as a batch; a line without an id or with another id is then
-    invalid. Raises ProviderError as `parse_batch` or `parse_output` does.
+    The command may also print it as a batch does, as a line with an id. So output is parsed as a batch if it
+    consists of several lines that are all JSON objects, or of one such line with an id; a line without an id or with
+    another id is then invalid. Raises ProviderError as `parse_batch` or `parse_output` does.
     """
     values = [_json_or_none(line) for line in text.split("\n") if line.strip()]
     objects = [value for value in values if isinstance(value, Mapping)]
@@ -182,7 +182,7 @@ class CliProvider:
     async def _run(
         self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int
     ) -> _CommandOutput:
-        """Run the command once for all `requests`, which share their attempt, deadline and folder.
+        """Run the command once for all `requests`, which share their attempt, deadline and working folder.
 
         `values` fill the placeholders that do not stand for files.
         """

@@ -153,7 +153,9 @@ class HttpSettings(Struct, frozen=True):
     ] = None
     response: Annotated[
         str | None,
-        Meta(description="JSONPath to the answer. Default: `text` or `output_messages`, else the whole response."),
+        Meta(
+            description="JSONPath to the answer. Default: the key `text` or `output_messages`, else the whole response."
+        ),
     ] = None
     output_messages: Annotated[
         str | None, Meta(description="JSONPath to the messages of the conversation, with their tool calls.")
@@ -184,7 +186,8 @@ class HttpSettings(Struct, frozen=True):
             raise ValueError("body is not allowed with GET; write {{ question }} in the url, or use POST")
         if not names and (body is None or not body.names):
             raise ValueError(
-                "body or url must contain {{ question }} or another variable, or every case sends the same request"
+                "body or url must contain {{ question }} or another variable; "
+                "otherwise every case sends the same request"
             )
         # Each of these raises ValueError for an invalid path.
         self.response_path()
@@ -406,7 +409,7 @@ def _answer_text(found: JsonValue) -> str:
 
 
 def _messages_in(found: list[JsonValue]) -> tuple[Message, ...]:
-    """Return the messages at a path: the items of the only list found, or each object found.
+    """Return the messages at a path: the items if the only value found is a list, else the values found.
 
     Raises ProviderError for messages that cannot be read.
     """

@@ -127,8 +127,8 @@ def function_of(given: object, name: str) -> Callable[[ProviderRequest], Any]:
     """Return a function unchanged; for an agent object, return a function that calls it with a request's question.
 
     An agent is called by the first of these methods that takes one argument: `run`, `ainvoke`, `invoke`, `kickoff`.
-    A class and a callable object without such a method are returned unchanged. Raises PluginError, with `name`, for any
-    other object.
+    A class is returned unchanged, and so is a callable object without such a method. Raises PluginError, with `name`,
+    for any other object.
     """
     if inspect.isroutine(given) or inspect.isclass(given) or isinstance(given, functools.partial):
         return given

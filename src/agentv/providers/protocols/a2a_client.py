@@ -190,7 +190,10 @@ def _card_places(url: str) -> Iterator[str]:
 
 
 def is_same_origin(one: str, other: str) -> bool:
-    """Return True for URLs with the same scheme, host and port; all names of this machine are one host."""
+    """Return True for URLs with the same scheme, host and port.
+
+    `localhost`, loopback addresses and 0.0.0.0 count as one host.
+    """
     first, second = urlsplit(one), urlsplit(other)
     hosts = [first.hostname or "", second.hostname or ""]
     is_same_host = hosts[0] == hosts[1] or all(map(_is_loopback, hosts))
@@ -230,7 +233,10 @@ def _json(message: Protobuf) -> JsonObject:
 
 
 def _normalized(value: JsonValue) -> JsonValue:
-    """Return JSON with `7` for `7.0` and sorted keys: protobuf has only floats, and no fixed order of keys."""
+    """Return JSON with `7` for `7.0` and sorted keys.
+
+    JSON values in protobuf (`Struct`) have only floats, and no fixed order of keys.
+    """
     if isinstance(value, dict):
         return {key: _normalized(value[key]) for key in sorted(value)}
     if isinstance(value, list):

@@ -79,7 +79,7 @@ class ServerProcess:
         self._errors = b""
         self._tree: ProcessTree | None = None
         self._exit_code: int | None = None
-        self._output_ended = asyncio.Event()
+        self._messages_ended = asyncio.Event()
 
     @property
     def cwd(self) -> str:
@@ -95,7 +95,7 @@ class ServerProcess:
     def exit_code(self) -> int | None:
         """The exit code of the server, known once the connection is closed.
 
-        None if the server had not closed its output two seconds after its input was closed, so that agentv ended it.
+        None if its messages had not ended two seconds after its input was closed, so that agentv ended it.
         """
         return self._exit_code
 
@@ -144,7 +144,7 @@ class ServerProcess:
                         self._count_stray(line)
                         continue
                     await to_sdk.send(SessionMessage(message))
-        self._output_ended.set()
+        self._messages_ended.set()
         with suppress(ConnectionError):  # read on, so that the server does not block on further output
             while await output.read(2**16):
                 pass
@@ -182,9 +182,9 @@ class ServerProcess:
         self._input.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_S):
-                await self._output_ended.wait()
+                await self._messages_ended.wait()
                 await asyncio.shield(self._reading_errors)
-        had_ended = self._output_ended.is_set()
+        had_ended = self._messages_ended.is_set()
         await tree.end()
         self._exit_code = tree.process.returncode if had_ended else None
         for task in self._tasks:
