@@ -7,6 +7,8 @@ import pytest
 from msgspec import Struct
 
 from agentv.engine.plugins.loading import load_specs
+from agentv.loading.importers.agentv_targets import PROVIDERS_OF_AGENTV
+from agentv.loading.importers.generations import TRANSLATED_PROVIDERS
 from agentv.loading.targets.targets import ParsedTargets, open_targets, read_targets, resolve_target
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonValue
@@ -354,3 +356,7 @@ def test_the_original_document_is_not_changed(tmp_path: Path) -> None:
     open_targets(path, SPECS, {})
 
     assert path.read_bytes() == before
+
+
+def test_every_provider_that_only_agentv_has_is_recognised() -> None:
+    assert PROVIDERS_OF_AGENTV.keys() == TRANSLATED_PROVIDERS

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.scoring.tools.traces import summarize_trace
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext, PromptInputs
@@ -125,9 +124,12 @@ def _diff_of(workspace: JsonObject) -> str | None:
 
 def trace_summary(messages: tuple[Message, ...] | None, trace: tuple[TraceEvent, ...] | None) -> TraceSummary | None:
     """Return the counts of an agent's steps; None if it reported neither messages nor a trace."""
-    if messages is not None:
-        return summarize_trace(messages)
-    return None if trace is None else summarize_trace(trace)
+    steps = trace if messages is None else messages
+    if steps is None:
+        return None
+    from agentv.scoring.tools.traces import summarize_trace  # noqa: PLC0415 - most targets report only a text
+
+    return summarize_trace(steps)
 
 
 def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, ...]:

@@ -6,12 +6,11 @@ them.
 
 import atexit
 import os
-import secrets
 import time
 from collections.abc import Iterable
 from typing import Protocol
 
-PROCESS_MARK = secrets.token_hex(8)
+PROCESS_MARK = os.urandom(8).hex()
 """Identifies this process in the environments of its commands, in the names of its temporary folders, and, with its
 pid, in the lock of a run. A fork has the same mark, a new program another one."""
 

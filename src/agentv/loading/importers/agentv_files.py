@@ -17,7 +17,6 @@ from agentv.loading.importers.generations import (
     generation_of_lines,
     is_agentv_suite,
 )
-from agentv.loading.importers.translation import Entries, Rewriter, Sourced, is_list, with_source_paths
 from agentv.loading.models.reader import Reader
 from agentv.loading.suites.references import holds_reference
 from agentv.types.errors import EvalFileError
@@ -27,54 +26,10 @@ from agentv.types.problems import Problem
 if TYPE_CHECKING:
     from agentv.loading.importers.agentv_suites import FileTranslator, SuiteDefaults
 
-_ASSERTIONS = ("assertions", "expectations")
-
 
 def is_skills_file(value: JsonValue) -> bool:
     """Return True for the content of an `evals.json`."""
-    return isinstance(value, Mapping) and is_list(value.get("evals"))
-
-
-def with_agentv_keys(source: Document) -> Document:
-    """Return the document of an `evals.json` with AgentV's keys; unknown keys stay as they are."""
-    rewriter = Rewriter(source)
-    given = rewriter.entries(Sourced(source.value, ()))
-    name = given.pop("skill_name", None)
-    cases = given.pop("evals")
-    translated: Entries = {
-        "tests": cases._replace(value=rewriter.list([_skills_case(rewriter, each) for each in rewriter.items(cases)]))
-    }
-    if name is not None:
-        translated["name"] = name
-        translated["metadata"] = name._replace(value=rewriter.object({"skill_name": name}))
-    return rewriter.document(rewriter.object({**translated, **given}))
-
-
-def _skills_case(rewriter: Rewriter, sourced: Sourced) -> Sourced:
-    """Return a case of an `evals.json` with the keys of AgentV 4."""
-    given = rewriter.entries(sourced)
-    if not given:
-        return sourced
-    translated = {key: item for key, item in given.items() if key not in ("prompt", "files", *_ASSERTIONS)}
-    case_id = given.get("id")
-    if case_id is not None and isinstance(case_id.value, int):
-        translated["id"] = case_id._replace(value=str(case_id.value))
-    for ours, theirs in (("input", "prompt"), ("input_files", "files"), ("criteria", "expected_output")):
-        if theirs in given:
-            translated[ours] = given[theirs]
-    listed = next((given[key] for key in _ASSERTIONS if key in given), None)
-    if listed is not None:
-        judges = [_skills_judge(rewriter, each, number) for number, each in enumerate(rewriter.items(listed), 1)]
-        translated["assertions"] = listed._replace(value=rewriter.list(judges))
-    return sourced._replace(value=rewriter.object(translated))
-
-
-def _skills_judge(rewriter: Rewriter, sourced: Sourced, number: int) -> Sourced:
-    """Return a judge that checks the answer against one assertion."""
-    if not isinstance(sourced.value, str):
-        return sourced
-    name, kind = Sourced(f"assertion-{number}", sourced.at), Sourced("llm-grader", sourced.at)
-    return sourced._replace(value=rewriter.object({"name": name, "type": kind, "prompt": sourced}))
+    return isinstance(value, Mapping) and isinstance(value.get("evals"), list | tuple)
 
 
 _INSPECT_LOG = "a log of inspect"
@@ -153,7 +108,7 @@ class AgentvImport(Struct):
         self, source: Reader, translate: "Callable[[FileTranslator], Document]", *, of_suite: bool = False
     ) -> "ImportedReader":
         # Most eval files are ours, and need no translator.
-        from agentv.loading.importers.agentv_suites import FileTranslator, without_positions  # noqa: PLC0415
+        from agentv.loading.importers.agentv_suites import FileTranslator, with_agentv_keys, without_positions  # noqa: PLC0415
         from agentv.loading.importers.case_texts import with_environment  # noqa: PLC0415
 
         source = _without_key_problems(source)
@@ -185,6 +140,8 @@ class ImportedReader(Reader):
 
     def all_problems(self) -> list[Problem]:
         """Return the problems of the translation, then those of reading the result."""
+        from agentv.loading.importers.translation import with_source_paths  # noqa: PLC0415 - as above
+
         of_translation = self._source.problems
         if self._source.document is not self._written:
             of_translation = with_source_paths(of_translation, self._written)

@@ -1,4 +1,4 @@
-"""Eval files of AgentV 1.5 to 4.42 translated into ours: the top level and the cases."""
+"""Eval files of AgentV 1.5 to 4.42 translated into ours, the top level and the cases; and those of Agent Skills."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -580,3 +580,48 @@ def merged(defaults: JsonObject, own: JsonObject) -> JsonObject:
         else:
             translated[key] = value
     return translated
+
+
+_SKILLS_ASSERTIONS = ("assertions", "expectations")
+
+
+def with_agentv_keys(source: Document) -> Document:
+    """Return the document of an `evals.json` with AgentV's keys; unknown keys stay as they are."""
+    rewriter = Rewriter(source)
+    given = rewriter.entries(Sourced(source.value, ()))
+    name = given.pop("skill_name", None)
+    cases = given.pop("evals")
+    translated: Entries = {
+        "tests": cases._replace(value=rewriter.list([_skills_case(rewriter, each) for each in rewriter.items(cases)]))
+    }
+    if name is not None:
+        translated["name"] = name
+        translated["metadata"] = name._replace(value=rewriter.object({"skill_name": name}))
+    return rewriter.document(rewriter.object({**translated, **given}))
+
+
+def _skills_case(rewriter: Rewriter, sourced: Sourced) -> Sourced:
+    """Return a case of an `evals.json` with the keys of AgentV 4."""
+    given = rewriter.entries(sourced)
+    if not given:
+        return sourced
+    translated = {key: item for key, item in given.items() if key not in ("prompt", "files", *_SKILLS_ASSERTIONS)}
+    case_id = given.get("id")
+    if case_id is not None and isinstance(case_id.value, int):
+        translated["id"] = case_id._replace(value=str(case_id.value))
+    for ours, theirs in (("input", "prompt"), ("input_files", "files"), ("criteria", "expected_output")):
+        if theirs in given:
+            translated[ours] = given[theirs]
+    listed = next((given[key] for key in _SKILLS_ASSERTIONS if key in given), None)
+    if listed is not None:
+        judges = [_skills_judge(rewriter, each, number) for number, each in enumerate(rewriter.items(listed), 1)]
+        translated["assertions"] = listed._replace(value=rewriter.list(judges))
+    return sourced._replace(value=rewriter.object(translated))
+
+
+def _skills_judge(rewriter: Rewriter, sourced: Sourced, number: int) -> Sourced:
+    """Return a judge that checks the answer against one assertion."""
+    if not isinstance(sourced.value, str):
+        return sourced
+    name, kind = Sourced(f"assertion-{number}", sourced.at), Sourced("llm-grader", sourced.at)
+    return sourced._replace(value=rewriter.object({"name": name, "type": kind, "prompt": sourced}))

@@ -9,33 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.importers.generations import (
+    EARLIER_TARGETS_SCHEMAS,
+    REFUSED_PROVIDERS,
+    canonical_provider,
+    settings_names,
+)
 from agentv.loading.importers.translation import Translation
-from agentv.loading.models.file_model import Names, names_of
 from agentv.loading.targets.models import TargetModel, TargetsFileModel
 from agentv.registry import Registry
 from agentv.templating.environment import REFERENCE, is_reference
-from agentv.types.errors import PluginError, UnknownNameError, nearest
+from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, snake_case
 
 Translate: TypeAlias = Callable[[Translation, JsonPath], None]
 
-OWN_DIALECT = "agentv"
-"""The value of `dialect` for a file whose keys are not translated."""
-
-_EARLIER_SCHEMAS = ("agentv-targets-v2", "agentv-targets-v2.1")
-_CODING_AGENTS = ("codex", "claude", "copilot", "pi")
-_REFUSED_PROVIDERS = {
-    "transcript": "judge the recorded messages with `agentv score`, or use provider replay with `file`",
-    "bedrock": "use provider http, or openai with the base_url of a gateway",
-    "vertex": "use provider gemini with `project` and `location`",
-    "agentapi": "use provider http",
-}
 _SDKS = {"copilot-sdk": "copilot", "copilot_sdk": "copilot", "claude-sdk": "claude"}
-_AGENTV_ONLY_KEYS = frozenset(
-    {"grader_target", "api_format", "subprovider", "byok", "fixtures", "source_target"}
-    | {"stream_log", "subagent_mode_allowed", "max_budget_usd", "model_reasoning_effort", "github_token"}
-    | {"log_directory", "log_output_format", "cli_verbose", "keep_output_files", "session_dir", "session_id"}
-)
 _LOG_KEYS = ("log_format", "stream_log", "log_dir")
 """Settings for logs: an agent that writes no log ignores them."""
 _OPTIONAL_KEYS = ("cwd", "log_dir", "executable", "api_version", "workspace_template", "subagent_root")
@@ -55,15 +44,9 @@ _MODELS_OF_AGENTV: Mapping[str, Mapping[str, str]] = {
 """Our settings for `model: PREFIX:NAME` of AgentV's own provider, with the variables that AgentV reads."""
 
 
-def translate_targets(document: Document, providers: Registry, env: Mapping[str, str]) -> Translation | None:
-    """Return the translation of a targets file of AgentV; None if nothing in it needs a translation."""
-    raw = document.value
-    if not isinstance(raw, Mapping) or raw.get("dialect") == OWN_DIALECT:
-        return None
-    entries = raw.get("targets")
-    targets = [each for each in entries if isinstance(each, Mapping)] if isinstance(entries, list) else []
-    if not (_is_agentv_head(raw) or any(_is_agentv(each, providers) for each in targets)):
-        return None
+def translate_targets(document: Document, providers: Registry, env: Mapping[str, str]) -> Translation:
+    """Return the translation of a targets file of AgentV (generations.is_agentv_targets)."""
+    entries = document.at(("targets",))
     translation = Translation(document)
     _translate_head(translation)
     for index in range(len(entries) if isinstance(entries, list) else 0):
@@ -73,44 +56,6 @@ def translate_targets(document: Document, providers: Registry, env: Mapping[str,
     return translation
 
 
-def _is_agentv_head(raw: Mapping[str, JsonValue]) -> bool:
-    return "dialect" in raw or raw.get("$schema") in _EARLIER_SCHEMAS or ("providers" in raw and "targets" not in raw)
-
-
-def _is_agentv(target: Mapping[str, JsonValue], providers: Registry) -> bool:
-    """Return True for a target with a key or provider of AgentV, `use_target`, or a reference as provider."""
-    if not target.keys().isdisjoint(_AGENTV_ONLY_KEYS):
-        return True
-    provider = target.get("provider")
-    if not isinstance(provider, str):
-        return False
-    if "use_target" in target or is_reference(provider):
-        return True
-    name = _canonical(provider, providers) or provider.lower()
-    check = target.get("healthcheck")
-    return (
-        name in _REFUSED_PROVIDERS
-        or name in _SPECIAL_PROVIDERS
-        or ("command" in target and _settings_names(name, providers).of("command") is None)
-        or (isinstance(check, Mapping) and ("command" in check or "type" not in check))
-        or (name == "azure" and "version" in target)
-        or (name == "pi" and isinstance(target.get("tools"), str))
-        or (name == "openai" and "endpoint" in target)
-        or (name in _CODING_AGENTS and not target.keys().isdisjoint(("base_url", "workspace_template")))
-        or (name == "codex" and "model" in target)
-    )
-
-
-def _canonical(name: str, providers: Registry) -> str | None:
-    """Return our name of a provider; None if only AgentV has it, or it is unknown."""
-    if name.lower() in (*_REFUSED_PROVIDERS, *_SPECIAL_PROVIDERS):  # a plug-in of that name takes precedence
-        return name if name in providers.specs else providers.aliases.get(name)
-    try:
-        return providers.canonical(name)
-    except PluginError:  # reported when the target is checked
-        return None
-
-
 def _translate_head(translation: Translation) -> None:
     entries = translation.entries(())
     if "providers" in entries and "targets" not in entries:
@@ -118,7 +63,7 @@ def _translate_head(translation: Translation) -> None:
         translation.refuse(("providers",), message, "write the targets under `targets:` (docs/reference/targets.md)")
         translation.remove((), "providers")
         translation.put((), "targets", [], like="providers")
-    if entries.get("$schema") in _EARLIER_SCHEMAS:
+    if entries.get("$schema") in EARLIER_TARGETS_SCHEMAS:
         translation.ignore((), "$schema")
     for key in tuple(entries):
         if key not in TargetsFileModel.names().spellings:
@@ -173,14 +118,14 @@ def _translate_provider(translation: Translation, at: JsonPath, providers: Regis
     if not isinstance(name, str) or REFERENCE.search(name):
         return None
     lower = name.lower()
-    known = _canonical(name, providers) or _canonical(lower, providers)
-    if known is None and lower in _REFUSED_PROVIDERS:
+    known = canonical_provider(name, providers) or canonical_provider(lower, providers)
+    if known is None and lower in REFUSED_PROVIDERS:
         translation.refuse(
-            (*at, "provider"), f"the provider {name!r} of AgentV 4 is not supported", _REFUSED_PROVIDERS[lower]
+            (*at, "provider"), f"the provider {name!r} of AgentV 4 is not supported", REFUSED_PROVIDERS[lower]
         )
         return None
-    if known is None and lower in _SPECIAL_PROVIDERS:
-        _SPECIAL_PROVIDERS[lower](translation, at)
+    if known is None and lower in PROVIDERS_OF_AGENTV:
+        PROVIDERS_OF_AGENTV[lower](translation, at)
         renamed = entries.get("provider")
         return renamed if isinstance(renamed, str) and renamed != name else None
     if known is None and "command" in entries:  # a file in .agentv/providers/ of AgentV 4, which runs this command
@@ -252,7 +197,7 @@ def _copilot_log(translation: Translation, at: JsonPath) -> None:
     translation.ignore(at, *_KEYS_UNUSED_BY_REPLAY)
 
 
-_SPECIAL_PROVIDERS: Mapping[str, Translate] = {
+PROVIDERS_OF_AGENTV: Mapping[str, Translate] = {
     "claude-cli": _renamed_to("claude"),
     "pi-cli": _renamed_to("pi"),
     "openrouter": _openrouter,
@@ -464,7 +409,7 @@ def _drop_unset(translation: Translation, at: JsonPath, env: Mapping[str, str]) 
 
 def _drop_unknown(translation: Translation, at: JsonPath, provider: str, providers: Registry) -> None:
     """Remove keys that are not settings of the provider after translation, with a warning for each."""
-    names = TargetModel.names().combined_with(_settings_names(provider, providers))
+    names = TargetModel.names().combined_with(settings_names(provider, providers))
     for key in [key for key in translation.entries(at) if names.of(key) is None]:
         if key in _LOG_KEYS:
             translation.ignore(at, key)
@@ -472,10 +417,3 @@ def _drop_unknown(translation: Translation, at: JsonPath, provider: str, provide
         near = nearest(key, names.spellings)
         hint = f"did you mean {near!r}?" if near else None
         translation.drop((*at, key), f"{key!r} is not a setting of a {provider!r} target, and has no effect", hint)
-
-
-def _settings_names(provider: str, providers: Registry) -> Names:
-    try:
-        return names_of(providers.get(provider).load_settings())
-    except (PluginError, UnknownNameError):  # reported when the target is checked
-        return TargetModel.names()

@@ -1,11 +1,18 @@
-"""The generations of AgentV's eval files, recognised by their keys."""
+"""The generations of AgentV's eval files, and its targets files, recognised by their keys."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
+from agentv.loading.models.file_model import Names, names_of
+from agentv.loading.targets.models import TargetModel
+from agentv.registry import Registry
+from agentv.templating.environment import is_reference
+from agentv.types.errors import PluginError, UnknownNameError
 from agentv.types.json_value import JsonObject, JsonValue
 
 DIALECT_KEY = "dialect"
+OWN_DIALECT = "agentv"
+"""The value of `dialect` for a file whose keys are not translated."""
 
 
 class Generation(IntEnum):
@@ -28,7 +35,7 @@ class Generation(IntEnum):
 
 
 DIALECTS = {
-    "agentv": Generation.OURS,
+    OWN_DIALECT: Generation.OURS,
     "agentv-1": Generation.FIRST,
     "agentv-2": Generation.SECOND,
     "agentv-4": Generation.FOURTH,
@@ -187,3 +194,76 @@ def _types(holder: JsonObject) -> Iterator[str]:
     """Yield the types of the evaluators of a suite or a case."""
     kinds = (evaluator.get("type") for evaluator in _evaluators(holder))
     return (kind for kind in kinds if isinstance(kind, str))
+
+
+EARLIER_TARGETS_SCHEMAS = ("agentv-targets-v2", "agentv-targets-v2.1")
+_CODING_AGENTS = ("codex", "claude", "copilot", "pi")
+REFUSED_PROVIDERS = {
+    "transcript": "judge the recorded messages with `agentv score`, or use provider replay with `file`",
+    "bedrock": "use provider http, or openai with the base_url of a gateway",
+    "vertex": "use provider gemini with `project` and `location`",
+    "agentapi": "use provider http",
+}
+"""Providers of AgentV that are refused, each with advice."""
+TRANSLATED_PROVIDERS = frozenset(
+    {"claude-cli", "pi-cli", "openrouter", "cc-mirror", "agentv", "copilot-log"}
+    | {"copilot-sdk", "copilot_sdk", "claude-sdk"}
+)
+"""Providers that only AgentV has, and that become other providers (agentv_targets.py)."""
+_AGENTV_ONLY_KEYS = frozenset(
+    {"grader_target", "api_format", "subprovider", "byok", "fixtures", "source_target"}
+    | {"stream_log", "subagent_mode_allowed", "max_budget_usd", "model_reasoning_effort", "github_token"}
+    | {"log_directory", "log_output_format", "cli_verbose", "keep_output_files", "session_dir", "session_id"}
+)
+
+
+def is_agentv_targets(raw: JsonValue, providers: Registry) -> bool:
+    """Return True if the content of a targets file must be translated."""
+    if not isinstance(raw, Mapping) or raw.get(DIALECT_KEY) == OWN_DIALECT:
+        return False
+    is_foreign = DIALECT_KEY in raw or raw.get("$schema") in EARLIER_TARGETS_SCHEMAS
+    if is_foreign or ("providers" in raw and "targets" not in raw):
+        return True
+    return any(_is_agentv_target(target, providers) for target in _objects(raw.get("targets")))
+
+
+def _is_agentv_target(target: Mapping[str, JsonValue], providers: Registry) -> bool:
+    """Return True for a target with a key or provider of AgentV, `use_target`, or a reference as provider."""
+    if not target.keys().isdisjoint(_AGENTV_ONLY_KEYS):
+        return True
+    provider = target.get("provider")
+    if not isinstance(provider, str):
+        return False
+    if "use_target" in target or is_reference(provider):
+        return True
+    name = canonical_provider(provider, providers) or provider.lower()
+    check = target.get("healthcheck")
+    return (
+        name in REFUSED_PROVIDERS
+        or name in TRANSLATED_PROVIDERS
+        or ("command" in target and settings_names(name, providers).of("command") is None)
+        or (isinstance(check, Mapping) and ("command" in check or "type" not in check))
+        or (name == "azure" and "version" in target)
+        or (name == "pi" and isinstance(target.get("tools"), str))
+        or (name == "openai" and "endpoint" in target)
+        or (name in _CODING_AGENTS and not target.keys().isdisjoint(("base_url", "workspace_template")))
+        or (name == "codex" and "model" in target)
+    )
+
+
+def canonical_provider(name: str, providers: Registry) -> str | None:
+    """Return our name of a provider; None if only AgentV has it, or it is unknown."""
+    if name.lower() in (*REFUSED_PROVIDERS, *TRANSLATED_PROVIDERS):  # a plug-in of that name takes precedence
+        return name if name in providers.specs else providers.aliases.get(name)
+    try:
+        return providers.canonical(name)
+    except PluginError:  # reported when the target is checked
+        return None
+
+
+def settings_names(provider: str, providers: Registry) -> Names:
+    """Return the names of a provider's settings; those of all targets if it is unknown or cannot be imported."""
+    try:
+        return names_of(providers.get(provider).load_settings())
+    except (PluginError, UnknownNameError):  # reported when the target is checked
+        return TargetModel.names()

@@ -7,14 +7,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.files.text import shown
-from agentv.loading.importers.agentv_targets import translate_targets
-from agentv.loading.importers.translation import Translation
+from agentv.loading.importers.generations import is_agentv_targets
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_errors
@@ -28,6 +28,9 @@ from agentv.types.errors import EvalFileError, PluginError, TemplateError, Unkno
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import ResolvedTarget, TargetConfig
+
+if TYPE_CHECKING:
+    from agentv.loading.importers.translation import Translation
 
 
 class CheckedTarget(Struct, frozen=True):
@@ -248,11 +251,13 @@ def open_targets(path: Path, specs: Specs, env: Mapping[str, str]) -> ReferenceR
     return _open(path, specs, env)[0]
 
 
-def _open(path: Path, specs: Specs, env: Mapping[str, str]) -> tuple[ReferenceReader, Translation | None]:
+def _open(path: Path, specs: Specs, env: Mapping[str, str]) -> "tuple[ReferenceReader, Translation | None]":
     plain = open_yaml(path)
-    translation = translate_targets(plain.document, specs.providers, env)
-    if translation is None:
+    if not is_agentv_targets(plain.document.value, specs.providers):
         return ReferenceReader(plain.document, plain.problems), None
+    from agentv.loading.importers.agentv_targets import translate_targets  # noqa: PLC0415 - few files are AgentV's
+
+    translation = translate_targets(plain.document, specs.providers, env)
     return ReferenceReader(translation.document, (*plain.problems, *translation.problems())), translation
 
 

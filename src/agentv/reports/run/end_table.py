@@ -15,7 +15,6 @@ from agentv.reports.run.figures import (
     shown_k,
     usage_text,
 )
-from agentv.reports.run.matrix import matrix_lines
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.text.amounts import (
     money_text,
@@ -32,7 +31,7 @@ from agentv.reports.text.width import display_width, side_by_side, table, with_r
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
-from agentv.types.summaries import GroupSummary, TargetSummary, TrialSummary
+from agentv.types.summaries import GroupSummary, MatrixSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 
 _NARROW_BELOW_WIDTH = 80
@@ -60,7 +59,7 @@ def end_report(
         *(table(rows, width, paint) for rows in side_by_side(tables, width)),
         [estimated_note(report.targets)] if estimated_note(report.targets) else [],
         table(_trial_rows(report.targets), width, paint),
-        matrix_lines(report.matrix, width, paint),
+        _matrix_lines(report.matrix, width, paint),
         _histogram(report, width, signs),
         table(_evaluator_rows(report), width, paint),
         [*table(corrected_rows(report.corrected), width, paint), *corrected_notes(report.corrected)],
@@ -181,6 +180,14 @@ def _evaluator_rows(report: RunReport) -> list[list[str]]:
         return rows
     differences = ["difference", *(evaluator_difference(report.baseline, each.name) for each in report.evaluators)]
     return [[*row[:3], each, *row[3:]] for row, each in zip(rows, differences, strict=True)]
+
+
+def _matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint) -> list[str]:
+    if matrix is None:
+        return []
+    from agentv.reports.run.matrix import matrix_lines  # noqa: PLC0415 - most runs have one prompt and one target
+
+    return matrix_lines(matrix, width, paint)
 
 
 def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:

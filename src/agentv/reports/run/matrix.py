@@ -48,13 +48,11 @@ def has_prompts(matrix: MatrixSummary) -> bool:
     return matrix.prompts != (None,)
 
 
-def matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint) -> list[str]:
+def matrix_lines(matrix: MatrixSummary, width: int | None, paint: Paint) -> list[str]:
     """Return the matrix with the best cell below. Without prompts, return only the best cell.
 
     The matrix is split into parts whose columns fit into `width`; None does not split it.
     """
-    if matrix is None:
-        return []
     table = _table(matrix, width, paint) if has_prompts(matrix) else []
     text = best_text(matrix)
     if not text:

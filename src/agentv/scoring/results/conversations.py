@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.scoring.text.overlaps import overlap
-from agentv.scoring.tools.traces import summarize_trace
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
@@ -104,6 +103,8 @@ def _narrowed(
     )
     if turn.number == len(turns) and not any(message.role == "user" for message in context.output_messages or ()):
         return narrowed
+    from agentv.scoring.tools.traces import summarize_trace  # noqa: PLC0415 - most cases are scored as a whole
+
     answer = messages[answer_start : turn.end]
     return replace(
         narrowed,
