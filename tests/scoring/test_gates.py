@@ -158,7 +158,7 @@ def test_a_value_near_its_bound_is_shown_with_enough_digits() -> None:
     [
         ("pass_rat >= 90%", "Did you mean 'pass_rate'?"),
         ("PASS_RATE >= 90%", "Did you mean 'pass_rate'?"),
-        ("none", "column 1: 'none' is not a gate; `agentv run --gate none`, by itself, turns gates off"),
+        ("none", "column 1: 'none' is not a gate; `agentv run --gate none`, without another --gate, turns gates off"),
         ("pass_rate => 90%", "column 11: expected one of >= <= == != > <; found '=>'. Did you mean '>='?"),
         ("pass_rate >= 90", "write 90% for percent"),
         ("evaluator.mean >= 0.5", "write evaluator(NAME).mean"),

@@ -25,7 +25,7 @@ from agentv.types.summaries import Interval
 
 
 class MeasureDifference(Struct, frozen=True):
-    """The difference in one measure, over the cases for which both runs have it, or of independent samples.
+    """The difference of two runs in one measure: over the paired cases that have it in both, or of independent samples.
 
     A paired case counts once, however many trials and targets it was run with. In an independent sample each result
     counts. All cases of a session form one cluster. `difference` is the mean after minus the mean before. `sizes` are
@@ -57,7 +57,10 @@ class MeasureDifference(Struct, frozen=True):
 
     @property
     def detectable(self) -> float | None:
-        """The minimum detectable difference with these cases at 80 % power; None if unknown."""
+        """The minimum detectable difference with these cases at 80 % power; None if unknown.
+
+        For a measure of SPENDING in independent samples, it is relative to the largest mean of a case in either run.
+        """
         if self.independent is not None:
             return self.independent.detectable()
         return None if self.differences is None else detectable_difference(self.differences)

@@ -142,8 +142,8 @@ class RowCounts:
         """Count `rows` rows of one kind; only one if `case` is given.
 
         `case` is None if the case has no other row, in any tally. `has_trials` False says that the case has only one
-        row with each target and prompt; the target's tally may then be counted without `case`. With `session` a tally
-        needs `case`, so `has_trials` must be True.
+        row with each target and prompt; the target's tally then gets no `case` if there are no prompts either. For a
+        row with a session `has_trials` must be True, since a tally that gets a session also needs the case.
         """
         cluster = session or case
         self.all.add(kind.state, kind.score, rows, cluster)
@@ -179,9 +179,9 @@ class Summary:
     `order` is the order of targets and prompts in reports.
 
     `has_given_answers` says that the rows are a stream of given answers, and no target was called. A stream may be
-    endless and bring new criteria with each line, so fewer groups are counted. A criterion that cannot be averaged also
-    gets a group, which stays empty. Percentiles are those of `judging_times`: for each row, the total time of its
-    evaluators in seconds.
+    endless and bring new criteria with each line, so the maximum number of groups is lower. A criterion on a custom
+    scale, whose scores cannot be averaged, also gets a group, but no row counts in it. Percentiles are those of
+    `judging_times`: for each row, the total time of its evaluators in seconds.
 
     With a `spill`, the sums by case and session, which intervals need, take a bounded amount of memory, except those of
     `suites`.

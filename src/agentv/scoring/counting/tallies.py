@@ -28,9 +28,10 @@ _ROUNDING = 1e-6
 def percentile_shares(share: float, count: int, level: float = LEVEL) -> tuple[float, float] | None:
     """Return the interval of the percentile at `share` (0..1) of `count` values; each bound is a rank / (count + 1).
 
-    The value at rank k of `count` is below the percentile with probability I_share(k, count + 1 - k) for any continuous
-    distribution. The bounds are the interpolated ranks for which this probability is (1 ± level) / 2. None if there are
-    too few values for two bounds: at a `level` of 0.95, fewer than 6 for a median and 72 for a 95th percentile.
+    For any continuous distribution, the value at rank k of `count` is below the percentile with a probability of
+    I(share; k, count + 1 - k), where I is the regularized incomplete beta function. The bounds are the interpolated
+    ranks for which this probability is (1 ± level) / 2. None if there are too few values for two bounds: at a `level`
+    of 0.95, fewer than 6 for a median and 72 for a 95th percentile.
     Hettmansperger & Sheather 1986, Statistics & Probability Letters 4(2).
     """
     tail = (1 - level) / 2

@@ -306,7 +306,7 @@ class Measurements(Protocol):
         """Return the 95 % interval of the value that `measure` returns."""
 
     def names(self, kind: str) -> Collection[str]:
-        """Return the names of this kind, such as evaluators, that rows have."""
+        """Return the names that occur in the rows for a kind, such as those of evaluators for `evaluator`."""
 
     def left_out(self, kind: str, name: str) -> int:
         """Return the number of results with an error; `kind` and `name` select an evaluator, a target or a group.
@@ -413,7 +413,9 @@ def _in_brackets(notes: Sequence[str]) -> str:
 def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:
     """Parse one gate on these metrics. Raises GateError that points at the part that cannot be used."""
     if expression.strip() == "none":
-        raise GateError(expression, 1, "'none' is not a gate; `agentv run --gate none`, by itself, turns gates off")
+        raise GateError(
+            expression, 1, "'none' is not a gate; `agentv run --gate none`, without another --gate, turns gates off"
+        )
     written = read_gate(expression)
     metric = _metric(expression, written.name, metrics)
     _check_form(expression, written, metric)

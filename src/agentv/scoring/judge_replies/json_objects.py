@@ -59,7 +59,8 @@ def _reject_duplicates(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValu
     return entry
 
 
-# Every number is read as a float, so that 1 equals 1.0, and a huge number is infinite instead of an error.
+# Every number is read as a float, so that 1 and 1.0 have the same canonical JSON, and a huge number is infinite
+# instead of an error.
 _DECODER = json.JSONDecoder(object_pairs_hook=_reject_duplicates, parse_int=float)
 _PLAIN_DECODER = json.JSONDecoder(object_pairs_hook=_reject_duplicates)
 
@@ -187,7 +188,7 @@ def nested_texts(value: JsonValue) -> Iterator[str]:
 
 
 def canonical(value: JsonValue) -> str:
-    """Return JSON that is the same for equal values, whatever the order of their keys."""
+    """Return JSON that is the same for equal values, whatever the order of their keys, but differs for 1 and 1.0."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
@@ -292,7 +293,10 @@ def _objects_within(text: str, depth: int, keys: Sequence[str]) -> Iterator[tupl
 
 
 def _readings(text: str) -> Iterable[str]:
-    """Return a text, the same without escapes before `"`, and that with all quotes as `"`; without duplicates."""
+    """Return a text, its copy without escapes before `"`, and a copy in which all other quotes are also `"`.
+
+    Copies that do not differ are returned once.
+    """
     unescaped = text.replace('\\"', '"')
     repaired = unescaped.translate(_QUOTES)
     return dict.fromkeys((text, unescaped, repaired))

@@ -151,7 +151,7 @@ def plain_object(value: object, at: str) -> JsonValue:
 
 
 def _plain_json(value: object, at: str, levels: int, remaining: Iterator[int]) -> JsonValue:
-    """Return JSON in built-in types, at most `levels` deep; `remaining` yields as many items as containers are left."""
+    """Return JSON in built-in types, at most `levels` deep. Each list and each object takes one item of `remaining`."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -498,7 +498,7 @@ def _negated_result(result: EvaluationResult, criteria: Sequence[EvaluationCrite
 def _implicit_result(
     score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationResult:
-    """Return the result of the only criterion of an evaluator whose output names none."""
+    """Return the result for an output that names no criterion: its score or error, under `name`, else `kind`."""
     if not criteria and score.error is None:  # the scale has no bounds, so score and value are the same
         blank = blank_result(name or kind, "numeric", kind)
         return replace(blank, score=score.score, value=score.score, reasoning=score.reasoning)

@@ -1,6 +1,6 @@
 """Intervals of rates, of mean scores, and of rates corrected for a judge's errors.
 
-The coverage of the first two holds for few cases and for repeats.
+The first two keep their coverage even with few cases and with repeats.
 """
 
 import math
@@ -91,10 +91,12 @@ class _Scores(Struct, frozen=True):
     def _bound(self, distance: float, side: int, deviate: float) -> float:
         """Return the bound below (`side` -1) or above (1) the mean, which is at `distance` from this end of 0..1."""
         max_variance, added_square = self.mean * (1 - self.mean), _added_square(distance)
-        share = (self.squares * self.allowance + added_square) / (self.cases * max_variance + added_square)
+        variance_ratio = (self.squares * self.allowance + added_square) / (self.cases * max_variance + added_square)
         skew = (self.cubes + added_square * (1 - 2 * self.mean)) / (self.squares + added_square)
         weight = deviate * deviate / self.cases
-        half_width = math.sqrt(weight * ((1 + weight) * min(share, 1.0) * max_variance + weight * skew * skew / 4))
+        half_width = math.sqrt(
+            weight * ((1 + weight) * min(variance_ratio, 1.0) * max_variance + weight * skew * skew / 4)
+        )
         return self.mean + (weight * skew / 2 + side * half_width) / (1 + weight)
 
 
@@ -112,10 +114,11 @@ def _added_square(distance: float) -> float:
 def _effective_ns(moments: ClusterMoments) -> tuple[float, float]:
     """Return the effective sample sizes of a rate, for its lower and its upper bound.
 
-    Each is the number of rows divided by the design effect (Kish 1965), a ratio of two variances, to both of which
-    _added_square is added as a sum of squares over cases. It is at most the number of rows (Korn & Graubard 1998,
-    Survey Methodology 24(2)), and at least the effective number of cases, since nothing in 0..1 varies more than passes
-    and fails.
+    Each is the effective number of cases divided by the ratio of the variance of the cases to that of passes and fails.
+    (Without _added_square, this is the number of rows divided by the design effect, Kish 1965.) _added_square is added
+    to the sums of squares from which both variances are computed. The result is at most the number of rows (Korn &
+    Graubard 1998, Survey Methodology 24(2)), and at least the effective number of cases, since nothing in 0..1 varies
+    more than passes and fails.
     """
     rate, cases = moments.mean, moments.effective_clusters
     max_variance = rate * (1 - rate)
