@@ -139,7 +139,10 @@ def kind_of_status(status: int, error: JsonObject) -> FailureKind:
 
 
 def _error_in(body: bytes) -> JsonObject:
-    """Return the error object in a response's body; any other body becomes the `message` of an object."""
+    """Return the error in a response's body: the value of `error`, else the whole body.
+
+    An error that is not a JSON object becomes the `message` of one.
+    """
     try:
         value: JsonValue = json.loads(body)
     except (ValueError, RecursionError):

@@ -174,7 +174,10 @@ class CliProvider:
         await self.healthcheck_in((self._target.base_dir,))
 
     async def healthcheck_in(self, eval_dirs: Sequence[str]) -> None:
-        """Run the configured healthcheck for eval files in these folders. Raises as `healthcheck` does."""
+        """Run the configured healthcheck. Raises as `healthcheck` does.
+
+        A relative working folder starts from each of `eval_dirs`; a command runs once in each resulting folder.
+        """
         settings, shared = self._settings, self._tools.shared
         check = settings.healthcheck
         await run_healthcheck(check, self._target, shared, eval_dirs=eval_dirs, cwd=settings.cwd, env=settings.env)
@@ -184,7 +187,7 @@ class CliProvider:
     ) -> _CommandOutput:
         """Run the command once for all `requests`, which share their attempt, deadline and working folder.
 
-        `values` fill the placeholders that do not stand for files.
+        `values` fill {PROMPT}, {GUIDELINES} and {EVAL_ID}.
         """
         first = requests[0]
         timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TRY_TIMEOUT_S * len(requests)
@@ -263,7 +266,7 @@ class CliProvider:
         return _temporary_folder(keep=keep) if is_needed else nullcontext(_NO_FOLDER)
 
     def _fill(self, requests: Sequence[ProviderRequest], values: Mapping[str, str], folder: Path) -> FilledCommand:
-        """Write the input files that the template names, and return the filled template.
+        """Write {PROMPT_FILE} and {CASES_FILE} if the template names them, and return the filled template.
 
         Raises ProviderError if the template cannot be filled with the values.
         """

@@ -290,7 +290,10 @@ class HttpProvider:
         await self.healthcheck_in((self._target.base_dir,))
 
     async def healthcheck_in(self, eval_dirs: Sequence[str]) -> None:
-        """Run the configured healthcheck for eval files in these folders. Raises as `healthcheck` does."""
+        """Run the configured healthcheck. Raises as `healthcheck` does.
+
+        A relative working folder starts from each of `eval_dirs`; a command runs once in each resulting folder.
+        """
         await run_healthcheck(self._settings.healthcheck, self._target, self._shared, eval_dirs=eval_dirs)
 
     def _build_request(self, request: ProviderRequest) -> HttpRequest:

@@ -95,7 +95,7 @@ class ServerProcess:
     def exit_code(self) -> int | None:
         """The exit code of the server, known once the connection is closed.
 
-        None if its messages had not ended two seconds after its input was closed, so that agentv ended it.
+        None if agentv was still reading messages two seconds after it closed the server's input, and ended the server.
         """
         return self._exit_code
 
