@@ -7,7 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described
-from agentv.scoring.results.aggregators import TurnScore, fold_turns
 from agentv.scoring.results.completion import failed_score, score_of_failure, to_score
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
@@ -107,6 +106,8 @@ async def isolated_score(prepared: PreparedEvaluator, context: EvaluationContext
 async def _score_by_turn(
     evaluator: Evaluator, context: EvaluationContext, config: EvaluatorConfig, timeout_s: float | None
 ) -> EvaluationScore:
+    from agentv.scoring.results.aggregators import TurnScore, fold_turns  # noqa: PLC0415 - few evaluators do this
+
     turns = contexts_by_turn(context, config.window)
     scores: list[TurnScore] = []
     for number, turn in turns[-1:] if config.aggregate == "last" else turns:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,7 +14,6 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CONFIG_FILES, CRITERIA_FILE
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import HOME_FOLDER, find_repository_root, upward_in_project
-from agentv.loading.importers.translation import Translation
 from agentv.loading.models.file_model import Checked, FileModel, Names
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
@@ -29,11 +28,14 @@ from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
 from agentv.types.structs import repr_without
 
+if TYPE_CHECKING:
+    from agentv.loading.importers.translation import Translation
+
 _IGNORED_KEYS = ("$schema", "required_version", "requiredVersion", "execution", "results", "projects", "dashboard")
 _DROPPED_KEYS = {"hooks": "AgentV's `hooks` of a project do not run here; a workspace has `setup` and `teardown`"}
 
 
-def translate_config(document: Document, names: Names) -> Translation | None:
+def translate_config(document: Document, names: Names) -> "Translation | None":
     """Return the translation of a configuration of AgentV; None if it has no key that only AgentV has.
 
     `names` are the keys of our configuration. In a translated file an unknown key is only a warning.
@@ -41,6 +43,8 @@ def translate_config(document: Document, names: Names) -> Translation | None:
     raw = document.value
     if not isinstance(raw, Mapping) or raw.keys().isdisjoint((*_IGNORED_KEYS, *_DROPPED_KEYS)):
         return None
+    from agentv.loading.importers.translation import Translation  # noqa: PLC0415 - few projects come from AgentV
+
     translation = Translation(document)
     translation.ignore((), *_IGNORED_KEYS)
     translation.drop_any((), _DROPPED_KEYS)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import click
@@ -23,12 +22,10 @@ from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run import connect_to_cluster, run_plan
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
-from agentv.reports.progress.json_lines import JsonLines, ToRecord
 from agentv.reports.progress.observers import choose_display, make_observer
 from agentv.reports.run.end_table import end_report
-from agentv.reports.run.github import is_github
 from agentv.reports.run.row_text import RowLabels
-from agentv.reports.text.printable import escape_commands, printable, runner_parses_log
+from agentv.reports.text.printable import escape_commands, is_github, printable, runner_parses_log
 from agentv.reports.text.signs import UNICODE, choose_paint, signs_for
 from agentv.storage.records.encode import export_record
 from agentv.types.errors import ConfigError
@@ -57,24 +54,6 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
         labels=RowLabels(with_suite=len(plan.suites) > 1, trials=plan.trials, with_target=len(plan.targets) > 1),
     )
     return "".join(map(escape_commands, text.splitlines(keepends=True))) if runner_parses_log(os.environ) else text
-
-
-class LogFile(JsonLines):
-    """An observer that appends all events except `LogLine` to a file.
-
-    Raises ConfigError if the file cannot be opened.
-    """
-
-    def __init__(self, path: Path, *, to_record: ToRecord) -> None:
-        try:
-            self._file = path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"--log-file {path}: cannot be written: {error.strerror}") from error
-        super().__init__(self._file, to_record=to_record)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 class CheckedOutput(Struct):
@@ -149,7 +128,13 @@ def _open_observers(output: OutputOptions, stdout: TextIO, clock: Clock, formats
         width = terminal_columns() - 1 if sys.stderr.isatty() else None
         yield CheckedOutput("-v", VerboseLines(lambda: sys.stderr, width=width))
     if output.log_file is not None:
-        log = LogFile(output.folder / output.log_file, to_record=to_record)
+        from agentv.reports.progress.json_lines import JsonLinesFile
+
+        path = output.folder / output.log_file
+        try:
+            log = JsonLinesFile(path, to_record=to_record)
+        except OSError as error:
+            raise ConfigError(f"--log-file {path}: cannot be written: {error.strerror}") from error
         yield CheckedOutput(f"--log-file {output.log_file}", log)
     if not output.outputs:
         return

@@ -4,8 +4,9 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 from agentv.loading.files.documents import Mark
 from agentv.types.errors import EvalFileError, StorageError
@@ -29,7 +30,7 @@ def shown(path: Path) -> str:
 
 
 @contextmanager
-def open_file(path: Path) -> Iterator[BinaryIO]:
+def open_file(path: Path) -> Iterator[BufferedReader]:
     """Open a regular file. Raises EvalFileError if it does not exist, is a pipe or device, or is unreadable."""
     name = shown(path)
     try:
@@ -66,11 +67,8 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a regular file, however large. Raises EvalFileError when it cannot be read."""
-    digest = hashlib.sha256()
     with open_file(path) as file:
-        while data := file.read(2**20):
-            digest.update(data)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_text(path: Path) -> str:

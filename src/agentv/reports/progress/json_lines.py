@@ -1,6 +1,7 @@
 """Progress as JSON lines: one event per line, for programs that monitor a run."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TextIO, TypeAlias, assert_never
 
 from agentv.reports.run.report_json import report_to_json
@@ -49,6 +50,18 @@ class JsonLines:
     def close(self) -> None:
         """Flush the stream."""
         self._stream.flush()
+
+
+class JsonLinesFile(JsonLines):
+    """The same observer, which appends to a file. Raises OSError if the file cannot be opened."""
+
+    def __init__(self, path: Path, *, to_record: ToRecord) -> None:
+        self._file = path.open("a", encoding="utf-8")
+        super().__init__(self._file, to_record=to_record)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 def event_to_json(event: ProgressEvent, to_record: ToRecord) -> JsonObject:  # noqa: PLR0911 - one return for each event

@@ -61,6 +61,6 @@ def make_observer(
             return NullObserver()
         case _:
             from agentv.reports.progress.progress import PlainLines  # noqa: PLC0415
-            from agentv.reports.run.github import is_github  # noqa: PLC0415
+            from agentv.reports.text.printable import is_github  # noqa: PLC0415
 
             return PlainLines(stream, clock=clock, github=is_github(env), tick_s=_TICK_S)

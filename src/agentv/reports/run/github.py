@@ -1,7 +1,5 @@
 """GitHub Actions: failures as annotations."""
 
-from collections.abc import Mapping
-
 from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason
 from agentv.reports.text.printable import one_line
@@ -9,11 +7,6 @@ from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
-
-
-def is_github(env: Mapping[str, str]) -> bool:
-    """Return True inside a workflow of GitHub Actions."""
-    return env.get("GITHUB_ACTIONS") == "true"
 
 
 def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:

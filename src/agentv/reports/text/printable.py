@@ -62,6 +62,11 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004
 
 
+def is_github(env: Mapping[str, str]) -> bool:
+    """Return True inside a workflow of GitHub Actions."""
+    return env.get("GITHUB_ACTIONS") == "true"
+
+
 def runner_parses_log(env: Mapping[str, str]) -> bool:
     """Return True if a CI runner parses the log for commands: GitHub Actions, Azure Pipelines or TeamCity."""
     flags = (env.get("GITHUB_ACTIONS", ""), env.get("TF_BUILD", ""))
