@@ -25,15 +25,15 @@ from agentv.types.summaries import Interval
 
 
 class MeasureDifference(Struct, frozen=True):
-    """The difference of two runs in one measure: over the paired cases that have it in both, or of independent samples.
+    """The difference of two runs in one measure, between paired cases or between independent samples.
 
-    A paired case counts once, however many trials and targets it was run with. In an independent sample each result
-    counts. All cases of a session form one cluster. `difference` is the mean after minus the mean before. `sizes` are
-    the numbers of cases before and after; they are equal if the cases are paired. `higher` and `lower` are the numbers
-    of paired cases with a higher or lower value after; both are 0 for independent samples. `moments_after` has the
-    moments of the later run's clusters, for an interval of `after` if that is a score or a rate. `test` is None if no
-    test was requested. `p` is the p of the test, corrected if several measures were tested. Either `differences` or
-    `independent` is set.
+    A paired case has the measure in both runs; it counts once, however many trials and targets it was run with. In an
+    independent sample each result counts. All cases of a session form one cluster. `difference` is the mean after minus
+    the mean before. `sizes` are the numbers of cases before and after; they are equal if the cases are paired. `higher`
+    and `lower` are the numbers of paired cases with a higher or lower value after; both are 0 for independent samples.
+    `moments_after` has the moments of the later run's clusters, for an interval of `after` if that is a score or a
+    rate. `test` is None if no test was requested. `p` is the p of the test, corrected if several measures were tested.
+    Either `differences` or `independent` is set.
     """
 
     measure: str

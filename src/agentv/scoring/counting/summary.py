@@ -139,10 +139,10 @@ class RowCounts:
                 self._count(kind, rows, None, None, has_trials=False)
 
     def _count(self, kind: RowKind, rows: int, case: int | None, session: int | None, *, has_trials: bool) -> None:
-        """Count `rows` rows of one kind; only one if `case` is given.
+        """Count `rows` rows of one kind; `rows` must be 1 if `case` is given.
 
         `case` is None if the case has no other row, in any tally. `has_trials` False says that the case has only one
-        row with each target and prompt; the target's tally then gets no `case` if there are no prompts either. For a
+        row with each target and prompt; for a row without a prompt, the target's tally then does not need `case`. For a
         row with a session `has_trials` must be True, since a tally that gets a session also needs the case.
         """
         cluster = session or case
@@ -180,7 +180,7 @@ class Summary:
 
     `has_given_answers` says that the rows are a stream of given answers, and no target was called. A stream may be
     endless and bring new criteria with each line, so the maximum number of groups is lower. A criterion on a custom
-    scale, whose scores cannot be averaged, also gets a group, but no row counts in it. Percentiles are those of
+    scale is listed as a group, too, with counts of 0, since its scores cannot be averaged. Percentiles are those of
     `judging_times`: for each row, the total time of its evaluators in seconds.
 
     With a `spill`, the sums by case and session, which intervals need, take a bounded amount of memory, except those of

@@ -382,8 +382,8 @@ def to_score(
     """Complete the output of an evaluator: a score, a number, a bool, or results per criterion.
 
     `name` is the criterion if the output names none, `kind` the evaluator's type, `criteria` the scales and weights of
-    named criteria. With `negate`, a score of 1 becomes 0, and hits become misses. Never raises: an output that is not a
-    judgement in 0..1, or has a field of the wrong type, becomes a score with an `evaluator_error`.
+    named criteria. With `negate`, a score of 1 becomes 0, and hits become misses. Never raises: an output of another
+    type, with a score out of range or with a field of the wrong type becomes a score with an `evaluator_error`.
     """
     try:
         score = output if is_plain(output) else _complete(output, name, kind, criteria)
@@ -499,7 +499,8 @@ def _implicit_result(
     score: EvaluationScore, name: str, kind: str, criteria: Sequence[EvaluationCriteria]
 ) -> EvaluationResult:
     """Return the result for an output that names no criterion: its score or error, under `name`, else `kind`."""
-    if not criteria and score.error is None:  # the scale has no bounds, so score and value are the same
+    if not criteria and score.error is None:
+        # Without criteria the scale is `numeric` without bounds, on which a score of 0..1 is its own value.
         blank = blank_result(name or kind, "numeric", kind)
         return replace(blank, score=score.score, value=score.score, reasoning=score.reasoning)
     criterion = criterion_named(name or kind, criteria, scale="numeric")
