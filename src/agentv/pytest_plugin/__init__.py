@@ -1,7 +1,8 @@
 """The pytest plug-in: cases of eval files as tests, and `agentv.check` in any test (docs/how-to/pytest.md).
 
-pytest imports this module in every project that has agentv installed. It therefore imports nothing but pytest; all
-else is imported when the first test uses the marker or the fixture `agentv`.
+pytest imports this module in every project that has agentv installed. It therefore imports nothing but pytest. The
+rest is imported when the first test uses the marker or the fixture `agentv`, except `workers`, which a session with
+pytest-xdist always imports.
 """
 
 from argparse import ArgumentTypeError
@@ -56,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> None:
-    """Let each marked function use the fixture, which calls and judges its case, even if it takes no argument."""
+    """Let each marked function use the fixture, which runs its case, even if the function has no argument `agentv`."""
     if isinstance(obj, FunctionType) and (_has_marker(obj) or collector.get_closest_marker(MARKER) is not None):
         pytest.mark.usefixtures(FIXTURE)(obj)
 
@@ -78,7 +79,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def agentv(request: pytest.FixtureRequest) -> "AgentvFixture":
-    """Check answers with `agentv.check(answer, contains="…", llm_judge="…")`; `agentv.result` of a marked test."""
+    """Check answers: `agentv.check(answer, contains="…")`. In a marked test, `agentv.result` is the case's result."""
     from agentv.pytest_plugin.fixture import AgentvFixture  # noqa: PLC0415 - only for tests that use it
 
     fixture = AgentvFixture(request.node)
@@ -111,7 +112,7 @@ def pytest_runtest_makereport(call: "pytest.CallInfo[None]") -> Generator[None, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-    """Count a test whose judge failed separately from failed tests."""
+    """Put tests whose judge failed into a category of their own, not among the failed tests."""
     if getattr(report, FAILED_PART, None) == "judge" and report.when == "call":
         return JUDGE_ERROR, "J", ("JUDGE ERROR", {"red": True})
     return None

@@ -118,7 +118,7 @@ class AgentvFixture:
     def result(self) -> CaseResult:
         """The row of a marked test. Raises ValueError if the test has none, or several."""
         if len(self.results) != 1:
-            raise ValueError(f"this test has {len(self.results)} results; use `results`")
+            raise ValueError(f"`result` needs exactly one result; this test has {len(self.results)} (in `results`)")
         return self.results[0]
 
     def run_case(self, marked: MarkedCase) -> None:
@@ -134,7 +134,7 @@ class AgentvFixture:
             raise NoVerdictError("\n".join(map(no_verdict_text, broken)), kind)
 
     def assert_passed(self) -> None:
-        """Fail the test if a row of its case did not pass."""
+        """Fail the test if a row of its case has a verdict other than `pass`; a skipped row has no verdict."""
         failed = [row for row in self.results if row.verdict not in ("pass", None)]
         if failed and self._case is not None:
             case = self._case

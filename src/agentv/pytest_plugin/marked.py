@@ -35,7 +35,7 @@ class _MarkerArguments(Struct, frozen=True, kw_only=True):
 
 
 def marked_cases(marks: Iterable[pytest.Mark], definition: pytest.Item) -> list[MarkedCase]:
-    """Return the cases of all markers of a test. Raises CollectError with every problem of their files."""
+    """Return the cases of all markers of a test. Raises CollectError for the first marker that cannot be used."""
     options = session_options(definition.config)
     try:
         return [case for mark in marks for case in _cases(_read_marker(mark), definition, options)]

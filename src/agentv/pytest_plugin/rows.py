@@ -1,4 +1,4 @@
-"""The run of a pytest session. Its rows are results: a case is called and scored when a test requests its rows."""
+"""The run of a pytest session: each case is run when a test requests its rows, which are its results."""
 
 import asyncio
 import os
@@ -86,7 +86,8 @@ class WantedCases(Struct, frozen=True):
 class GivenAnswer(Struct, frozen=True, kw_only=True):
     """An answer to check. `id` names the test, `file` is the test's file, relative to the root.
 
-    `evaluators` maps each type of evaluator to its settings. `judge` is the name of the target that judges.
+    `evaluators` maps each type of evaluator to its settings. `judge` is the name of a target, `provider:model`, or the
+    JSON of a dict with `provider`.
     """
 
     id: str
@@ -253,7 +254,7 @@ class SessionRun:
         return CaseTask(case=case, suite=suite, target=target, known=known)
 
     def _suite_of_checks(self, given: GivenAnswer, plan: RunPlan) -> tuple[EvalSuite, ResolvedTarget, KnownTargets]:
-        """Return the suite, target and known targets for the checks in one file; they are created once.
+        """Return the suite, target and known targets for the checks in one file by one judge; create them once.
 
         The target's settings are the path of the file, with which the provider finds the answers.
         """

@@ -1,4 +1,6 @@
-"""Three pure renderers, one module each: `${{ ENV }}`, `{PLACEHOLDER}` and `{{ name }}`.
+"""Three pure renderers: `${{ ENV }}`, `{PLACEHOLDER}` and `{{ name }}`, and two modules that protect secrets.
 
-They share no code: each has its own rule for how a value may affect the text around it.
+The renderers share no code: each has its own rule for how a value may affect the text around it. `{{ name }}`
+has two modules, `variables` and, for paths and filters, `case_variables`. `secrets` redacts texts, and `store_url`
+shows the URL of a store without its password.
 """

@@ -1,6 +1,7 @@
-"""`{{ name }}` in eval files: variables with paths and filters, without code. A filled value is not filled again.
+"""`{{ name }}` in eval files and judge prompts: variables with paths and filters, without code.
 
-`${{ NAME }}` is not a variable, and `{% raw %}…{% endraw %}` marks text that is not filled.
+A value that was filled in is not searched for further variables. `${{ NAME }}` is not a variable, and
+`{% raw %}…{% endraw %}` marks text that is not filled.
 """
 
 import re

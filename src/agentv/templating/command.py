@@ -1,7 +1,8 @@
 """Command templates: `agent --prompt {PROMPT} --out {OUTPUT_FILE}` → a command (docs/reference/providers/cli.md).
 
 A template that needs no shell becomes an argument list with the values filled in. Any other template runs in sh,
-with each value in an environment variable: no value is ever part of the program text, whatever quotes surround it.
+which gets each value in an environment variable, or the files of {FILES} as its arguments: no value is ever part of the
+program text, whatever quotes surround it.
 """
 
 import re
@@ -201,7 +202,7 @@ class FilledCommand(Struct, frozen=True):
 
 
 class CommandTemplate(Struct, frozen=True):
-    """A parsed template. `words` is None if it needs a shell, which runs `script` with each value in a variable.
+    """A parsed template. `words` is None if it needs a shell, which then runs `script`.
 
     `single_values` are the placeholders that become one text: all except a {FILES} that is a word of its own.
     """

@@ -65,7 +65,7 @@ class StoreUrl(Struct, frozen=True):
 
     @property
     def public(self) -> str:
-        """The URL to store with a run: without its password, or `***` when it cannot be parsed."""
+        """The URL to store with a run: without its password, or `***` if its query may hold a part of it."""
         address, query = self._address_and_query()
         if "@" in query:
             return REDACTED

@@ -60,8 +60,9 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 def fill(template: str, value_of: Callable[[str], str | None], variables: Mapping[str, JsonValue] | None = None) -> str:
     """Replace each `{{ name }}` by its value; a name without a value is left as written.
 
-    `value_of` is called once for each name. If it returns None, the name, with its path and filters, is looked up in
-    `variables`.
+    A name for which `value_of` returns None is looked up in `variables`, with its path. If `variables` are given, names
+    may have filters, and those with filters are looked up only there. Otherwise, `value_of` is called once for each
+    name.
     """
     if variables:
         return fill_prompt(template, value_of, variables)
