@@ -11,7 +11,7 @@ from tests.reports.screens import EncodedStream, Hand
 from tests.support.stored import CONTAINS, make_result
 
 from agentv.reports.progress.progress import PlainLines
-from agentv.reports.run.github import error_command
+from agentv.reports.run.row_text import error_command
 from agentv.reports.text.printable import escape_commands
 from agentv.types.events import RowFinished, RowKept, RunNote, RunStopping
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.reports.run.figures import STATE_NAMES
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, error_command, failure_line
 from agentv.reports.text.amounts import clock_text, count_text, money_text, percent_text, seconds_text
 from agentv.reports.text.printable import escape_commands, one_line
 from agentv.reports.text.signs import Signs, signs_for
@@ -278,8 +278,6 @@ class PlainLines:
             with self._lock:
                 self._line(failure_line(word, result, self._labels, signs=self._signs, width=_MAX_LINE_WIDTH))
                 if self._github:
-                    from agentv.reports.run.github import error_command  # noqa: PLC0415 - loads all formats of records
-
                     self._write(error_command(result, self._labels))
         progress = self._progress
         if progress is not None and (progress.share or 0.0) >= self._next_share - 1e-9:

@@ -135,3 +135,20 @@ def failure_line(
     score, reason = row_score(result), signs.escape_unsupported(row_reason(result))
     line = " ".join((*cells, f"{score}  {reason}" if score else reason))
     return line if width is None else clip(line, width, mark=signs.ellipsis)
+
+
+def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:
+    """Return the command of GitHub Actions that shows a result as an error at the file and line of its case."""
+    title = f"{labels.label(result)} on {result.slot.target}"
+    place = {"file": result.file or result.slot.suite, "line": str(result.line) if result.line else "", "title": title}
+    properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
+    return f"::error {properties}::{command_data(row_reason(result))}"
+
+
+def command_data(text: str) -> str:
+    """Return a text as the data of a command of GitHub Actions, on one line."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return command_data(text).replace(":", "%3A").replace(",", "%2C")
