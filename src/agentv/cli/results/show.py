@@ -142,7 +142,9 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     help=f"Sort by KEY: {', '.join(_SORTS)}. Default: written (the order of completion). -KEY reverses.",
 )
 @click.option("--page", type=click.IntRange(min=1), metavar="N", help="Show only page N of the results.")
-@click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Results per page (default: 50).")
+@click.option(
+    "--page-size", type=click.IntRange(min=1), metavar="N", help="Show one page of N results (default with --page: 50)."
+)
 @click.option(
     "--by",
     multiple=True,
