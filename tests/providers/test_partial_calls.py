@@ -123,6 +123,13 @@ def test_an_agent_that_is_cancelled_keeps_what_it_said(tmp_path: Path) -> None:
     assert partial.text == "I begin."
 
 
+def test_a_command_that_fails_for_a_case_called_batch_has_a_partial(tmp_path: Path) -> None:
+    target = make_target("cli", CliSettings(command_template="echo I begin.; exit 1"))
+    _, partial = partial_of(target, make_request(eval_case_id="batch"), home=tmp_path)
+    assert partial is not None
+    assert partial.text == "I begin."
+
+
 def test_an_agent_that_said_nothing_has_no_partial(tmp_path: Path) -> None:
     program = stand_in(tmp_path / "agent", "", "exit 7").program
 

@@ -322,3 +322,9 @@ def test_invalid_calls_are_read_from_a_list_or_tuple(kind: type) -> None:
     call = {"name": "search", "args": "{q", "id": "c1", "error": "not JSON"}
     expected = (ToolCall("search", "{q", {"error": "not JSON"}, "c1"),)
     assert read_invalid_calls(kind([call]), "invalid_tool_calls") == expected
+
+
+@pytest.mark.parametrize("key", ["tool_name", "toolName"])
+def test_an_empty_output_of_a_tool_that_has_a_name_is_read(key: str) -> None:
+    (message,) = read_messages([{"role": "tool", "content": "", key: "look"}], "messages")
+    assert (message.role, message.name, message.content) == ("tool", "look", "")

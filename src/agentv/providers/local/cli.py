@@ -165,7 +165,7 @@ class CliProvider:
         """
         values = {"PROMPT": "", "GUIDELINES": "", "EVAL_ID": BATCH_ID}
         max_bytes = min(MAX_OUTPUT_BYTES * len(requests), MAX_BATCH_BYTES)
-        output = await self._run(requests, values, max_bytes=max_bytes)
+        output = await self._run(requests, values, max_bytes=max_bytes, is_batch=True)
         answers = parse_batch(output.text, {request.eval_case_id for request in requests})
         return {case_id: output.add_to(answer) for case_id, answer in answers.items()}
 
@@ -183,7 +183,7 @@ class CliProvider:
         await run_healthcheck(check, self._target, shared, eval_dirs=eval_dirs, cwd=settings.cwd, env=settings.env)
 
     async def _run(
-        self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int
+        self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int, is_batch: bool = False
     ) -> _CommandOutput:
         """Run the command once for all `requests`, which share their attempt, deadline and working folder.
 
@@ -207,12 +207,12 @@ class CliProvider:
             except ProviderError as error:
                 if error.failure.kind == "too_large":  # no part of the output is used
                     raise
-                if values["EVAL_ID"] == BATCH_ID:
+                if is_batch:
                     partials = self._partial_batch(folder, printed, max_bytes, {each.eval_case_id for each in requests})
                     raise ProviderError(error.failure, partials=partials) from None
                 raise ProviderError(error.failure, partial=self._partial_answer(folder, printed, max_bytes)) from None
             except asyncio.CancelledError as error:
-                attach_call(error, None if len(requests) > 1 else self._partial_answer(folder, printed, max_bytes))
+                attach_call(error, None if is_batch else self._partial_answer(folder, printed, max_bytes))
                 raise
             text, notes = self._output(folder, printed, max_bytes)
         if self._settings.verbose:

@@ -193,11 +193,7 @@ def _refusal_or_transcript(value: JsonObject) -> str | None:
 
 def _check_empty(value: JsonObject, at: str) -> None:
     """Raise MessageError for a value under an unknown key, and for a message with no key of `_READ_KEYS` but `role`."""
-    unread = [
-        key
-        for key, item in value.items()
-        if key not in _READ_KEYS and key not in _ABOUT_MESSAGE and not _is_empty(item)
-    ]
+    unread = [key for key, item in value.items() if key not in _KNOWN_KEYS and not _is_empty(item)]
     if unread:
         keys = ", ".join(map(repr, unread))
         raise MessageError(at, f"has no content, and its {keys} {_verb(unread)} not understood", ADVICE)
