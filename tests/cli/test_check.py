@@ -164,6 +164,13 @@ def test_a_judge_prompt_that_cannot_work_is_an_error_at_its_place(
     assert ("judge.md: unknown variable {{ user }}" in out) is (prompt == "judge.md")
 
 
+@pytest.mark.parametrize("variable", ["{{tone|upper}}", "{{ tone | upper }}", "{{tone|trim|upper}}"])
+def test_a_filter_in_a_judge_prompt_needs_no_blanks(variable: str, capsys: pytest.CaptureFixture[str]) -> None:
+    judge = f"{{name: tone, type: llm_judge, prompt: '{variable} {{{{ response }}}}'}}"
+    write("evals/a.yaml", f"vars: {{tone: kind}}\n{CASE}    evaluators: [{judge}]\n")
+    assert check(capsys) == (0, "1 file checked: no problems found\n")
+
+
 def test_nothing_to_check_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
     Path("evals").mkdir()
     assert check(capsys) == (5, "0 files checked: no problems found\n")

@@ -63,6 +63,14 @@ def test_an_unknown_name_is_a_problem_that_lists_the_known_ones() -> None:
     assert template_problems("{{ candidate_answer }} {{ anwser }}", allow_unknown=True) == ()
 
 
+def test_a_name_with_filters_is_unknown_only_without_a_value() -> None:
+    known = "{{ candidate_answer }} {{tone|upper}} {{mood|default(calm)}}"
+    assert template_problems(known, variables={"tone": "kind"}) == ()
+    (problem,) = template_problems("{{ candidate_answer }} {{tnoe|upper}}", variables={"tone": "kind"})
+    assert problem.startswith("unknown variable {{ tnoe|upper }}")
+    assert fill("{{tone|upper}} {{tone}}", VALUES.get, {"tone": "kind"}) == "KIND kind"
+
+
 def test_a_template_without_the_answer_is_a_problem() -> None:
     (problem,) = template_problems("Is {{ question }} hard?", allow_unknown=True)
     assert "uses none of {{ candidate_answer }}, {{ output_messages }}, {{ conversation }}, {{ diff }}" in problem

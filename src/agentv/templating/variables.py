@@ -113,7 +113,7 @@ def template_problems(
     built_in = tuple(known)
     names = variable_names(template)
     custom = variables or {}
-    unknown = [name for name in names if not is_built_in(name, built_in) and not find_value(name, custom)[1]]
+    unknown = [name for name in names if not is_built_in(name, built_in) and not _has_value(name, custom)]
     problems = [] if allow_unknown else [f"unknown variable {_with_suggestion(name, built_in)}" for name in unknown]
     if problems:
         listed = ", ".join((*built_in, "context.PATH"))
@@ -122,6 +122,12 @@ def template_problems(
         answers = ", ".join(f"{{{{ {name} }}}}" for name in needed)
         problems.append(f"the prompt shows the judge no answer: it uses none of {answers}")
     return tuple(problems)
+
+
+def _has_value(name: str, variables: Mapping[str, JsonValue]) -> bool:
+    """Return True if the variables have a value for a name, which may have filters: `tone|upper`, `tone|default(x)`."""
+    plain_name, _, filters = name.partition("|")
+    return find_value(plain_name, variables)[1] or filters.startswith("default(")
 
 
 def _with_suggestion(name: str, known: Iterable[str]) -> str:
