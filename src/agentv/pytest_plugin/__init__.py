@@ -102,7 +102,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)  # `wrapper` would refuse the pluggy of early releases of pytest 7
 def pytest_runtest_makereport(call: "pytest.CallInfo[None]") -> Generator[None, Any, None]:
-    """Record in a report that a target or judge failed, not the test."""
+    """Record in a report that a target, a judge or the run failed, not the test."""
     report = (yield).get_result()
     if call.excinfo is not None and report.failed:
         kind = getattr(call.excinfo.value, FAILED_PART, None)
@@ -112,7 +112,7 @@ def pytest_runtest_makereport(call: "pytest.CallInfo[None]") -> Generator[None, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-    """Put tests whose judge failed into a category of their own, not among the failed tests."""
+    """Put tests whose judge failed in `agentv.check` into a category of their own, not among the failed tests."""
     if getattr(report, FAILED_PART, None) == "judge" and report.when == "call":
         return JUDGE_ERROR, "J", ("JUDGE ERROR", {"red": True})
     return None
@@ -126,7 +126,7 @@ class AgentvSession:
         self.workers: WorkerServer | None = None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count failed tests, and separately tests whose target or judge failed."""
+        """Count failed tests, and separately tests that failed because of a target, a judge or the run."""
         if report.failed:
             if getattr(report, FAILED_PART, None) is None:
                 self.state.failed += 1

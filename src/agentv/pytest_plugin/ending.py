@@ -38,7 +38,7 @@ def exit_code(ended: EndedRun, exit_status: int, *, failed: int, without_verdict
 
 
 def print_ending(reporter: Any, ended: EndedRun) -> None:
-    """Print the tests whose judge failed, the verdict of the run and its folder."""
+    """Print the tests whose judge failed in `agentv.check`, the verdict of the run and its folder."""
     report = ended.report
     judge_errors = reporter.getreports(JUDGE_ERROR)
     if judge_errors:

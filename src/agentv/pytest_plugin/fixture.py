@@ -107,7 +107,7 @@ def _judge_name(judge: object) -> str | None:
 
 
 class AgentvFixture:
-    """The fixture `agentv` of one test. `results` are the rows of a marked test: one for each target and trial."""
+    """The fixture `agentv` of one test. In a marked test, `results` has a row for each prompt, target and trial."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item

@@ -1,4 +1,4 @@
-"""The state of one pytest session, and names, which the parts of the plug-in share."""
+"""What the parts of the plug-in share: the names of the marker and the fixture, and the state of a pytest session."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ JUDGE_ERROR = "judge error"
 class SessionState:
     """The state of one pytest session: the source of its rows, None until a test requests one, and counts of tests.
 
-    `failed` counts failed tests, `without_verdict` the tests whose target or judge failed.
+    `without_verdict` counts tests that failed because of a target, a judge or the run, `failed` all other failed tests.
     """
 
     def __init__(self) -> None:

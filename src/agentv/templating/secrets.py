@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 REDACTED = "***"
 SHORTEST_SECRET = 8
-"""Shorter values are not redacted, because they may be ordinary words of a text."""
+"""Shorter values do not count as secrets, because they may be ordinary words of a text."""
 
 SHORTEST_ENCODED = 16
 """The encoded forms of shorter values are not redacted, because they may occur by chance."""

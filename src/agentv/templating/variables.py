@@ -31,7 +31,7 @@ JUDGE_VARIABLES = (
     "rubrics",
     "tool_calls",
 )
-"""The variables of judge prompts (docs/how-to/judges.md), besides `context.PATH`."""
+"""The variables of judge prompts (docs/reference/evaluators/llm_judge.md), besides `context.PATH`."""
 
 ALIASES = {
     "response": "candidate_answer",
@@ -60,9 +60,9 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 def fill(template: str, value_of: Callable[[str], str | None], variables: Mapping[str, JsonValue] | None = None) -> str:
     """Replace each `{{ name }}` by its value; a name without a value is left as written.
 
-    A name for which `value_of` returns None is looked up in `variables`, with its path. If `variables` are given, names
-    may have filters, and those with filters are looked up only there. Otherwise, `value_of` is called once for each
-    name.
+    With `variables`, a name for which `value_of` returns None is looked up in them, with its path, and names may have
+    filters; a name with filters is looked up only in `variables`. Without `variables`, `value_of` is called once for
+    each name.
     """
     if variables:
         return fill_prompt(template, value_of, variables)
