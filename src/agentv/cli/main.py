@@ -56,7 +56,7 @@ COMMANDS: Mapping[str, Entry] = {
     "cache": Entry("agentv.cli.upkeep.cache", "List or clear cached answers and embeddings."),
     "store": Entry("agentv.cli.upkeep.store", "Share runs through the team's store (PostgreSQL)."),
     "doctor": Entry("agentv.cli.tools.doctor", "Check this machine and project for problems."),
-    "plugins": Entry("agentv.cli.tools.plugins", "List plug-ins with their settings."),
+    "plugins": Entry("agentv.cli.tools.plugins", "List plug-ins, or show their settings."),
     "serve-fake": Entry("agentv.cli.tools.serve_fake", "Serve fake model APIs, to try agentv without a key."),
     "completion": Entry("agentv.cli.tools.completion", "Print the shell completion script."),
 }

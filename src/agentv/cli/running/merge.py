@@ -159,10 +159,11 @@ def _without_shard_options(value: JsonValue) -> JsonValue:
 def command(runs: tuple[str, ...], *, name: str | None, segments: str | None, **given: Any) -> int:
     """Merge the shards of a run (`agentv run --shard I/N`) into a new run.
 
-    The shards are not changed, and each result records which shard it came from. A result that is in two shards is
-    in the new run once. The merge fails if the case, target or evaluators of such a result differ between the shards.
-    Prints the verdict for all results. Exit codes are those of `agentv run`. If a shard is not finished, prints no
-    verdict and exits with 2; `agentv resume` then finishes the new run.
+    The shards are not changed, and each result records which shard it came from. If several shards have a result for
+    the same case, target and trial, only that of the RUN named first is used. The merge fails if the case, target or
+    evaluators of such a result differ between the shards. Prints the verdict for all results. Exit codes are those of
+    `agentv run`. If a shard is not finished, prints no verdict and exits with 2; `agentv resume` then finishes the new
+    run.
 
     RUN is a run id or its prefix, a name, 'latest' or 'latest~1', or a path, such as that of a run folder copied from
     another machine.

@@ -18,7 +18,7 @@ from agentv.cli.running.resume_options import take_continue_options, with_contin
 def command(run: str, *, evaluators: str | None, **given: Any) -> int:
     """Evaluate the stored answers of a run again without calling targets, and add the new scores to the run.
 
-    A score is reused if its evaluator, case and answer are unchanged.
+    A score is reused if its evaluator, case and answer are unchanged. Edits to the code of a plug-in are not noticed.
 
     RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'. Exit codes are those of `agentv run`.
     """
