@@ -17,7 +17,7 @@ class RunStore(Protocol):
     """A place in which a team shares runs; a plug-in makes it from its URL."""
 
     def share_run(self, open_folder: Callable[[], RunFolder]) -> ResultStore:
-        """Open a run's folder; return a store that writes the folder and this place.
+        """Open a run's folder; return a store that writes to the folder and to this place.
 
         Raises StorageError, before it opens the folder and before any call costs money, if this place cannot store the
         run. A later loss of the place does not stop the run, because its folder has everything; a ReportingStore

@@ -21,8 +21,9 @@ _CHUNK = 1 << 20
 def open_file(path: Path, *, buffering: int = _CHUNK) -> BinaryIO:
     """Open a file of a run for reading, given the path of its first part. Offsets count through all parts.
 
-    Raises FileNotFoundError if it has no part, StorageError for a segment that is missing or not as listed. The
-    checksum of a segment is compared if the segment is read from its first to its last byte.
+    Raises FileNotFoundError if it has no part, StorageError for an invalid segments.jsonl. Reading raises StorageError
+    for a segment that is missing or not as listed; the checksum of a segment is compared if the segment is read from
+    its first to its last byte.
     """
     parts = _open_parts(path)
     if parts is None:

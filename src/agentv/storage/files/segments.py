@@ -54,7 +54,7 @@ _decode_segment = msgspec.json.Decoder(SegmentRecord).decode
 
 
 def segment_name(name: str, part: int) -> str:
-    """Return the name of the segment with a part of a file."""
+    """Return the name of the segment that holds a part of a file."""
     return f"{Path(name).stem}-{part:06}.jsonl"
 
 

@@ -63,7 +63,7 @@ def page_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that lists one page of the matching rows, in the order of the query."""
     conditions = [*_shared_conditions(query), *_facet_conditions(query)]
     order = _order(query)
-    # Columns outside the index would be looked up row by row; a scan of all rows is faster, unless few rows match.
+    # Columns outside `by_facet` would be looked up row by row; a scan of all rows is faster, unless few rows match.
     scan = "NOT INDEXED" if query.sort in _UNINDEXED_SORTS and not conditions else ""
     text = f"""
         SELECT line, offset, bytes, suite, eval_id, target, trial, prompt, generation, state, score, cost_usd,
@@ -109,7 +109,10 @@ def _shared_conditions(query: RowQuery) -> list[Statement]:
 
 
 def _facet_conditions(query: RowQuery) -> list[Statement]:
-    """Return the conditions on suite, target, prompt, state and tag, which `facets_of` applies to the counts itself."""
+    """Return the conditions on suite, target, prompt, state and tag.
+
+    The counts for the facets are read without them, because each facet ignores its own condition (`facets_of`).
+    """
     found = []
     allowed: dict[str, Sequence[str]] = {
         "suite": query.suites,

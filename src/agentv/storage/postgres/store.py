@@ -253,7 +253,7 @@ class PostgresStore:
 
 
 class PostgresRuns:
-    """The runs of a database, as SharedRuns."""
+    """Implements the protocol SharedRuns (shared_runs.py) for the runs of a database."""
 
     def __init__(self, connection: "Connection", url: StoreUrl) -> None:
         self._connection = connection

@@ -12,7 +12,7 @@ from agentv.types.usage import Usage
 
 
 class Subset(Struct, frozen=True, gc=False):
-    """Some fields of the record type `WHOLE`; a test checks that they are declared as in `WHOLE`."""
+    """Some fields of the record type `WHOLE`; a test checks that `WHOLE` has all their keys."""
 
     WHOLE: ClassVar[type[Struct]]
 

@@ -311,7 +311,7 @@ class RunFolder:
         """Write a record as a line; `encoded` is that line, if it is known."""
         line = encode(record) if encoded is None else encoded
         try:
-            # Searching for one byte is faster than for the whole key, and few lines have a dollar sign.
+            # Searching for one byte is faster than for the key `$blob`, and few lines have a dollar sign.
             if len(line) > BLOB_LIMIT or (b"$" in line and may_have_blobs(line)):
                 line = encode(self._blobs.extract(to_encodable(record)))
             if self._flusher.error is not None:

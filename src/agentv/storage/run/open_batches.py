@@ -20,10 +20,10 @@ def find_open_batch(
 ) -> BatchTicket | None:
     """Return the ticket of the latest open batch that answers the keys in `unanswered`, or None.
 
-    `unanswered` are those of the answer keys `keys` that have no answer yet. A batch of another run must have all of
-    `unanswered` and no key outside `keys`. A batch of the calling run, `own_run_id`, needs only one key of
-    `unanswered`, because its other keys may have been answered since. A batch is not open if it was fetched, if it
-    failed, or if another run that is still being written submitted it.
+    `keys` are the answer keys of all requests of the caller, `unanswered` those without an answer yet. A batch of
+    another run must have all of `unanswered` and no key outside `keys`. A batch of the calling run, `own_run_id`, needs
+    only one key of `unanswered`, because its other keys may have been answered since. A batch is not open if it was
+    fetched, if it failed, or if another run that is still being written submitted it.
     """
     closed: set[str] = set()
     for folder in reversed(list_run_folders(home)[-RUNS_SEARCHED:]):

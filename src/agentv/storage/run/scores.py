@@ -195,6 +195,7 @@ def find_scores(home: Path, reference: str, chosen: RowFilter = ALL_ROWS, *, by:
     result; StorageError when a run cannot be read.
     """
     path = Path(reference)
+    # A log of inspect is left to `find_run`, whose error says how to convert it.
     if path.is_file() and path.suffix != LOG_SUFFIX:
         found = FoundScores(load_score_file(path, chosen, by=by), reference)
     else:
