@@ -61,6 +61,7 @@ def test_no_folder_is_no_calibration(tmp_path: Path) -> None:
     [
         ("{", "write it again with: agentv judge calibrate"),
         ('{"schema": "agentv-calibration-2"}', "is newer than this agentv supports"),
+        ('{"schema": "other-1"}', "expected a record of schema .*write it again with: agentv judge calibrate"),
         ('{"setups": 1}', "setups: expected a list of strings"),
         ('{"setups": [], "kappa": "x"}', "kappa: expected a number"),
     ],

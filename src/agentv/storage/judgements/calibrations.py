@@ -38,9 +38,11 @@ def load_calibrations(home: Path) -> tuple[Calibration, ...]:
 
 def _load(path: Path) -> Calibration:
     try:
-        return record_to_calibration(decode(path.read_bytes()))
+        data = path.read_bytes()
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        return record_to_calibration(decode(data))
     except (ValueError, StorageError) as error:
         raise StorageError(f"{path}: {error}; write it again with: agentv judge calibrate") from error
 
