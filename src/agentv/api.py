@@ -84,13 +84,13 @@ def evaluate(
 
     `source` is an eval file or folder, an EvalSuite, or EvalCases. The answers come from `target` (a name, a
     TargetConfig or a Provider) or from `task`, a function that takes a ProviderRequest and returns the answer, or the
-    agent object of a framework. `evaluators` (configs, objects, functions of the context) replace the suite's; a case
-    with its own evaluators uses those. `judge` is the model behind model judges. `folder` is the `.agentv` folder to
-    store the run in. By default, a run of an eval file is stored in the nearest `.agentv` from the working folder
-    upward, and a run of cases given as objects stays in memory. `store` is the URL of a team's store (`postgresql://…`)
-    to store the run in as well as in a folder; it is never read from an environment variable. `quota` is the URL of the
-    database through which runs share rate limits: by default that of `store`; "none" turns sharing off. `options` are
-    the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
+    agent object of a framework. `evaluators` (configs, objects, functions of the context) replace the evaluators of the
+    suite, but not those of a case. `judge` is the model behind model judges. `folder` is the `.agentv` folder to store
+    the run in. By default, a run of an eval file is stored in the nearest `.agentv` from the working folder upward, and
+    a run of cases given as objects stays in memory. `store` is the URL of a team's store (`postgresql://…`) to store
+    the run in as well as in a folder; it is never read from an environment variable. `quota` is the URL of the database
+    through which runs share rate limits: by default that of `store`; "none" turns sharing off. `options` are the fields
+    of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
 
     Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.
 

@@ -91,7 +91,7 @@ class Spec(Struct, frozen=True):
         """Return the factory.
 
         `factory(config, settings, tools)` makes an evaluator, `factory(target, tools)` a provider, `factory(tools)` a
-        report, `factory(settings)` a store of judgements.
+        report, `factory(settings, base_dir)` a store of judgements.
         """
         return load_reference(self.factory)
 

@@ -1,8 +1,8 @@
 """The pytest plug-in: cases of eval files as tests, and `agentv.check` in any test (docs/how-to/pytest.md).
 
-pytest imports this module in every project that has agentv installed. It therefore imports nothing but pytest. The
-rest is imported when the first test uses the marker or the fixture `agentv`, except `workers`, which a session with
-pytest-xdist always imports.
+pytest imports this module in every project that has agentv installed. This module and `state` therefore import only
+the standard library and pytest. The rest is imported when the first test uses the marker or the fixture `agentv`,
+except `workers`, which a session with pytest-xdist always imports.
 """
 
 from argparse import ArgumentTypeError

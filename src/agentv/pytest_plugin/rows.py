@@ -1,4 +1,4 @@
-"""The run of a pytest session: each case is run when a test requests its rows, which are its results."""
+"""The run of a pytest session. A case is run when a test requests the rows of the case, that is, its results."""
 
 import asyncio
 import os
@@ -118,7 +118,8 @@ class RowSource(Protocol):
     def end(self, *, interrupted: bool, stop_reason: str | None) -> EndedRun | None:
         """End the run and return its report; None if it belongs to another process, or never began.
 
-        `stop_reason` is set if pytest stopped before it had run all tests.
+        `interrupted` is True if pytest was interrupted, for instance by Ctrl-C. `stop_reason` is set if pytest itself
+        decided to stop before it had run all tests, for instance because of `--maxfail`.
         """
 
 
@@ -347,8 +348,9 @@ def _default_judge(known: KnownTargets, options: SessionOptions, specs: Specs) -
 def settings_of(type_: str, value: JsonValue, specs: Specs) -> Mapping[str, JsonValue]:
     """Return the settings that a keyword of `agentv.check`, such as `contains="30 days"`, stands for.
 
-    A dict is the settings, and `True` means no settings. Any other value is the value of the only required setting or,
-    for a judge without a required setting, the expected outcome. Raises ConfigError if the evaluator has neither.
+    A dict is the settings, and `True` means no settings. Any other value is the value of the only required setting. For
+    a judge without a required setting, a text is the expected outcome. Raises ConfigError for a value to which none of
+    these rules applies.
     """
     settings_class = specs.evaluators.get(type_).load_settings()
     if isinstance(value, Mapping):

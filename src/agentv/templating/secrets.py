@@ -53,7 +53,7 @@ def secrets_in_header(value: str) -> Iterator[str]:
 
 
 def is_secret(value: str) -> bool:
-    """Return True if a value from a place for secrets is long enough for one, and not a number or boolean."""
+    """Return True if a value that may be a secret is long enough to be one, and not a number or boolean."""
     return len(value) >= SHORTEST_SECRET and not _NUMBER.fullmatch(value)
 
 

@@ -60,9 +60,9 @@ _VARIABLE = re.compile(r"\{\{\s*([A-Za-z_][^\s{}]*)\s*\}\}")
 def fill(template: str, value_of: Callable[[str], str | None], variables: Mapping[str, JsonValue] | None = None) -> str:
     """Replace each `{{ name }}` by its value; a name without a value is left as written.
 
-    With `variables`, a name for which `value_of` returns None is looked up in them, with its path, and names may have
-    filters; a name with filters is looked up only in `variables`. Without `variables`, `value_of` is called once for
-    each name.
+    With `variables`, a name for which `value_of` returns None is looked up in `variables`, where it may be a path
+    (`a.b`). A name with filters is looked up only there. Without `variables`, there are no filters, and `value_of` is
+    called once for each name.
     """
     if variables:
         return fill_prompt(template, value_of, variables)
@@ -125,7 +125,10 @@ def template_problems(
 
 
 def _has_value(name: str, variables: Mapping[str, JsonValue]) -> bool:
-    """Return True if the variables have a value for a name, which may have filters: `tone|upper`, `tone|default(x)`."""
+    """Return True if the variables have a value for a name, or if the filter `default` gives it one.
+
+    The name may have filters: `tone|upper`, `tone|default(x)`.
+    """
     plain_name, _, filters = name.partition("|")
     return find_value(plain_name, variables)[1] or filters.startswith("default(")
 
