@@ -1,6 +1,6 @@
 """Reports: progress during a run, the report at its end, and exports of its results.
 
-The registry of export formats imports none of them until it is used, which keeps start-up fast.
+The registry of export formats imports the module of a format when the format is used, which keeps start-up fast.
 """
 
 from agentv.registry import Registry, Spec, make_registry

@@ -41,7 +41,7 @@ class MetricFormat:
             self._kind = "cost"
         elif name in ("p50", "p95", "p99"):
             self._kind = "time"
-        self._per_s = 1000 if argument == "duration_ms" else 1
+        self._units_per_s = 1000 if argument == "duration_ms" else 1
 
     def value(self, value: float) -> str:
         """Return one number."""
@@ -51,7 +51,7 @@ class MetricFormat:
             case "cost":
                 return money_text(value)
             case "time":
-                return seconds_text(value / self._per_s)
+                return seconds_text(value / self._units_per_s)
             case _:
                 return score_text(value)
 

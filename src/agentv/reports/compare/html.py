@@ -27,7 +27,7 @@ _TONES = {"better": "good", "worse": "bad", "no evidence": "unsure"}
 
 
 def finding_tone(comparison: Comparison) -> str:
-    """Return the class of a finding in the page's style."""
+    """Return the CSS class that colours the finding of a comparison."""
     return _TONES[comparison.finding]
 
 
@@ -50,7 +50,10 @@ def comparisons_html(compared: Sequence[tuple[Comparison, FindReasons, RunVerdic
 
 
 def html_page(heading: str, before: Side, after: Side | None, parts: Sequence[Html]) -> str:
-    """Return a page with a heading, the two compared sides, and the differences in their setup."""
+    """Return a page with a heading, the two compared sides, `parts`, and the differences in setup.
+
+    `after` is None for several comparisons: the page then names only `before`, which they share, and no differences.
+    """
     sides = {"before": side_title(before)} | ({} if after is None else {"after": side_title(after)})
     facts = [element("div", element("dt", name), element("dd", value)) for name, value in sides.items()]
     body = element(

@@ -144,7 +144,7 @@ class LiveScreen:
 
     def __init__(self, stream: TextIO, *, clock: Clock, console: Console | None = None, redraws: bool = True) -> None:
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # redirected output passes through here too
+            stream.reconfigure(errors="backslashreplace")  # rich sends printed text of other code here too
         self._clock = clock
         self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
         self._signs = signs_for(stream.encoding)
@@ -157,7 +157,7 @@ class LiveScreen:
             refresh_per_second=REFRESHES_PER_SECOND,
             auto_refresh=redraws,
             transient=True,
-            # Output on standard error scrolls above the block, unless it is redirected.
+            # If standard error is a terminal, text that other code prints to either stream scrolls above the block.
             redirect_stdout=sys.stderr.isatty(),
             redirect_stderr=sys.stderr.isatty(),
         )

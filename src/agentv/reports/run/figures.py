@@ -1,4 +1,4 @@
-"""Numbers of a run as text, for all formats: of targets, evaluators, the baseline and corrected pass rates."""
+"""Numbers of a run as text, for all formats: of targets, evaluators and the baseline, and corrected pass rates."""
 
 from collections.abc import Iterator, Sequence
 
@@ -71,7 +71,7 @@ CORRECTED_HEADS = ("judge: target", "pass rate", "95 % CI", "corrected", "95 % C
 
 
 def corrected_rows(rates: Sequence[CorrectedRate]) -> list[list[str]]:
-    """Return a table of the judges' pass rates, raw and corrected; empty without rates."""
+    """Return a table of pass rates by judge, raw and corrected for the judge's errors; empty without rates."""
     return [[*CORRECTED_HEADS], *map(corrected_cells, rates)] if rates else []
 
 
@@ -107,9 +107,9 @@ class Figure(Struct, frozen=True):
 
 
 def shown_k(targets: Sequence[TargetSummary]) -> int:
-    """Return the k for which pass@k and pass^k are shown; 0 if no case is repeated.
+    """Return the k for which pass@k and pass^k are shown; 0 if they are not shown.
 
-    It is the largest k for which, in every target with repeated cases, at least half of the cases have k trials.
+    It is the largest k above 1 for which at least half of the cases have k trials, in every target with repeated cases.
     """
     enough = [
         {trial.k for trial in target.trials if 2 * trial.cases >= target.trials[0].cases}

@@ -73,8 +73,8 @@ class ScoreView(Struct, frozen=True):
     ) -> str:
         """Return the report; its last line is the verdict with the exit code.
 
-        `files` are the written outputs, `groups` are shown as tables. `resume_from` is where `agentv resume` reads the
-        remaining lines.
+        `files` are the written outputs. `groups` are the groups of `--by`, shown as tables; `report.groups` are the
+        criteria. `resume_from` is where `agentv resume` reads the remaining lines.
         """
         errors = report.counts.get("error", 0)
         code = report.verdict.exit_code
@@ -157,7 +157,7 @@ def _row_head(row: CaseResult) -> str:
 
 
 def line_reason(row: CaseResult) -> str:
-    """Return why a line did not pass: the error, else the reasoning of the criteria; at most 2,000 characters."""
+    """Return why a line did not pass: the error, else the criteria with a value below 1; cut after 2,000 characters."""
     results = [result for each in row.evaluator_results for result in each.results]
     missed = [each for each in results if each.value is not None and each.value < 1]
     reasons = " | ".join(f"{each.criterion_name}: {each.reasoning or f'{each.value:g}'}" for each in missed)

@@ -32,7 +32,7 @@ class CaseAnswers(Struct, frozen=True):
 
     @classmethod
     def of(cls, details: Sequence[RowDetail], order: PlanOrder) -> "CaseAnswers":
-        """Return the results of one case in the order of the plan; there is at least one."""
+        """Return the results of one case in the order of the plan; `details` has at least one result."""
         details = sorted(details, key=lambda each: order.cell_index((each.result.prompt, each.result.slot.target)))
         cells: dict[tuple[str | None, str], tuple[RowDetail, ...]] = {}
         for each in sorted(details, key=lambda detail: detail.result.slot.trial):

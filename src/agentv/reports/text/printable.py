@@ -25,7 +25,7 @@ _MAX_TAIL = 40
 
 
 def printable(text: str) -> str:
-    r"""Return `text` without its colours and with every other control character escaped, such as `\x1b`.
+    r"""Return `text` without its colours and with every other unsafe character escaped, such as `\x1b` or `\u202e`.
 
     Newlines, tabs and the zero-width joiner of emoji stay.
     """

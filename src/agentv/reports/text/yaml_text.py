@@ -9,8 +9,8 @@ from agentv.types.json_value import JsonObject, JsonValue
 
 _PLAIN_SCALAR = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
-_LONGEST_PLAIN_KEY = 1000
-"""YAML readers search at most 1,024 characters for the colon after a key."""
+_MAX_IMPLICIT_KEY_CHARS = 1000
+"""Longer keys are written as `? key`: YAML readers search at most 1,024 characters for the colon after a key."""
 
 
 def yaml_item(record: JsonObject) -> str:
@@ -27,7 +27,7 @@ def yaml_line(value: JsonValue) -> str:
 def _mapping(value: JsonObject, indent: str) -> Iterator[str]:
     for key, item in value.items():
         name = _scalar(key)
-        if len(name) > _LONGEST_PLAIN_KEY:
+        if len(name) > _MAX_IMPLICIT_KEY_CHARS:
             yield f"{indent}? {name}"
             name = ""
         yield from _entry(f"{indent}{name}:", item, indent)
@@ -49,7 +49,7 @@ def _entry(head: str, value: JsonValue, indent: str) -> Iterator[str]:
     if isinstance(value, str):
         if "\n" in value and value.strip() and not UNSAFE.search(value):
             yield f"{head} {_block_header(value)}"
-            # `yaml_item` indents every line by two columns, except empty ones.
+            # An empty line needs no indent in a literal block, and would end in blanks with one.
             yield from (f"{inner}{line}" if line else "" for line in _block_lines(value))
         else:
             yield f"{head} {_scalar(value)}"
