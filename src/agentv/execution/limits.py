@@ -39,7 +39,7 @@ CONCURRENCY_GROWTH = 4
 
 PAUSE_S = 1.0
 """The seconds for which refusals first pause all calls if the server requests no delay; each further pause in a row is
-twice as long, up to `LONGEST_PAUSE_S`. If the server requests a longer delay, one refusal is enough to pause them."""
+twice as long, up to `LONGEST_PAUSE_S`. One refusal causes a pause if the server requests more than `PAUSE_S`."""
 
 LONGEST_PAUSE_S = 5.0
 SLOWEST_PER_MINUTE = 12.0

@@ -79,7 +79,8 @@ class JournaledBook:
             entries = _entries(self._path.read_bytes())
         except FileNotFoundError:
             return book
-        with suppress(StopIteration, msgspec.DecodeError):  # damaged by a power failure: all leases have expired since
+        # A power failure may damage the file. Entries after the damage are lost, but their leases have expired since.
+        with suppress(StopIteration, msgspec.DecodeError):
             state = _decode_state(next(entries))
             self._time = state.at
             book.restore(state.book)

@@ -88,11 +88,11 @@ async def retry_call(
     """Repeat a call until it succeeds, and return its result with a record of every attempt.
 
     `call` gets the number of the attempt, from 0, and the time by the loop's clock when all attempts must have ended;
-    it enforces its own deadline. `deadline_s` covers all attempts and pauses together: no pause goes beyond it, and an
-    attempt that has not ended OVERTIME_S after the deadline is cancelled. `on_retry` gets the record of the failed
-    attempt and the pause in seconds. `partial_of` returns the partial answer, usage and cost of a failed attempt.
-    Raises the last ProviderError with `calls`, and with the `partial` of the last attempt that has one; both are
-    attached to a CancelledError, too.
+    it must itself end the attempt by then. `deadline_s` covers all attempts and pauses together: no pause goes beyond
+    it, and an attempt that has not ended OVERTIME_S after the deadline is cancelled. `on_retry` gets the record of the
+    failed attempt and the pause in seconds. `partial_of` returns the partial answer, usage and cost of a failed
+    attempt. Raises the last ProviderError with `calls`, and with the `partial` of the last attempt that has one. If an
+    attempt is cancelled, both are attached to its CancelledError; a cancellation during a pause carries neither.
     """
     ends_at = math.inf if deadline_s is None else asyncio.get_running_loop().time() + deadline_s
     records: tuple[CallRecord, ...] = ()

@@ -28,15 +28,15 @@ class StrayCancelError(RuntimeError):
 
 
 class Deadline(msgspec.Struct, eq=False):
-    """The deadline of a call. Time spent waiting for a turn does not count.
+    """The deadline of a call. Time spent in `off_the_clock` does not count.
 
-    `watch` makes the timer when the call first waits: a call that never waits cannot be ended by a timer.
+    `watch` makes the timer when the coroutine is first suspended: one that never is cannot be ended by a timer.
     """
 
     _loop: asyncio.AbstractEventLoop
     _ends_at: float | None
     _outer: Optional["Deadline"]
-    _waiting: int = 0
+    _pauses: int = 0
     _left_s: float | None = None
     timer: asyncio.Timeout | None = None
     is_over: bool = False
@@ -49,8 +49,8 @@ class Deadline(msgspec.Struct, eq=False):
 
     def pause(self) -> None:
         """Stop the clock of this call and of every enclosing call; pauses may be nested."""
-        self._waiting += 1
-        if self._waiting == 1 and self._ends_at is not None and self._may_change():
+        self._pauses += 1
+        if self._pauses == 1 and self._ends_at is not None and self._may_change():
             self._left_s = self._ends_at - self._loop.time()
             self._end_at(None)
         if self._outer is not None:
@@ -58,8 +58,8 @@ class Deadline(msgspec.Struct, eq=False):
 
     def resume(self) -> None:
         """End one pause; the clock runs again after the last one."""
-        self._waiting -= 1
-        if self._waiting == 0 and self._left_s is not None and self._may_change():
+        self._pauses -= 1
+        if self._pauses == 0 and self._left_s is not None and self._may_change():
             self._end_at(self._loop.time() + self._left_s)
         if self._outer is not None:
             self._outer.resume()
@@ -79,7 +79,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def off_the_clock() -> Iterator[None]:
-    """Exclude the time spent in this block, such as waiting for a turn, from the deadlines of all enclosing calls."""
+    """Exclude the time spent in this block, such as a wait for a permit, from the deadlines of all enclosing calls."""
     deadline = _current.get()
     if deadline is None:
         yield
@@ -179,8 +179,9 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
 def load_object(reference: str, base_dir: str | Path) -> object:
     """Return the object that `reference` names; dots after the colon select attributes of it.
 
-    A path or a package is searched from `base_dir`, which is appended to `sys.path`. A file is executed once. Raises
-    PluginError that names what is missing or what the module's own code raised.
+    A path or a package is searched from `base_dir`. For a package, `base_dir` is appended to `sys.path`; for a file,
+    the folder that contains it. A file is executed once. Raises PluginError that names what is missing or what the
+    module's own code raised.
     """
     module_name, _, name = reference.rpartition(":")
     if not module_name or not name:

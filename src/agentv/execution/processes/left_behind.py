@@ -38,7 +38,10 @@ class Cleared(Struct, frozen=True):
 
 
 def temporary_folder(kind: str = "") -> Path:
-    """Make a temporary folder, which the watcher removes if this process is killed. Its name contains `kind`."""
+    """Make a temporary folder. Its name contains `kind`.
+
+    If this process is killed, its watcher removes the folder; the watcher starts with the first command.
+    """
     suffix = f"{kind}-" if kind else ""
     return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{PROCESS_MARK}-{suffix}"))
 
@@ -51,8 +54,9 @@ def temporary_folders(mark: str) -> list[Path]:
 def clear(marks: Collection[str], sessions: Collection[int] = ()) -> Cleared:
     """End the commands that the processes with these marks left running, and remove their temporary folders.
 
-    `sessions` are the pids of commands that may have children without a readable environment. A command gets SIGTERM,
-    and a second later SIGKILL. A mark of another form is ignored.
+    `sessions` are the sessions of commands, each numbered by the pid of its command: descendants whose environment
+    cannot be read are found by their session. A command gets SIGTERM, and a second later SIGKILL. A mark of another
+    form is ignored.
     """
     marks = frozenset(filter(_VALID_MARK.fullmatch, marks))
     ended: set[psutil.Process] = set()

@@ -30,8 +30,8 @@ _GZIP_WINDOW = zlib.MAX_WBITS | 16
 class Line(Struct, frozen=True):
     """One line without its newline. `number` counts from 1 in its file; the file `-` is standard input.
 
-    `part` counts from 1 the records that come from the same line, such as a JSON document on one line or an export of
-    several spans. LineStream leaves it at 1; its caller numbers the parts.
+    `part` is the number of a record, from 1, among those of the same line: a JSON document on one line may hold several
+    records. LineStream leaves it at 1; its caller numbers the parts.
     """
 
     file: str
@@ -75,7 +75,10 @@ class LineStream:
             self._waiting.set_result(None)
 
     async def batches(self) -> AsyncGenerator[list[ReadLine], None]:
-        """Yield the lines that have arrived, at most 64 KiB plus the remainder of the previous line."""
+        """Yield the lines that have arrived, at most 64 KiB plus the remainder of the previous line.
+
+        The records of a `.json` file are yielded together, after its end.
+        """
         for file in takewhile(lambda _: not self._is_stopped, self._files):
             lines = (_Document if is_json_file(file) else _Lines)(file, self._max_bytes)
             try:

@@ -117,7 +117,10 @@ class CommandPipes:
             self.stop_waiting()
 
     def start_timer(self, timeout_s: float | None, is_start_done: Callable[[], bool]) -> None:
-        """Start the timer that sets `timed_out` after `timeout_s`."""
+        """Begin to read the output after `_WATCH_DELAY_S`, and set `timed_out` after `timeout_s`.
+
+        Both wait until the start of the command has ended.
+        """
         ends_at = None if timeout_s is None else self._loop.time() + timeout_s
         self._alarm = self._loop.call_later(_WATCH_DELAY_S, self._watch, ends_at, is_start_done)
 
@@ -323,7 +326,7 @@ class ExitWatcher:
         """Stop waiting for the exit of a command, unless it was already reported."""
         if self._epoll is not None and watched is not None and self._watched.get(watched.pidfd) is watched:
             del self._watched[watched.pidfd]
-            self._epoll.unregister(watched.pidfd)  # closing is not enough: a command being forked now has a copy
+            self._epoll.unregister(watched.pidfd)  # closing is not enough: a process just forked may hold a copy
             os.close(watched.pidfd)
 
     def _report(self) -> None:

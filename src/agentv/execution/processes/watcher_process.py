@@ -30,7 +30,7 @@ def running_commands(pipe: int) -> set[int]:
     """
     running: set[int] = set()
     closing = select.poll()
-    closing.register(pipe, 0)  # no event but the end of the pipe, so that a line ends no pause
+    closing.register(pipe, 0)  # only the end of the pipe cuts a pause short; new lines do not
     unread = b""
     while chunk := os.read(pipe, 1 << 16):
         *lines, unread = (unread + chunk).split(b"\n")

@@ -145,7 +145,7 @@ def copy_tree(source: Path, target: Path, stop: threading.Event) -> None:
 
 
 def fix_links(copy: Path, source: Path) -> None:
-    """Rewrite the links of a copy: links within `source` point into the copy, all others to the same target."""
+    """Rewrite the links of a copy: those that lead into `source` lead into the copy, the others keep their target."""
     for path in [path for path, entry in scan(copy).items() if entry.is_link]:
         written = read_link(copy / path)
         leads_to = os.path.normpath(source / Path(path).parent / written)
