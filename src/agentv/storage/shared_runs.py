@@ -20,8 +20,8 @@ class RunStore(Protocol):
         """Open a run's folder; return a store that writes to the folder and to this place.
 
         Raises StorageError, before it opens the folder and before any call costs money, if this place cannot store the
-        run. A later loss of the place does not stop the run, because its folder has everything; a ReportingStore
-        reports it.
+        run. If this place becomes unreachable later, the run continues, because its folder has everything. The returned
+        store can report this to the user if it is also a ReportingStore (types/protocols.py).
         """
 
 

@@ -56,8 +56,9 @@ _LARGE_LINE = 1 << 30
 _write = ctypes.PyDLL(None).write
 """`write` of the C library: `os.write` without releasing the GIL. Returns -1 where `os.write` raises.
 
-Releasing the GIL for a short write wakes the Flusher thread each time and slows the run (bench/echo_cases.py). The
-length is passed as a C `int`, enough for all but large lines; declaring `argtypes` would make each call slower.
+Releasing the GIL for a short write would let a waiting thread, such as the Flusher, take it, and the run would wait to
+get it back. The length is passed as a C `int`, enough for all but large lines; declaring `argtypes` would make each
+call slower.
 """
 _write.restype = ctypes.c_ssize_t
 

@@ -319,9 +319,10 @@ class RunIndex:
 
 
 def _listed_run(connection: sqlite3.Connection, folder: Path) -> ListedRun:
-    """Return a run of the list from the index, or from its folder if files or lines of the run cannot be read.
+    """Return a run of the list from the index.
 
-    `read_listed` then determines the state of the run and describes the problem.
+    If a file or a line of the run cannot be read, return the result of `read_listed`, which reads the folder and
+    describes the problem.
     """
     try:
         stored = StoredRun(folder)

@@ -78,7 +78,7 @@ def record_to_calibration(record: JsonObject) -> Calibration:
     if not isinstance(setups, list) or not all(isinstance(each, str) for each in setups):
         raise ValueError("setups: expected a list of strings")
     if not isinstance(kappa, int | float | None):
-        raise ValueError("kappa: expected a number or null")  # noqa: TRY004 - readers catch one error
+        raise ValueError("kappa: expected a number or null")  # noqa: TRY004 - callers catch ValueError
     return Calibration(
         evaluator=read_text(record, "evaluator"),
         criterion=read_text(record, "criterion"),

@@ -105,7 +105,7 @@ LINE_FILES = ("events.jsonl", "cases.jsonl", "answers.jsonl", "results.jsonl")
 RESULTS_PER_CHECKSUM = 1_000
 """The number of results after which an event records the checksums of all files."""
 
-_GITIGNORE = "# Written by agentv: what runs leave behind.\n/.gitignore\n/runs/\n/logs/\n/cache/\n/index.db*\n"
+_GITIGNORE = "# Written by agentv: files that runs leave behind.\n/.gitignore\n/runs/\n/logs/\n/cache/\n/index.db*\n"
 
 
 def new_run_id(clock: Clock, rng: Random) -> str:
@@ -401,8 +401,8 @@ def record_crc32(run: JsonObject) -> str:
 def append_event(folder: Path, type_: str, fields: Mapping[str, JsonValue], *, clock: Clock) -> bool:
     """Append an event to a run that has ended. Raises StorageError when it cannot be written.
 
-    Return False, and write nothing, if a process writes the run or died while writing it: its lock file is needed to
-    find the processes and folders that it left behind.
+    Return False, and write nothing, if a process writes the run or died while writing it. Taking the lock would
+    overwrite the entry of a dead process, which is needed to find the processes and folders that it left behind.
     """
     if read_holder(folder) is not None:
         return False

@@ -190,9 +190,9 @@ class FoundScores(Struct, frozen=True):
 def find_scores(home: Path, reference: str, chosen: RowFilter = ALL_ROWS, *, by: str | None = None) -> FoundScores:
     """Return the chosen scores of the run or file that `reference` names, grouped as with `--by` if `by` is given.
 
-    `reference` is a file (a baseline or exported results), or a run of `home` by id, path, name, `latest` or tag.
-    Raises ConfigError when nothing matches, the file has another format, or the chosen target or prompt has no
-    result; StorageError when a run cannot be read.
+    `reference` is a file (a baseline or exported results), the path of a run folder, or the id, name or tag of a run
+    of `home`, or `latest`. Raises ConfigError when nothing matches, the file has another format, or the chosen target
+    or prompt has no result; StorageError when a run cannot be read.
     """
     path = Path(reference)
     # A log of inspect is left to `find_run`, whose error says how to convert it.
