@@ -125,10 +125,11 @@ class Permit:
 class AccountLimiter:
     """Limits calls to the pace that an account allows.
 
-    `requests_per_minute` and `tokens_per_minute` are configured, read from quota headers, or learned. Refusals lower
-    the concurrency by their share of the recent calls, set or lower a pace, and delay all calls for as long as the
-    server requests; successful calls let concurrency and pace grow back. A few refusals among many successful calls
-    delay only the refused calls. `max_concurrency` bounds the concurrency (the workers of all targets).
+    `requests_per_minute` and `tokens_per_minute` are configured or read from quota headers; a second pace of requests
+    is learned. Refusals lower the concurrency by their share of the recent calls, set or lower the learned pace, and
+    delay all calls for as long as the server requests; successful calls let concurrency and pace grow back. A few
+    refusals among many successful calls delay only the refused calls. `max_concurrency` bounds the concurrency (the
+    workers of all targets).
 
     Configured limits hold in every window of 60 seconds, for all processes that lease from the same quota: each call
     needs a permit of `leased`, by default a quota of this process alone. The paces spread the calls evenly.

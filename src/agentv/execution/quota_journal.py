@@ -43,9 +43,10 @@ class JournaledBook:
     """A LeaseBook that continues where a killed process stopped: it repeats the exchanges at their recorded times.
 
     `now` is the monotonic clock of the machine, in seconds; it starts again with the machine. A journal with later
-    times was written on another machine, or before this machine was restarted, and is ignored. A lease that was
-    written but never sent counts as used until its use is reported; without a report its requests and tokens expire,
-    but not its money. Raises OSError when the journal cannot be written; then nothing is granted.
+    times was written on another machine, or before this machine was restarted, and is ignored. A lease counts as used
+    in full until its holder reports how much it used, which is nothing if the grant never arrived; without a report
+    its requests and tokens expire, but not its money. Raises OSError when the journal cannot be written; then nothing
+    is granted.
     """
 
     def __init__(self, path: Path, now: Callable[[], float], *, lease_s: float = NODE_LEASE_S) -> None:
@@ -79,7 +80,8 @@ class JournaledBook:
             entries = _entries(self._path.read_bytes())
         except FileNotFoundError:
             return book
-        # A power failure may damage the file. Entries after the damage are lost, but their leases have expired since.
+        # A power failure may damage the file. Entries after the damage are lost: their requests and tokens have expired
+        # since, but their money is not counted until its holder reports it again.
         with suppress(StopIteration, msgspec.DecodeError):
             state = _decode_state(next(entries))
             self._time = state.at

@@ -92,7 +92,8 @@ async def retry_call(
     it, and an attempt that has not ended OVERTIME_S after the deadline is cancelled. `on_retry` gets the record of the
     failed attempt and the pause in seconds. `partial_of` returns the partial answer, usage and cost of a failed
     attempt. Raises the last ProviderError with `calls`, and with the `partial` of the last attempt that has one. If an
-    attempt is cancelled, both are attached to its CancelledError; a cancellation during a pause carries neither.
+    attempt is cancelled, `attach_call` attaches both to its CancelledError, unless no attempt gave a partial answer or
+    used tokens; a cancellation during a pause carries neither.
     """
     ends_at = math.inf if deadline_s is None else asyncio.get_running_loop().time() + deadline_s
     records: tuple[CallRecord, ...] = ()

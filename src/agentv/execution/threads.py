@@ -1,4 +1,4 @@
-"""Blocking functions run in daemon threads and abandoned at their deadline, because a thread cannot be killed."""
+"""Run blocking functions in daemon threads, which are abandoned at a deadline because a thread cannot be killed."""
 
 import asyncio
 import contextlib

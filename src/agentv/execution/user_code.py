@@ -30,7 +30,7 @@ class StrayCancelError(RuntimeError):
 class Deadline(msgspec.Struct, eq=False):
     """The deadline of a call. Time spent in `off_the_clock` does not count.
 
-    `watch` makes the timer when the coroutine is first suspended: one that never is cannot be ended by a timer.
+    `watch` makes the timer when the coroutine is first suspended: no timer can end a coroutine that never suspends.
     """
 
     _loop: asyncio.AbstractEventLoop
@@ -177,7 +177,7 @@ def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
 
 
 def load_object(reference: str, base_dir: str | Path) -> object:
-    """Return the object that `reference` names; dots after the colon select attributes of it.
+    """Return the object that `reference` names; it may be an attribute, such as `package.module:Class.method`.
 
     A path or a package is searched from `base_dir`. For a package, `base_dir` is appended to `sys.path`; for a file,
     the folder that contains it. A file is executed once. Raises PluginError that names what is missing or what the

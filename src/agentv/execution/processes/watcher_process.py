@@ -13,7 +13,7 @@ The pipe holds 64 KiB, which is more than the reports of any commands that can s
 
 
 def main() -> None:
-    """Read the pids of commands until the pipe closes, then end what is left. Ignores the signals of a terminal."""
+    """Read the pids of commands until the pipe closes, then end what is left. Ignores SIGINT, SIGTERM and SIGHUP."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sessions = running_commands(sys.stdin.fileno())

@@ -185,7 +185,7 @@ class Source(Struct, frozen=True):
     scratch: Path
 
     async def ignored(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return those of `paths` that the source's own `.gitignore` covers, not one that an agent wrote."""
+        """Return those of `paths` that the source's own `.gitignore` covers; an agent's `.gitignore` has no effect."""
         return await ignored(paths, self.folder, self.scratch)
 
 
