@@ -44,7 +44,7 @@ REPORTS: Registry = make_registry(
 
 
 def format_named(file_name: str, formats: Registry) -> Spec | None:
-    """Return the format of a file by its longest known suffix, `summary.json` before `json`; None if none is known."""
+    """Return the format of a file by its longest known suffix, `sarif.json` before `json`; None if none is known."""
     parts = file_name.split(".")[1:]
     ends = (".".join(parts[start:]) for start in range(len(parts)))
     return next((formats.get(end) for end in ends if end in formats), None)

@@ -22,7 +22,7 @@ from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison
 from agentv.types.results import RunVerdict
 
 MAX_LISTED = 10
-"""The default number of improved and of regressed cases in a list."""
+"""The default maximum of listed cases, separately for improved and regressed ones."""
 
 _MAX_NAMES = 20
 _VALUE_WIDTH = 28
@@ -75,7 +75,7 @@ class ComparisonView(Struct, frozen=True):
         ]
 
     def wrapped(self, text: str) -> list[str]:
-        """Return a text in lines of the width."""
+        """Return the lines of a text, wrapped to the width."""
         return [text] if self.width is None else wrap(text, self.width)
 
     def circumstances(self, found: tuple[Circumstance, ...]) -> list[str]:

@@ -103,7 +103,11 @@ def _size_text(cases: int, sessions: int, when: str) -> str:
 
 
 def summary_sentences(comparison: Comparison) -> tuple[str, ...]:
-    """Return the sentences below the table: outcomes and passes of pairs, and the minimum detectable difference."""
+    """Return the sentences below the table.
+
+    They give the outcomes of pairs, the numbers of cases that pass more or less often, and the minimum detectable
+    difference; independent samples have only the last.
+    """
     texts = (outcomes_text(comparison), passes_text(comparison)) if comparison.is_paired else ()
     return tuple(filter(None, (*texts, detectable_text(comparison))))
 
@@ -143,7 +147,7 @@ def verdict_text(verdict: RunVerdict) -> str:
 
 
 def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
-    """Return lists of cases that could not be compared or have changed, each with its heading."""
+    """Return lists of cases that could not be compared, or whose content changed, each with its heading."""
     changed = [case.pair.after for case in comparison.cases if case.is_content_changed]
     alignment = comparison.alignment
     before, after = comparison.before, comparison.after

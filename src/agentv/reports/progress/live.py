@@ -31,7 +31,7 @@ _PACE_PARTS_TO_OMIT = ("rate", "retries", "workers")
 _MAX_TARGETS = 8
 _STATES: tuple[RowState, ...] = ("pass", "borderline", "fail", "error")
 _CTRL_C_WHILE_STOPPING = {True: "Ctrl-C cancels running cases", False: "Ctrl-C again exits at once"}
-"""The effect of Ctrl-C by whether the stopping run still finishes running cases (`drains`)."""
+"""What Ctrl-C does while the run is stopping; the key is True if it still finishes its running cases (`drains`)."""
 
 
 def live_block(progress: Progress, now: datetime, *, width: int, signs: Signs) -> list[str]:
@@ -144,7 +144,7 @@ class LiveScreen:
 
     def __init__(self, stream: TextIO, *, clock: Clock, console: Console | None = None, redraws: bool = True) -> None:
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # rich sends printed text of other code here too
+            stream.reconfigure(errors="backslashreplace")  # text that other code prints is redirected here
         self._clock = clock
         self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
         self._signs = signs_for(stream.encoding)

@@ -93,6 +93,6 @@ def _number(value: float | None) -> str:
 
 
 def _safe_text(text: str) -> str:
-    """Return the text of a cell without control characters and not readable as a formula."""
+    """Return the text of a cell, shortened and with unsafe characters escaped; a formula gets an apostrophe."""
     shown = printable(text[:_MAX_CELL_CHARS])
     return f"'{shown}" if text.lstrip(" ").startswith(_STARTS_A_FORMULA) else shown

@@ -17,9 +17,9 @@ from agentv.types.events import RunEvent
 class Export:
     """An observer that writes `text_of(event)` for each event to a part file, renamed to `path` when it is closed.
 
-    The file of an interrupted run has the finished results. If no event had a text, `empty` is written, or no file if
-    `empty` is None. Without any event, no file is written either; an existing file then stays unchanged. Raises
-    ConfigError if the file cannot be opened, StorageError if it cannot be written.
+    The file of an interrupted run has the finished results. If no event had a text, `empty` is written; if that is
+    None, or if there was no event at all, an existing file stays unchanged. Raises ConfigError if the file cannot be
+    opened, StorageError if it cannot be written.
     """
 
     def __init__(self, path: Path, text_of: Callable[[RunEvent], str], *, empty: str | None = "") -> None:
@@ -44,7 +44,7 @@ class Export:
                 self._file.write(text)
 
     def close(self) -> None:
-        """Move the part file into place; without any event, leave an existing file unchanged."""
+        """Move the part file into place, or discard it if there is nothing to write."""
         with self._cleaning_up():
             if self._has_begun and not self._has_text and self._empty:
                 self._file.write(self._empty)

@@ -208,8 +208,8 @@ def score_to_json(report: RunReport, *, output: str | None, groups: Sequence[Gro
         "mean_interval": interval_to_json(lines.mean_interval),
         "pass_rate": lines.pass_rate,
         "pass_rate_interval": interval_to_json(lines.pass_rate_interval),
-        "criteria": [_criterion(each) for each in report.groups],
-        "groups": [{"by": each.by, **_criterion(each)} for each in groups],
+        "criteria": [_group_to_json(each) for each in report.groups],
+        "groups": [{"by": each.by, **_group_to_json(each)} for each in groups],
         "worst": [_line(row) for row in report.worst],
         "errors": [_line(row) for row in report.errors],
         "notes": list(report.notes),
@@ -231,15 +231,15 @@ def score_json_text(report: RunReport, *, output: str | None, groups: Sequence[G
     return printable_json(pretty_json(score_to_json(report, output=output, groups=groups))) + "\n"
 
 
-def _criterion(criterion: GroupSummary) -> JsonObject:
+def _group_to_json(group: GroupSummary) -> JsonObject:
     return {
-        "name": criterion.name,
-        "judged": criterion.judged,
-        "mean": criterion.mean_score,
-        "mean_interval": interval_to_json(criterion.mean_interval),
-        "pass_rate": criterion.pass_rate,
-        "pass_rate_interval": interval_to_json(criterion.pass_rate_interval),
-        "errors": criterion.counts.get("error", 0),
+        "name": group.name,
+        "judged": group.judged,
+        "mean": group.mean_score,
+        "mean_interval": interval_to_json(group.mean_interval),
+        "pass_rate": group.pass_rate,
+        "pass_rate_interval": interval_to_json(group.pass_rate_interval),
+        "errors": group.counts.get("error", 0),
     }
 
 
