@@ -276,9 +276,11 @@ def load_suite(
 
 
 def load_targets(path: str | os.PathLike[str], *, specs: Specs | None = None) -> tuple[TargetConfig, ...]:
-    """Read a targets file; `${{ NAME }}` references stay as written. Raises EvalFileError with all of its problems.
+    """Read a targets file. Raises EvalFileError with all of its problems.
 
-    Files of AgentV 1.5 to 4.42 are translated. An entry with `use_target` gets the settings of the target it names.
+    `${{ NAME }}` references stay as written, except in `use_target`. An entry with `use_target` gets the settings of
+    the target it names; it is skipped if it names the target by a variable that is not set. Files of AgentV 1.5 to 4.42
+    are translated.
     """
     file = Path(path)
     env = load_env(file.resolve().parent, os.environ)

@@ -55,9 +55,11 @@ class Spec(Struct, frozen=True):
     """Evaluators only: the same answer always gets the same score, hits and misses, whatever else is judged before
     or with it. False for an evaluator that calls a model or runs user code."""
     is_model_api: bool = False
-    """Providers only: a chat model, prompted with chat messages; each attempt counts as one of the row's `calls`."""
+    """Providers only: a chat model, prompted with chat messages. Its repeated attempts do not count in the row's
+    `attempt`; they are only in `calls`."""
     is_web_service: bool = False
-    """Providers only: called over HTTP without being a model API; each attempt counts as one of the row's `calls`."""
+    """Providers only: called over HTTP without being a model API. Its repeated attempts do not count in the row's
+    `attempt`; they are only in `calls`."""
     reads_files: bool = False
     """Providers only: an agent that reads files by itself, so that a prompt names them instead of quoting them."""
     works_in_folder: bool = False

@@ -292,7 +292,7 @@ class SessionRun:
             self._report.set_result(asyncio.run(work))
         except BaseException as error:  # noqa: BLE001 - handed on to the thread that waits for the report
             self._report.set_exception(error)
-        finally:
+        finally:  # `fail` does nothing if the run began
             self._requested.fail(self._stop.reason or self._why_not_begun())
 
     def _why_not_begun(self) -> str:

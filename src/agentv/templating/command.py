@@ -42,8 +42,8 @@ class Reader:
     """Reads a template character by character as sh would, and builds the parts of a CommandTemplate.
 
     `called` is the name of the template in messages. `_open` is the stack of open constructs: `'`, `"`, a back quote,
-    `(` (a subshell or `$(`), `((` (arithmetic), `${`. Even if the stack were wrong about a quote, the script would
-    refer to each value by a variable.
+    `(` (a subshell or `$(`), `((` (arithmetic), `${`. Even if the stack were wrong about a quote, no value could
+    become code, because the script refers to values only by variables.
     """
 
     def __init__(self, text: str, called: str) -> None:

@@ -80,7 +80,10 @@ def secrets_in_urls(text: str) -> Iterator[str]:
 
 
 def _secret_spellings(value: str) -> Iterator[str]:
-    """Yield a value of a URL, as written and percent-decoded, if it is long enough for a secret."""
+    """Yield a part of a URL, as given and percent-decoded, if it is long enough for a secret.
+
+    A user-info is given as written, a query value already decoded once.
+    """
     yield from (form for form in {value, unquote(value)} if is_secret(form))
 
 

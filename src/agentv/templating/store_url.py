@@ -56,7 +56,10 @@ class StoreUrl(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The URL for messages: without its password, and without parameters that may hold one."""
+        """The URL for messages: without its password, and of its parameters only those that name the database.
+
+        If the query may hold a part of the password, only the scheme and `***`.
+        """
         address, query = self._address_and_query()
         if "@" in query:
             return f"{self.scheme}://{REDACTED}"
@@ -89,8 +92,8 @@ class StoreUrl(Struct, frozen=True):
     def _address_and_query(self) -> tuple[str, str]:
         """Return the parts before and after the first `?`, without the scheme.
 
-        If the second part contains an `@`, it may hold a part of the password: either the password contains an
-        unescaped `?`, or a parameter contains an unescaped `@`.
+        If the second part contains an `@`, it may hold a part of the password, namely if the password contains an
+        unescaped `?`. The `@` may also belong to a parameter; the two cannot be told apart.
         """
         address, _, query = self.text.partition("://")[2].partition("?")
         return address, query
@@ -117,8 +120,8 @@ SHORTEST_REDACTED = 4
 def store_secrets(url: str, password: str = "") -> tuple[str, ...]:
     """Return the texts to redact, so that no password of a database is shown.
 
-    `password` is given separately from the URL. A password that is also a word of the URL (`postgres:postgres@`) is
-    redacted only inside the URL, because the word may occur anywhere.
+    `password` is a further password, such as that of an environment variable. A password that is also a word of the
+    URL (`postgres:postgres@`) is redacted only inside the URL, because the word may occur anywhere.
     """
     return tuple(dict.fromkeys(_secrets(url, password)))
 
