@@ -68,7 +68,8 @@ def test_a_text_without_secrets_stays() -> None:
         ("https://example.com/?lang=en-US-long", set()),
         ("postgres://app:pw@db/x", {"app:pw@"}),
         ("https://ghp_0123456789@github.com", {"ghp_0123456789@", "ghp_0123456789"}),
-        ("https://x/?token=a%2Bbcdefgh", {"a+bcdefgh"}),
+        ("https://x/?token=a%2Bbcdefgh", {"a%2Bbcdefgh", "a+bcdefgh"}),
+        ("https://x/?lang=en&api%5Fkey=ab%2Fcd%2Fefg", {"ab%2Fcd%2Fefg", "ab/cd/efg"}),
         (
             "see https://u:p%40ssword1@x/ there",
             {"u:p%40ssword1@", "u:p%40ssword1", "u:p@ssword1", "p%40ssword1", "p@ssword1"},

@@ -4,7 +4,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
+from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 REDACTED = "***"
 SHORTEST_SECRET = 8
@@ -74,17 +74,15 @@ def secrets_in_urls(text: str) -> Iterator[str]:
         if password or is_secret(user):  # not the `git` of ssh://git@host
             yield f"{user_info}@"
             yield from (*_secret_spellings(user_info), *_secret_spellings(password or user))
-        for name, value in parse_qsl(parts.query):
-            if looks_secret(name):
+        for pair in parts.query.split("&"):
+            name, _, value = pair.partition("=")
+            if looks_secret(unquote_plus(name)):
                 yield from _secret_spellings(value)
 
 
-def _secret_spellings(value: str) -> Iterator[str]:
-    """Yield a part of a URL, as given and percent-decoded, if it is long enough for a secret.
-
-    A user-info is given as written, a query value already decoded once.
-    """
-    yield from (form for form in {value, unquote(value)} if is_secret(form))
+def _secret_spellings(written: str) -> Iterator[str]:
+    """Yield a part of a URL as written and decoded, each if it is long enough for a secret."""
+    yield from (form for form in {written, unquote(written), unquote_plus(written)} if is_secret(form))
 
 
 def secret_values(
