@@ -1,6 +1,7 @@
 """A comparison on a terminal: narrow, without Unicode, and with text of strangers in it."""
 
 import random
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -11,11 +12,12 @@ from tests.support.rows import make_row
 
 from agentv.reports.compare.matrix import matrix_text
 from agentv.reports.compare.text import ComparisonView
-from agentv.reports.compare.words import Reasons
+from agentv.reports.compare.words import Reasons, detectable_text
 from agentv.reports.text.signs import ASCII, UNICODE, in_colour, without_colour
 from agentv.reports.text.width import display_width
 from agentv.scoring.comparison.compare import compare_sides
 from agentv.types.json_value import JsonObject
+from agentv.types.records.result import CaseResult
 
 HOSTILE = "\x1b[2J\x07 a\u202eb\r\n ::error::x " + "word " * 80
 
@@ -112,3 +114,12 @@ def test_the_matrix_fits_the_terminal_and_is_safe() -> None:
         shown = matrix_text(comparisons, [None, None], width=80, signs=signs, paint=without_colour)
         assert max(map(len, shown.splitlines())) <= 80
         assert "\x1b" not in shown
+
+
+def test_few_sessions_are_too_few_to_detect_a_difference() -> None:
+    def rows(scores: Iterable[float]) -> list[CaseResult]:
+        made = (make_row(f"case-{number}", score=score) for number, score in enumerate(scores))
+        return [replace(row, session_id=f"session-{number // 3}") for number, row in enumerate(made)]
+
+    shown = detectable_text(compared(rows([0.5] * 9), rows([0.5, 0.6, 0.7, 0.5, 0.5, 0.9, 0.4, 0.5, 0.6])))
+    assert shown == "9 cases in 3 sessions: too few to detect any difference; at least 6 sessions are needed"

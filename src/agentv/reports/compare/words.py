@@ -133,9 +133,13 @@ def detectable_text(comparison: Comparison) -> str:
         return f"minimum detectable difference at 80 % power: {detectable:.2g} ({count_text(cases, 'case')})"
     if not comparison.is_paired:
         return "too few cases, or all with the same score: the minimum detectable difference is not known"
+    score = comparison.score
+    sessions = cases if score is None or score.differences is None else score.differences.cases
     if cases < MIN_CASES:
         return f"{count_text(cases, 'case')}: too few to detect any difference; at least {MIN_CASES} are needed"
-    score = comparison.score
+    if sessions < MIN_CASES:
+        shown = f"{count_text(cases, 'case')} in {count_text(sessions, 'session')}"
+        return f"{shown}: too few to detect any difference; at least {MIN_CASES} sessions are needed"
     if score is None or not score.difference:
         return "no score changed"
     return "the scores of all cases changed equally"
