@@ -22,6 +22,7 @@ from tests.support.stored import RUN, at_noon, make_result, make_run
 
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.index.index import RunIndex
+from agentv.storage.index.lines import ResultLineReader
 from agentv.storage.index.row_query import SORT_KEYS, Facets, RowPage, RowQuery, searchable_metadata
 from agentv.storage.index.schema import VERSION
 from agentv.storage.run.find import list_runs, runs_folder
@@ -455,3 +456,18 @@ def test_results_of_retired_cases_count_again_when_the_case_returns(home: Path, 
     assert change("case_retired") == [("a", 0)]
     assert change("case_returned", replace(rows[1], generation=1)) == [("a", 0), ("b", 1)]
     assert change("case_retired") == [("a", 0)]
+
+
+def test_a_line_that_is_completed_while_it_is_read_belongs_to_the_next_reading(home: Path) -> None:
+    rows = [make_result(slot=ResultKey("suite", name, "target")) for name in ("a", "b")]
+    path = keep(home, rows).folder / "results.jsonl"
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + second[:20])
+    reader = ResultLineReader(1, path, resolve=lambda value: value)
+    batches = reader.batches(end_offset=0, lines=0)
+    (read,) = [next(batches)]
+    path.write_bytes(first + second)
+    assert list(batches) == []
+    assert (read.end_offset, read.lines, read.skipped) == (len(first), 1, 0)
+    (rest,) = reader.batches(end_offset=read.end_offset, lines=read.lines)
+    assert (rest.end_offset, rest.lines, rest.skipped) == (len(first + second), 2, 0)

@@ -87,15 +87,17 @@ class ResultLineReader:
         with file:
             file.seek(end_offset)
             while True:
-                batch = LineBatch(end_offset, lines)
+                batch, is_torn = LineBatch(end_offset, lines), False
                 for line in islice(file, _BATCH_LINES):
-                    if not line.endswith(b"\n"):
+                    is_torn = not line.endswith(b"\n")  # another process is writing it
+                    if is_torn:
                         break
                     self._add_line(line, batch)
-                if batch.lines == lines:
+                if batch.lines > lines:
+                    yield batch
+                if is_torn or batch.lines == lines:
                     return
                 end_offset, lines = batch.end_offset, batch.lines
-                yield batch
 
     def _add_line(self, line: bytes, batch: LineBatch) -> None:
         offset, size = batch.end_offset, len(line)
