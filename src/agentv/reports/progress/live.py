@@ -167,7 +167,7 @@ class LiveScreen:
         if isinstance(event, RunStarted):
             self._progress = Progress(event, self._clock())
             self._labels = RowLabels.of_run(event)
-            # Draw once before the thread starts, because rich does not wait for the thread's first drawing.
+            # Draw once before the thread starts: a print during the thread's first drawing would show the block twice.
             self._live.start(refresh=True)
         elif self._progress is not None:
             with self._lock:

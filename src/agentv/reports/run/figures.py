@@ -1,4 +1,4 @@
-"""Numbers of a run as text, for all formats: of targets, evaluators and the baseline, and corrected pass rates."""
+"""Numbers of targets, evaluators and the baseline, and corrected pass rates, as text for every report format."""
 
 from collections.abc import Iterator, Sequence
 

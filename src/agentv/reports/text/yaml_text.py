@@ -20,7 +20,7 @@ def yaml_item(record: JsonObject) -> str:
 
 
 def yaml_line(value: JsonValue) -> str:
-    """Return a value on one line, as JSON that is also valid YAML."""
+    """Return a value as YAML on one line, in the syntax of JSON except for escapes above U+FFFF."""
     return UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False))
 
 
