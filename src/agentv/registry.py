@@ -41,7 +41,8 @@ class Spec(Struct, frozen=True):
     """A registered plug-in: its names, its settings, and its factory.
 
     `settings` is a frozen Struct whose fields carry their descriptions (`Annotated[..., Meta(description=…)]`);
-    loading derives the strict model, the JSON Schema and the docs table from it. `cost` is `free` or `paid`.
+    loading derives the strict model and the JSON Schema from it, and `agentv plugins` the table of settings. `cost` is
+    `free` or `paid`.
     """
 
     name: str
@@ -120,7 +121,8 @@ def names_model(name: str, providers: "Registry") -> bool:
 class Announced(Struct, frozen=True):
     """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`.
 
-    `package` is its name with its version. `load` raises PluginError that names the package.
+    `package` is its name with its version. If the plug-in cannot be loaded, `load` raises a PluginError that names
+    the package.
     """
 
     package: str
@@ -128,7 +130,7 @@ class Announced(Struct, frozen=True):
 
 
 class Registry(Struct):
-    """The plug-ins of one kind, whose name appears in messages: "unknown <kind> 'x'".
+    """The plug-ins of one kind. `kind` is the word for them in messages: "unknown <kind> 'x'".
 
     `find_announced` returns the plug-ins that installed packages announce; it is called once, when a name is unknown
     or when all names are listed. An announced plug-in is loaded when its name is looked up. All are loaded when a name
@@ -279,7 +281,7 @@ class Specs(Struct, frozen=True):
     stores: Registry = field(default_factory=lambda: Registry("store"))
 
     def copy(self) -> "Specs":
-        """Return a copy, so that a suite's plug-ins affect only its own run."""
+        """Return a copy, to which plug-ins can be added without changing the original."""
         return Specs(self.providers.copy(), self.evaluators.copy(), self.reports.copy(), self.stores.copy())
 
     def of(self, kind: str) -> Registry:

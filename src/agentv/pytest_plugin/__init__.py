@@ -67,7 +67,7 @@ def _has_marker(function: FunctionType) -> bool:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test of each case of the marked eval files."""
+    """Make one test of each case that the markers of a function select."""
     marks = list(metafunc.definition.iter_markers(MARKER))
     if not marks:
         return
@@ -100,7 +100,7 @@ def pytest_runtest_call(item: pytest.Item) -> None:
         pytest.fail("a fixture of this project hides the fixture `agentv`, so that the case was not run", pytrace=False)
 
 
-@pytest.hookimpl(hookwrapper=True)  # `wrapper` would refuse the pluggy of early releases of pytest 7
+@pytest.hookimpl(hookwrapper=True)  # early releases of pytest 7 allow a pluggy without `wrapper`
 def pytest_runtest_makereport(call: "pytest.CallInfo[None]") -> Generator[None, Any, None]:
     """Record in a report that a target, a judge or the run failed, not the test."""
     report = (yield).get_result()

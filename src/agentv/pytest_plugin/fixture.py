@@ -122,7 +122,10 @@ class AgentvFixture:
         return self.results[0]
 
     def run_case(self, marked: MarkedCase) -> None:
-        """Call and judge the case of a marked test, in its setup phase."""
+        """Run the case of a marked test, in its setup phase.
+
+        Raises NoVerdictError if the case cannot be run, or if one of its rows ended with an error.
+        """
         self._case = marked.case
         try:
             self.results = self._row_source().of_case(marked.wanted, wanted_cases(self._item.session.items))

@@ -118,9 +118,10 @@ def as_text(value: JsonValue) -> str:
 
 
 def find_value(name: str, values: Mapping[str, JsonValue]) -> tuple[JsonValue, bool]:
-    """Return the value of `name` or `a.b`, and True if there is one; `vars.` in front is ignored.
+    """Return the value of `name` or `a.b`, and True if there is one.
 
-    A key that contains dots, such as the column `metadata.level`, is preferred to a path.
+    A name is looked up as written, and then without `vars.` in front. A key that contains dots, such
+    as the column `metadata.level`, is preferred to a path.
     """
     for path in dict.fromkeys((name, name.removeprefix(PREFIX))):
         if path in values:

@@ -1,4 +1,7 @@
-"""`{{ name }}` in judge prompts. A value that was filled in is not searched for further names."""
+"""`{{ name }}` in judge prompts, and in other templates with a fixed set of names, such as HTTP requests.
+
+A value that was filled in is not searched for further names.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
