@@ -225,7 +225,10 @@ def run_evaluation_sync(
 
 
 def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
-    """Return the run in which this process stores a configuration's judgements under a name; it is kept in `config`."""
+    """Return the run in which this process stores the judgements of `config`; create it on first use.
+
+    `name` is the name of the run, if it has one. The attributes of `config` hold its runs.
+    """
     from agentv.engine.criteria.process_runs import ProcessRun, named_run  # noqa: PLC0415 - only for stored judgements
 
     key = f"_run {os.getpid()} {name!r}"

@@ -144,7 +144,7 @@ class AgentvSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """End the run, and set the exit code of the session by the rules of a verdict."""
+        """End the run, and set the exit code of the session from the outcome of its tests and its run."""
         if self.workers is not None:
             self.workers.close()
         if self.state.row_source is not None:

@@ -25,7 +25,7 @@ def end_run(session: SessionState, pytest_session: pytest.Session, exit_status: 
 
 
 def exit_code(ended: EndedRun, exit_status: int, *, failed: int, without_verdict: int) -> int:
-    """Return the exit code of a session by the rules of a verdict (docs/how-to/pytest.md).
+    """Return the exit code of a session from the outcome of its tests and its run (docs/how-to/pytest.md).
 
     `failed` and `without_verdict` are numbers of tests. Return pytest's `exit_status` if pytest was interrupted or
     itself failed. Otherwise, return 1 if tests or a gate failed, and 3 if tests have no verdict or the run failed.

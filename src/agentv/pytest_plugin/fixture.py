@@ -178,7 +178,7 @@ class AgentvFixture:
         try:
             row = self._row_source().of_answer(given, wanted_cases(self._item.session.items))
         except AgentvError as error:
-            raise error.with_traceback(None) from None  # the arguments are wrong; our frames would not help
+            raise error.with_traceback(None) from None  # the message gives the reason; our frames would not help
         if row.error is not None and row.error.stage != "evaluator":
             raise ConfigError(f"the answer cannot be checked: {row.error.message}")
         if row.status == "error":

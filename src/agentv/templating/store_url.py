@@ -46,7 +46,7 @@ class StoreUrl(Struct, frozen=True):
     hint: str = ""
 
     def __repr__(self) -> str:
-        """Return the default repr without the password."""
+        """Return the default repr without `text`, which contains the password."""
         return repr_without(self, "text")
 
     @property

@@ -128,7 +128,7 @@ def template_problems(
 
 
 def _has_value(name: str, variables: Mapping[str, JsonValue]) -> bool:
-    """Return True if the variables have a value for a name, or if the filter `default` gives it one.
+    """Return True if the variables have a value for a name, or if its first filter is `default`.
 
     The name may have filters: `tone|upper`, `tone|default(x)`.
     """
