@@ -64,7 +64,7 @@ def test_an_unknown_name_is_a_problem_that_lists_the_known_ones() -> None:
 
 
 def test_a_name_with_filters_is_unknown_only_without_a_value() -> None:
-    known = "{{ candidate_answer }} {{tone|upper}} {{mood|default(calm)}}"
+    known = "{{ candidate_answer }} {{tone|upper}} {{mood|default(calm)}} {{mood|upper|default(calm)}}"
     assert template_problems(known, variables={"tone": "kind"}) == ()
     (problem,) = template_problems("{{ candidate_answer }} {{tnoe|upper}}", variables={"tone": "kind"})
     assert problem.startswith("unknown variable {{ tnoe|upper }}")

@@ -128,12 +128,9 @@ def template_problems(
 
 
 def _has_value(name: str, variables: Mapping[str, JsonValue]) -> bool:
-    """Return True if the variables have a value for a name, or if its first filter is `default`.
-
-    The name may have filters: `tone|upper`, `tone|default(x)`.
-    """
-    plain_name, _, filters = name.partition("|")
-    return find_value(plain_name, variables)[1] or filters.startswith("default(")
+    """Return True if a name, which may have filters, has a value from the variables or from the filter `default`."""
+    plain_name, *filters = name.split("|")
+    return find_value(plain_name, variables)[1] or any(each.startswith("default(") for each in filters)
 
 
 def _with_suggestion(name: str, known: Iterable[str]) -> str:
