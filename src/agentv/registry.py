@@ -280,10 +280,6 @@ class Specs(Struct, frozen=True):
     reports: Registry = field(default_factory=lambda: Registry("report"))
     stores: Registry = field(default_factory=lambda: Registry("store"))
 
-    def copy(self) -> "Specs":
-        """Return a copy, to which plug-ins can be added without changing the original."""
-        return Specs(self.providers.copy(), self.evaluators.copy(), self.reports.copy(), self.stores.copy())
-
     def of(self, kind: str) -> Registry:
         """Return the registry of a kind of plug-in: `evaluator`, `provider`, `report` or `store`."""
         return {

@@ -170,14 +170,13 @@ def test_packages_are_searched_for_names_that_are_not_built_in(install: Install)
     specs = load_specs()
     assert specs.evaluators.get("contains").name == "contains"
     assert specs.evaluators.announced == {}
-    copied = specs.copy()
-    for registry in (specs.evaluators, copied.evaluators):
+    for registry in (specs.evaluators, specs.evaluators.copy()):
         assert registry.get("brief").name == "brief"
 
 
 def test_a_copy_of_the_registry_knows_what_is_announced(install: Install) -> None:
     install("copied", SHORT % ("twin", "t2"), twin="judge")
-    assert load_specs().copy().evaluators.get("twin").name == "twin"
+    assert load_specs().evaluators.copy().get("twin").name == "twin"
 
 
 REPORT = '''

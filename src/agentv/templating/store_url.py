@@ -93,7 +93,7 @@ class StoreUrl(Struct, frozen=True):
         """Return the parts before and after the first `?`, without the scheme.
 
         If the second part contains an `@`, it may hold a part of the password, namely if the password contains an
-        unescaped `?`. The `@` may also belong to a parameter; the two cannot be told apart.
+        unescaped `?`. The `@` may also belong to a parameter; the two cannot be distinguished.
         """
         address, _, query = self.text.partition("://")[2].partition("?")
         return address, query

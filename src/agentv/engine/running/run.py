@@ -111,11 +111,12 @@ async def run_plan(
 
 def _with_corrected_rates(report: RunReport) -> RunReport:
     """Return the report with its corrected rates, if the project has calibrations."""
-    if report.folder is None or not calibrations_folder(Path(report.folder).resolve().parent.parent).is_dir():
+    folder = None if report.folder is None else Path(report.folder)
+    if folder is None or not calibrations_folder(folder.resolve().parent.parent).is_dir():
         return report
     from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - few projects have any
 
-    return with_corrected_rates(report)
+    return with_corrected_rates(report, folder)
 
 
 def connect_to_cluster(plan: RunPlan) -> AbstractAsyncContextManager[None]:

@@ -56,12 +56,10 @@ def corrected_or_note(run: StoredRun) -> tuple[tuple[CorrectedRate, ...], tuple[
         return (), (uncorrected_note(error),)
 
 
-def with_corrected_rates(report: RunReport) -> RunReport:
-    """Return a run's report with its corrected rates, or with a note why there are none."""
-    if report.folder is None:
-        return report
+def with_corrected_rates(report: RunReport, folder: Path) -> RunReport:
+    """Return the report of the run in `folder` with its corrected rates, or with a note why there are none."""
     try:
-        run = open_run(Path(report.folder))
+        run = open_run(folder)
     except StorageError as error:
         return replace(report, notes=(*report.notes, uncorrected_note(error)))
     rates, notes = corrected_or_note(run)

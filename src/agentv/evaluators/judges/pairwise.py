@@ -119,7 +119,7 @@ class PairText(Struct, frozen=True):
 
 
 class PairMode(Struct, frozen=True):
-    """A comparison of two answers. `goal` tells the judge what makes one better. With `swapped`, the candidate is B."""
+    """A comparison of two answers. `goal` says what makes an answer better. With `swapped`, the candidate is B."""
 
     goal: str
     swapped: bool = False

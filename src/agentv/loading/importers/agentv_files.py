@@ -140,7 +140,7 @@ class ImportedReader(Reader):
 
     def all_problems(self) -> list[Problem]:
         """Return the problems of the translation, then those of reading the result."""
-        from agentv.loading.importers.translation import with_source_paths  # noqa: PLC0415 - as above
+        from agentv.loading.importers.translation import with_source_paths  # noqa: PLC0415 - few files are AgentV's
 
         of_translation = self._source.problems
         if self._source.document is not self._written:

@@ -45,7 +45,7 @@ _MODELS_OF_AGENTV: Mapping[str, Mapping[str, str]] = {
 
 
 def translate_targets(document: Document, providers: Registry, env: Mapping[str, str]) -> Translation:
-    """Return the translation of a targets file of AgentV (generations.is_agentv_targets)."""
+    """Return the translation of a targets file for which `is_agentv_targets` returns True."""
     entries = document.at(("targets",))
     translation = Translation(document)
     _translate_head(translation)

@@ -202,11 +202,10 @@ def _run_record(
     """Return the record of the run. Its id depends only on the log, so that a second conversion is recognized."""
     identity = digest([spec.get("eval_id"), spec.get("run_id"), header.task, header.model])
     created = header.created.astimezone(UTC)
-    digits = re.sub(r"[^0-9a-f]", "", identity.rpartition(":")[2])[:6]
-    run_id = f"{created:%Y%m%dT%H%M%S}.{created.microsecond // 1000:03}-{digits}"
+    run_id = f"{created:%Y%m%dT%H%M%S}.{created.microsecond // 1000:03}-{identity[:6]}"
     suite: JsonObject = {
         "path": header.task,
-        "sha256": digest([header.task, spec.get("task_version"), sample_ids]).rpartition(":")[2],
+        "sha256": digest([header.task, spec.get("task_version"), sample_ids]),
         "cases": len(sample_ids),
     }
     version = str(_object(spec.get("packages")).get("inspect_ai") or "")

@@ -200,7 +200,7 @@ class CasesReader(Struct):
             if is_folder_path(folder):
                 self._read_folder(reader, at, folder)
                 return
-        from agentv.loading.datasets.rows import open_rows  # noqa: PLC0415 - most suites list their cases
+        from agentv.loading.datasets.rows import open_rows  # noqa: PLC0415 - few suites have datasets
 
         files = self._matching_files(reader, at, name)
         self.files += files
@@ -261,7 +261,7 @@ class CasesReader(Struct):
             reader.warn(at, f"the cases of {path}:{name} are unknown, since the function is not called here")
             self.parts.append(UnknownCases())
             return
-        from agentv.loading.datasets.rows import function_rows  # noqa: PLC0415 - as above
+        from agentv.loading.datasets.rows import function_rows  # noqa: PLC0415 - few suites have datasets
 
         self._read_rows(function_rows(file, name), self._rules_of(file, rules))
 
@@ -270,7 +270,7 @@ class CasesReader(Struct):
 
     def _read_rows(self, rows: "RowFile", rules: RowRules) -> None:
         """Add rows as a source of cases, after checking the first 1,000, or all rows of a JSON or YAML file."""
-        from agentv.loading.datasets.cases import check_rows  # noqa: PLC0415 - as above
+        from agentv.loading.datasets.cases import check_rows  # noqa: PLC0415 - few suites have datasets
 
         try:
             cases, read = check_rows(rows, rules, most=LINES_CHECKED_AT_LOAD)
@@ -324,7 +324,7 @@ class CasesReader(Struct):
         rules = self._rules_of(path, RowRules(self.scope) if rules is None else rules)
         try:
             if is_span_file(path):
-                from agentv.loading.datasets.rows import SpanFile  # noqa: PLC0415 - as above
+                from agentv.loading.datasets.rows import SpanFile  # noqa: PLC0415 - few suites have datasets
 
                 self._read_rows(SpanFile(path, shown(path)), rules)
                 return
