@@ -142,6 +142,7 @@ def test_scores_are_clamped(folder: Path, given_score: str, score: float) -> Non
             "print('{\"score\": NaN}')",
             "the answer must be a JSON object with a number in `score`, and its `score` is NaN",
         ),
+        ("print('{\"score\": 1' + '0' * 400 + '}')", f"{NO_NUMBER} its `score` is 1{'0' * 79}"),
         ("import sys; sys.exit('out of luck')", "the script ended with exit code 1: out of luck"),
         ("print('{\"score\": 1}'); raise SystemExit(3)", "the script ended with exit code 3"),
         ("import os; os.kill(os.getpid(), 9)", "the script ended with exit code -9"),
