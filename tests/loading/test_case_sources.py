@@ -3,15 +3,17 @@
 import json
 import tracemalloc
 from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.loading.specs import SPECS
 
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.files.places import find_eval_files
+from agentv.loading.files.text import count_lines, read_lines
 from agentv.loading.suites.case_sources import HEAD_BYTES, LINES_CHECKED_AT_LOAD, JsonLinesCases
 from agentv.loading.suites.cases import CaseScope, RowRules
 from agentv.loading.suites.evaluators import EvaluatorScope
@@ -172,7 +174,8 @@ def test_a_head_that_is_kept_changes_nothing_of_the_stream(most: int) -> None:
         "cases.jsonl",
     )
     stream = JsonLinesCases(path, "cases.jsonl", RowRules(scope))
-    with_head = stream.with_head(list(islice(stream.read(), most)))
+    read, with_head = stream.read_head(most)
+    assert [row.case for row in read] == list(stream)[:most]
     assert list(with_head) == list(stream)
     assert len(with_head.head) == min(most, 5)
 
@@ -185,5 +188,15 @@ def test_of_long_lines_few_are_kept() -> None:
     )
     path = write(line(f"case-{number}", metadata={"text": "x" * (HEAD_BYTES // 3)}) for number in range(5))
     stream = JsonLinesCases(path, "cases.jsonl", RowRules(scope))
-    stream = stream.with_head(list(stream.read()))
-    assert (len(stream.head), len(list(stream))) == (2, 5)
+    read, stream = stream.read_head(LINES_CHECKED_AT_LOAD)
+    assert (len(read), len(stream.head), len(list(stream))) == (5, 2, 5)
+
+
+PIECES = [b"\n", b" \n", b"\r\n", b"\x0b", b"a\n", b"\tb\n", b" ", b"x" * 40_000]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+def test_lines_that_are_not_blank_are_counted_in_blocks(pieces: list[bytes]) -> None:
+    path = Path("lines.jsonl")
+    path.write_bytes(b"".join(pieces))
+    assert count_lines(path) == sum(1 for each in read_lines(path) if not each.isspace())

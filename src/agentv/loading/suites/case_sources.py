@@ -1,8 +1,8 @@
 """Sources of cases that can be iterated repeatedly, and the order of cases that depend on others."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, islice, starmap
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.loading.files.documents import Document
 from agentv.loading.files.json_lines import parse_json, quick_json
-from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
+from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, count_lines, decode, read_lines, shown
 from agentv.loading.importers.agentv_files import problems_of
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.cases import CaseScope, ReadRow, RowRules, is_case, make_read_row, read_case
@@ -29,13 +29,14 @@ DependencyProblem: TypeAlias = Callable[[EvalCase, int, str], Problem]
 """Returns a problem with the given message at the given entry of a case's `depends_on`."""
 
 
-def in_order_of_dependencies(source: CaseSource, problem_at: DependencyProblem) -> tuple[CaseSource, list[Problem]]:
+def in_order_of_dependencies(source: "JoinedCases", problem_at: DependencyProblem) -> tuple[CaseSource, list[Problem]]:
     """Return the cases, each moved behind the cases that it depends on, and the problems of dependencies.
 
     A stream is read whole only if one of its first 1,000 cases depends on another. A case that depends on itself, also
     through others, is a problem.
     """
-    if not any(isinstance(case, EvalCase) and case.depends_on for case in islice(source, _CASES_INSPECTED)):
+    inspected = islice(source.with_repeats(), _CASES_INSPECTED)
+    if not any(isinstance(case, EvalCase) and case.depends_on for case in inspected):
         return source, []
     cases = list(source)
     by_id = {case.id: case for case in cases if isinstance(case, EvalCase)}
@@ -181,60 +182,50 @@ class JsonLinesCases(Struct, frozen=True):
         """Return None: the length of a stream is unknown."""
         return None
 
-    def with_head(self, read: Sequence[ReadRow]) -> "JsonLinesCases":
-        """Return the same source with the first cases, already `read`, in `head`: those of at most 1 MiB of lines."""
+    def read_head(self, most: int) -> tuple[list[ReadRow], "JsonLinesCases"]:
+        """Read the first `most` lines, and return each as a case with its warnings.
+
+        Also return the same source with those cases in `head` that are in the first 1 MiB of lines.
+        """
+        read: list[ReadRow] = []
         head: list[EvalCase | BrokenCase] = []
         size = 0
-        for (_, line), row in zip(self._lines(after=0), read, strict=False):
+        for number, line, plain in islice(self._lines(after=0), most):
+            row = self._read_line(number, line) if plain is None else ReadRow(plain)
+            read.append(row)
             size += len(line)
-            if size > HEAD_BYTES:
-                break
-            if row.case is not None:
+            if size <= HEAD_BYTES and row.case is not None:
                 head.append(row.case)
-        return replace(self, head=tuple(head))
+        return read, replace(self, head=tuple(head))
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the case of each line; skip blank lines, and yield a BrokenCase for a line with problems."""
         last = self.head[-1].location if self.head else None
         lines = self._lines(after=0 if last is None else last.line)
-        if self._needs_full_reader:
-            cases = (self._read_line(number, line).case for number, line in lines)
-        else:
-            file = self.scope.file
-            cases = (
-                (read_plain(line, Location(file, number)) if len(line) <= MAX_BYTES else None)
-                or self._read_line(number, line).case
-                for number, line in lines
-            )
+        cases = (plain or self._read_line(number, line).case for number, line, plain in lines)
         return chain(self.head, filter(None, cases))
-
-    @property
-    def _needs_full_reader(self) -> bool:
-        """True if no line can be read by `read_plain`: cases are translated, or completed by parts of the suite."""
-        return self.scope.is_foreign or (self.scope.parts is not None and self.scope.parts.vary_by_case)
-
-    def read(self) -> Iterator[ReadRow]:
-        """Yield the lines, each as a case with its warnings."""
-        return starmap(self._read_line, self._lines(after=0))
 
     def count_rows(self) -> int:
         """Return the number of lines that are not blank."""
-        return sum(1 for line in read_lines(self.path) if not line.isspace())
+        return count_lines(self.path)
 
-    def _lines(self, *, after: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the non-blank lines after line `after`, with their numbers."""
+    def _lines(self, *, after: int) -> Iterator[tuple[int, bytes, EvalCase | None]]:
+        """Yield the non-blank lines after line `after`, with their numbers and their cases if `read_plain` reads them.
+
+        It reads none if cases are translated, or completed by parts of the suite.
+        """
+        file, parts = self.scope.file, self.scope.parts
+        may_be_plain = not (self.scope.is_foreign or (parts is not None and parts.vary_by_case))
         for number, line in enumerate(read_lines(self.path), 1):
             if number > after:
                 data = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-                if data and (not data.isspace() or len(data) > MAX_BYTES):
-                    yield number, data
+                is_short = len(data) <= MAX_BYTES
+                if data and not (is_short and data.isspace()):
+                    yield number, data, read_plain(data, Location(file, number)) if may_be_plain and is_short else None
 
     def _read_line(self, number: int, data: bytes) -> ReadRow:
-        """Return the case of a line, read by the fast path if it can be."""
+        """Return the case of a line that `read_plain` does not read."""
         location = Location(self.scope.file, number)
-        plain = read_plain(data, location) if len(data) <= MAX_BYTES and not self._needs_full_reader else None
-        if plain is not None:
-            return ReadRow(plain)
         default_id = f"line-{number}"
         if len(data) > MAX_BYTES:
             problem = Problem(self.shown, f"this line {TOO_LARGE}; nothing after it is read", number, 1)
@@ -301,7 +292,7 @@ class JoinedCases(Struct, frozen=True):
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the cases of all parts; only a digest of each id stays in memory."""
         seen = DigestSet()
-        for case in self._all():
+        for case in self.with_repeats():
             is_new = seen.add(case.id)
             yield case if is_new or isinstance(case, BrokenCase) else self._repeated(case)
 
@@ -318,13 +309,14 @@ class JoinedCases(Struct, frozen=True):
             total += count
         return total
 
-    def _all(self) -> Iterator[EvalCase | BrokenCase]:
+    def with_repeats(self) -> Iterator[EvalCase | BrokenCase]:
+        """Yield the cases of all parts as they are, also those with a repeated id."""
         return chain.from_iterable(self.parts)
 
     def _repeated(self, case: EvalCase) -> EvalCase | BrokenCase:
         """Return a broken case for a repeated id. The first position is searched only now, since repeats are rare."""
         location = case.location or Location("")
-        first = next((earlier.location for earlier in self._all() if earlier.id == case.id), None)
+        first = next((earlier.location for earlier in self.with_repeats() if earlier.id == case.id), None)
         if first is None or first == location:  # another id had the same digest
             return case
         problem = repeated_id(case.id, location, first)

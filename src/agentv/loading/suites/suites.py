@@ -73,7 +73,7 @@ from agentv.loading.suites.variables import (
     used_variables,
 )
 from agentv.registry import Specs
-from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, ListedCases, Location
+from agentv.types.cases import CaseSource, EvalCase, EvalSuite, ListedCases, Location
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -104,7 +104,7 @@ class CasesReader(Struct):
     _dependent_places: dict[str, tuple[Document, JsonPath]] = field(default_factory=dict)
     """The places of listed cases that depend on others, by id."""
 
-    def source(self) -> CaseSource:
+    def source(self) -> JoinedCases:
         """Return all cases as one source."""
         return JoinedCases(tuple(self.parts), self.scope.files.repository_root)
 
@@ -329,9 +329,9 @@ class CasesReader(Struct):
                 self._read_rows(SpanFile(path, shown(path)), rules)
                 return
             stream = JsonLinesCases(path, shown(path), rules)
-            read = list(islice(stream.read(), LINES_CHECKED_AT_LOAD))
-            self.parts.append(stream.with_head(read))
-            self._add_row_problems(read, stream.shown)
+            read, cases = stream.read_head(LINES_CHECKED_AT_LOAD)
+            self.parts.append(cases)
+            self._add_row_problems(read, cases.shown)
         except EvalFileError as error:
             self.problems += error.problems
 
@@ -339,13 +339,14 @@ class CasesReader(Struct):
         """Record the problems of the first rows of a file."""
         for each in read:
             case = each.case
-            problems = case.problems if isinstance(case, BrokenCase) else each.warnings
+            self.row_problems += each.warnings
             if isinstance(case, EvalCase):
                 place = case.location or Location("")
                 first = self._ids.setdefault(case.id, place)
                 if first is not place:
-                    problems = (*problems, replace(repeated_id(case.id, place, first), path=name))
-            self.row_problems += problems
+                    self.row_problems.append(replace(repeated_id(case.id, place, first), path=name))
+            elif case is not None:
+                self.row_problems += case.problems
         if not found_cases(read) and len(read) < LINES_CHECKED_AT_LOAD:
             self.problems.append(Problem(name, "the file has no cases", 1, 1))
 
@@ -517,7 +518,7 @@ def _in_order(suite: EvalSuite | None, reader: CasesReader) -> tuple[EvalSuite |
     """Return a suite with its cases after those that they depend on, and the problems of these dependencies."""
     if suite is None:
         return None, ()
-    cases, problems = in_order_of_dependencies(suite.cases, reader.dependency_problem)
+    cases, problems = in_order_of_dependencies(reader.source(), reader.dependency_problem)
     return replace(suite, cases=cases), problems
 
 
