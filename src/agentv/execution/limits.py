@@ -247,8 +247,15 @@ class AccountLimiter:
         return Permit(self, tokens, now, lease)
 
     def _paces(self, tokens: float) -> list[tuple[Pace, float]]:
-        found = [(self._requests, 1.0), (self._learned, 1.0), (self._tokens, tokens)]
-        return [(pace, amount) for pace, amount in found if pace is not None]
+        """Return the paces that apply, with the amount that a call takes from each."""
+        found = []
+        if self._requests is not None:
+            found.append((self._requests, 1.0))
+        if self._learned is not None:
+            found.append((self._learned, 1.0))
+        if self._tokens is not None:
+            found.append((self._tokens, tokens))
+        return found
 
     def _wait_s(self, tokens: float) -> float:
         """Return the seconds that the next call must wait; infinity means until a call in flight ends."""
@@ -296,9 +303,9 @@ class AccountLimiter:
             self._concurrency = min(
                 self._max_concurrency, self._concurrency + CONCURRENCY_GROWTH / max(1.0, self._concurrency)
             )
-        has_reached_step = self._accepted_count // FASTER_AFTER > (self._accepted_count - requests) // FASTER_AFTER
-        if self._learned is not None and has_reached_step:
-            self._learned.per_minute *= FASTER
+        if self._learned is not None:
+            has_reached_step = self._accepted_count // FASTER_AFTER > (self._accepted_count - requests) // FASTER_AFTER
+            self._learned.per_minute *= FASTER if has_reached_step else 1.0
 
     def _refused(self, sent_at: float, retry_after_s: float | None) -> None:
         """Slow down, once for all calls that were in flight together, and delay the next calls."""

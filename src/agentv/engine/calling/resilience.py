@@ -42,7 +42,7 @@ from agentv.types.provider import (
     ProviderResponse,
 )
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage, total_usage
+from agentv.types.usage import Price, Usage, total_usage
 
 if TYPE_CHECKING:
     from agentv.engine.calling.target_answer_cache import TargetAnswerCache
@@ -189,6 +189,7 @@ class ResilientProvider:
         self._clock = clock
         self._rng = rng
         self._prices = prices
+        self._price_by_model: dict[str | None, Price | None] = {}
         self._attempts = PacedAttempts(limiter, target, counts_attempts=counts_attempts)
         self.answer_cache = answer_cache
         self.account = None if budget is None else BudgetAccount(budget, target.name, self.cost_of)
@@ -383,13 +384,13 @@ class ResilientProvider:
 
     def cost_of(self, usage: Usage, model: str | None = None) -> float | None:
         """Return the cost of tokens in dollars, or None if no price is known."""
-        # A server may report another name for its model, or none: then the configured name has the price.
-        configured = getattr(self.target.settings, "model", None)
-        for name in (model, configured):
-            price = price_of(self.target, name, self._prices)
-            if price is not None:
-                return price.cost_usd(usage)
-        return None
+        if model not in self._price_by_model:
+            # A server may report another name for its model, or none: then the configured name has the price.
+            configured = getattr(self.target.settings, "model", None)
+            found = (price_of(self.target, name, self._prices) for name in (model, configured))
+            self._price_by_model[model] = next((price for price in found if price is not None), None)
+        price = self._price_by_model[model]
+        return None if price is None else price.cost_usd(usage)
 
     async def aclose(self) -> None:
         """Close the provider's connections."""

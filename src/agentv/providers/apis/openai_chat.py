@@ -240,7 +240,7 @@ def parse_chat(value: JsonObject) -> Turn:
     """Return the message in a chat completion. Raises ProviderError if there is no message, or it was filtered."""
     choices = objects(value.get("choices"))
     message = choices[0].get("message") if choices else None
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         raise wrong_shape("no choices[0].message", value)
     finish_reason = text_or_none(choices[0].get("finish_reason"))
     if finish_reason == "content_filter":

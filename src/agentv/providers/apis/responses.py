@@ -225,6 +225,8 @@ def _without_line_end(text: str) -> str:
 
 
 _EXCERPT = 500
+_OBJECT = (dict, Mapping)
+"""The types of a JSON object; `dict` first, since the check of an abstract class is slow (bench/model_cases.py)."""
 
 
 def parse_json(body: bytes) -> JsonValue:
@@ -244,7 +246,7 @@ def parse_json(body: bytes) -> JsonValue:
 def parse_object(body: bytes) -> JsonObject:
     """Parse the JSON object of a response. Raises ProviderError for anything else."""
     value = parse_json(body)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, _OBJECT):
         raise wrong_shape(f"JSON {json_type(value)} instead of an object", value)
     return value
 
@@ -261,13 +263,13 @@ def content_filter_error(what: str) -> ProviderError:
 
 def objects(value: JsonValue) -> list[JsonObject]:
     """Return the objects in a list; nothing if the value is not a list."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
+    return [item for item in value if isinstance(item, _OBJECT)] if isinstance(value, list | tuple) else []
 
 
 def member(value: JsonValue, *names: str) -> JsonValue:
     """Return the value at nested keys; None if it does not exist."""
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
+        value = value.get(name) if isinstance(value, _OBJECT) else None
     return value
 
 
@@ -279,7 +281,7 @@ def count(value: JsonValue, *names: str) -> int:
 
 def usage_of(value: JsonValue, *, input_key: str, output_key: str) -> Usage | None:
     """Parse the usage of an API of OpenAI; the keys of input and output tokens differ between its APIs."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, _OBJECT):
         return None
     input_, output = count(value, input_key), count(value, output_key)
     input_details, output_details = f"{input_key}_details", f"{output_key}_details"

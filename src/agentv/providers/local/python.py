@@ -77,10 +77,10 @@ class PythonProvider:
 
     def _response(self, returned: object) -> ProviderResponse:
         """Return a returned value as a response. Raises ProviderError if the value cannot be read."""
-        if isinstance(returned, ProviderResponse):
-            return returned
         if isinstance(returned, str):
             return ProviderResponse(returned)
+        if isinstance(returned, ProviderResponse):
+            return returned
         from agentv.providers.apis.responses import parse_response  # noqa: PLC0415 - most functions return a text
         from agentv.types.message_shapes.results import read_result  # noqa: PLC0415
 

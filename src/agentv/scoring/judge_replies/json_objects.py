@@ -146,7 +146,8 @@ def _object_between(text: str, start: int, end: int) -> JsonObject | None:
 def _read_object(window: str) -> tuple[JsonObject, int]:
     """Return the object at the start of a window, and its length. Raises ValueError or RecursionError without one."""
     value, length = _DECODER.raw_decode(window)
-    if _is_too_deep(value):
+    openings = window.count("{", 0, length) + window.count("[", 0, length)
+    if openings >= MAX_DEPTH and _is_too_deep(value):
         raise _UnreadableError
     return cast(JsonObject, value), length
 
@@ -161,8 +162,8 @@ def _is_too_deep(value: JsonValue) -> bool:
 
 
 def children(value: JsonValue) -> Iterable[JsonValue]:
-    """Return the values inside an object or a list; nothing for any other value."""
-    if isinstance(value, Mapping):
+    """Return the values inside an object or a list, as the decoder reads them; nothing for any other value."""
+    if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
 
@@ -172,9 +173,10 @@ def nested_objects(value: JsonValue) -> Iterator[JsonObject]:
     waiting: list[JsonValue] = [value]
     while waiting:
         current = waiting.pop()
-        if isinstance(current, Mapping):
+        if isinstance(current, dict):
             yield current
-        waiting.extend(reversed(list(children(current))))
+        inner = [child for child in children(current) if isinstance(child, (dict, list))]
+        waiting.extend(reversed(inner))
 
 
 def nested_texts(value: JsonValue) -> Iterator[str]:
