@@ -222,7 +222,8 @@ class Outcome:
 
 def call(home: Path, provider: FakeBatches, keys: tuple[str, ...] = ("s",)) -> Outcome:
     outcome = Outcome()
-    cases = [cast(PreparedCase, SimpleNamespace(answer_key="k", result_key=key, request=None)) for key in keys]
+    tasks = [SimpleNamespace(slot=key) for key in keys]
+    cases = [cast(PreparedCase, SimpleNamespace(answer_key="k", task=task, request=None)) for task in tasks]
 
     async def run() -> None:
         target, clock, rng = ResolvedTarget("t", "provider", settings=None), make_clock(), random.Random(0)

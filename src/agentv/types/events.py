@@ -46,13 +46,13 @@ class RowBegun(Struct, frozen=True, gc=False):
     slot: ResultKey
 
 
-class AnswerArrived(Struct, frozen=True):
+class AnswerArrived(Struct, frozen=True, gc=False):
     """A target answered, or failed to; nothing is judged yet."""
 
     answer: Answer
 
 
-class RowFinished(Struct, frozen=True):
+class RowFinished(Struct, frozen=True, gc=False):
     """A row is judged and stored."""
 
     result: CaseResult

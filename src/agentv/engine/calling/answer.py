@@ -33,7 +33,7 @@ OnLogLine = Callable[[str, str], None]
 """Shows a log line of a call; takes the name of the target, and the line."""
 
 
-class CallOutcome(Struct, frozen=True):
+class CallOutcome(Struct, frozen=True, gc=False):
     """The outcome of one call of a target, all attempts together: its response or its failure.
 
     `calls` are the attempts. If the call failed, `usage` and `cost_usd` are what they spent, and `partial` is the
@@ -218,12 +218,9 @@ def make_answer(
 
     With `counts_attempts` the answer's `attempt` is the number of repeats; else it is 0.
     """
-    result = _with_read_messages(outcome.result)
-    text: object = "" if isinstance(result, Failure) else result.text
-    if not isinstance(text, str):
-        result = Failure("unexpected_shape", f"the text of the response is a {type(text).__name__}, not a string")
+    result = _read_response(outcome.result)
     attempt = max(0, len(outcome.calls) - 1) if counts_attempts else 0
-    if isinstance(result, Failure):
+    if not isinstance(result, ProviderResponse):
         if isinstance(outcome.result, ProviderResponse):  # it was paid for, although it cannot be read
             unreadable = outcome.result
             outcome = replace(outcome, partial=unreadable, usage=unreadable.usage, cost_usd=unreadable.cost_usd)
@@ -274,7 +271,7 @@ def _answer_without_response(
     Python passes more than 15 keywords of one call in a dict, which is slower than two calls (bench/echo_cases.py).
     """
     return Answer(
-        slot=prepared.result_key,
+        slot=prepared.task.slot,
         answer_key=prepared.answer_key,
         text="",
         started_at=outcome.started_at,
@@ -288,11 +285,16 @@ def _answer_without_response(
     )
 
 
-def _with_read_messages(result: ProviderResponse | Failure) -> ProviderResponse | Failure:
-    """Return a response with Message objects in place of a framework's messages; a Failure if they cannot be read."""
-    if isinstance(result, Failure) or result.output_messages is None:
+def _read_response(result: ProviderResponse | Failure) -> ProviderResponse | Failure:
+    """Return a response with Message objects in place of a framework's messages; a Failure if it cannot be read."""
+    if not isinstance(result, ProviderResponse):
         return result
+    text: object = result.text
+    if not isinstance(text, str):
+        return Failure("unexpected_shape", f"the text of the response is a {type(text).__name__}, not a string")
     given: object = result.output_messages
+    if given is None:
+        return result
     if isinstance(given, tuple) and all(isinstance(each, Message) for each in given):
         return result
     from agentv.types.message_shapes.reading import read_messages  # noqa: PLC0415 - most targets return no messages
@@ -344,7 +346,7 @@ def _readable_partial(response: ProviderResponse | None) -> ProviderResponse | N
     text: object = response.text
     if not isinstance(text, str):
         response = replace(response, text=str(text))
-    read = _with_read_messages(response)
+    read = _read_response(response)
     return _without_thinking(replace(response, output_messages=None) if isinstance(read, Failure) else read)
 
 
@@ -414,7 +416,7 @@ def joined_answers(prepared: PreparedCase, answers: Sequence[Answer]) -> Answer:
     usage = total_usage(answer.usage for answer in answers)
     whole = replace(
         last,
-        slot=prepared.result_key,
+        slot=prepared.task.slot,
         answer_key=prepared.answer_key,
         output_messages=tuple(messages),
         trace=_joined_trace(answers),

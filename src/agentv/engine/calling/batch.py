@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.engine.calling.answer import CallOutcome
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.planning.plan import AnswerToScore, CaseTask
-from agentv.engine.planning.prepared_case import PreparedCase, result_key_of
+from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.recorder import RunRecorder
 from agentv.execution.backends.local import LocalBackend
@@ -73,7 +73,7 @@ def _split(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTas
 
 def _split_by_suite(size: int | None, tasks: Iterable[CaseTask]) -> Iterator[list[CaseTask]]:
     """Split tasks into batches within one suite, prompt and trial, where the case id identifies an answer."""
-    for _, group in groupby(tasks, key=lambda task: (task.suite.path, result_key_of(task).prompt, task.trial)):
+    for _, group in groupby(tasks, key=lambda task: (task.suite.path, task.slot.prompt, task.trial)):
         yield from _split(size, group)
 
 
@@ -82,7 +82,7 @@ async def _invoke_batch(
 ) -> None:
     requests = [prepared.request for prepared in cases]
     answers = await resilient.invoke_batch_within(provider, requests, total_s=cases[0].task.timeout_s)
-    save({prepared.result_key: answers[prepared.case.id] for prepared in cases if prepared.case.id in answers})
+    save({prepared.task.slot: answers[prepared.case.id] for prepared in cases if prepared.case.id in answers})
 
 
 async def run_batch(
@@ -97,7 +97,7 @@ async def run_batch(
     answered = await _call_batch(batching, runnable, runner)
 
     async def finish(task: CaseTask) -> CaseResult:
-        answered_case = answered.get(result_key_of(task))
+        answered_case = answered.get(task.slot)
         if answered_case is None:
             return await runner.run(task)
         prepared, answer = answered_case
@@ -110,7 +110,7 @@ async def run_batch(
 
     def remaining() -> Iterator[CaseTask]:
         for task in batch:
-            key = result_key_of(task)
+            key = task.slot
             if recorder.stop.reason is None or (was_stopped and key in answered):
                 yield task
             elif recorder.stop.state == "stopped":
@@ -174,7 +174,7 @@ def _open_cases(tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[ResultKey
         if not isinstance(case, EvalCase) or case.turns or task.stored is not None:
             continue
         if not runner.has_nothing_to_score(task):
-            cases[result_key_of(task)] = runner.open(task, case)
+            cases[task.slot] = runner.open(task, case)
     return cases
 
 

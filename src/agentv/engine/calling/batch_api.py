@@ -187,7 +187,7 @@ class BatchApi(Struct, frozen=True):
 
         def save_all(answers: Mapping[str, ProviderResponse | Failure]) -> None:
             for key, answer in answers.items():
-                first, *others = (prepared.result_key for prepared in by_key[key])
+                first, *others = (prepared.task.slot for prepared in by_key[key])
                 save({first: answer, **dict.fromkeys(others, _without_cost(answer))})
 
         try:

@@ -22,7 +22,7 @@ CHARACTERS_PER_TOKEN = 4.0
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 
-class Call(Struct, Generic[R], frozen=True):
+class Call(Struct, Generic[R], frozen=True, gc=False):
     """One call with retries: the function that makes one attempt, and the estimated tokens of an attempt.
 
     `attempt` takes the number of the attempt, from 0, and its deadline in seconds. `total_s` limits the time

@@ -35,7 +35,6 @@ from agentv.engine.cluster.lines import (
 from agentv.engine.cluster.node_segments import MAX_UNLISTED, line_key
 from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
 from agentv.engine.planning.plan import AnswerToScore, CaseTask
-from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.case import crashed_row, failed_row, not_begun_row, wanted_workspace
 from agentv.engine.running.recorder import UNLISTED, RunRecorder
 from agentv.execution.backends.local import LocalBackend
@@ -357,7 +356,7 @@ class Cluster:
                     task = replace(task, stored=AnswerToScore(row.answers[-1]))
 
     def _lease(self, session: NodeSession, task: CaseTask) -> LeasedRow:
-        key = result_key_of(task)
+        key = task.slot
         row = LeasedRow(task, asyncio.get_running_loop().create_future())
         session.add(key, row)
         if not session.unsent:  # one call sends all rows that are leased until then

@@ -39,7 +39,6 @@ from agentv.engine.cluster.tasks import RunSpec, TaskData, TaskReader, load_plan
 from agentv.engine.cluster.workspaces import PlacedWorkspaces
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan
-from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.answer_cache import make_run_cache
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock
@@ -299,7 +298,7 @@ class NodeWork:
         self._renew()
         for data in tasks:
             task = self._reader.task(data)
-            key = result_key_of(task)
+            key = task.slot
             semaphore = self._semaphores.get(id(task.target))
             if semaphore is None:
                 semaphore = asyncio.Semaphore(self._plan.workers(task.target))
@@ -449,7 +448,7 @@ class NodeWork:
         return replace(answer, seq=number)
 
     def _on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
-        self._outbox.put(RetryLine(result_key_of(task), call.kind, call.error, wait_s))
+        self._outbox.put(RetryLine(task.slot, call.kind, call.error, wait_s))
 
     def _on_log_line(self, line: LogLine) -> None:
         self._outbox.put(LogText(line.slot, line.target, line.text))

@@ -249,7 +249,7 @@ def write_prompts(plan: RunPlan, folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for prepared in prepared_cases(plan):
-        key = prepared.result_key
+        key = prepared.task.slot
         names = tuple(filter(None, (key.suite, key.eval_id, key.prompt, key.target)))
         parts = [f"# {' · '.join(names)}"]
         if prepared.request.system_prompt:

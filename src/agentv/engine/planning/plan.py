@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.selection import Selection
@@ -19,7 +20,7 @@ from agentv.scoring.keys.identity import target_key
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.records.answer import Answer
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -34,12 +35,13 @@ class AnswerToScore(Struct, frozen=True):
     row: CaseResult | None = None
 
 
-class CaseTask(Struct, frozen=True):
+class CaseTask(Struct, frozen=True, gc=False):
     """One row of the plan: data only, so that it can be sent to another process.
 
     `known` has the targets that may be called besides `target`: judges and fallbacks. `generation` counts how often a
     resume, retry or rescore has made the row again. With `stored` the target is not called: the stored answer is
-    scored. `trial` is counted from 0, `trials` is the number of trials of the case.
+    scored. `trial` is counted from 0, `trials` is the number of trials of the case. `slot`, the row's position in the
+    plan, follows from the other fields.
     """
 
     case: EvalCase | BrokenCase
@@ -52,6 +54,14 @@ class CaseTask(Struct, frozen=True):
     generation: int = 0
     stored: AnswerToScore | None = None
     trials: int = 1
+    slot: ResultKey = ResultKey("", "", "")
+
+    def __post_init__(self) -> None:
+        """Set `slot`."""
+        case = self.case
+        prompt = case.prompt if isinstance(case, EvalCase) else None
+        slot = ResultKey(self.suite.path, case.id, self.target.name, trial=self.trial, prompt=prompt)
+        force_setattr(self, "slot", slot)
 
 
 class SuitePlan(Struct, frozen=True, dict=True):
@@ -73,7 +83,7 @@ class SuitePlan(Struct, frozen=True, dict=True):
 
     def timeout_s(self, case: EvalCase | BrokenCase) -> float | None:
         """Return the deadline of all attempts of a row together, in seconds: `--timeout`, the case's or the suite's."""
-        own = None if isinstance(case, BrokenCase) else case.timeout_s
+        own = case.timeout_s if isinstance(case, EvalCase) else None
         return self.options.timeout_s or own or self.suite.timeout_s
 
     @cached_property
@@ -83,9 +93,9 @@ class SuitePlan(Struct, frozen=True, dict=True):
 
     def trials(self, case: EvalCase | BrokenCase) -> int:
         """Return the number of trials of a case: `--trials`, else the case's, else the suite's; 1 for a broken line."""
-        if isinstance(case, BrokenCase):
-            return 1
-        return self.options.trials or case.trials or self.suite.trials
+        if isinstance(case, EvalCase):
+            return self.options.trials or case.trials or self.suite.trials
+        return 1
 
     def trials_with(self, case: EvalCase | BrokenCase, target: ResolvedTarget) -> int:
         """Return the number of trials of a case with a target; 0 if the target does not answer it."""
@@ -123,13 +133,12 @@ class SuitePlan(Struct, frozen=True, dict=True):
         """Yield each case once for each prompt, or only with `prompt`; a broken case is yielded once."""
         is_first_prompt = prompt in (None, *self.suite.prompts[:1])
         for case in self.selection:
-            if isinstance(case, BrokenCase):
-                if is_first_prompt:
-                    yield case
-                continue
-            for each in case.with_prompts() if case.prompts else (case,):
-                if prompt is None or prompt == each.prompt:
-                    yield each
+            if isinstance(case, EvalCase):
+                for each in case.with_prompts() if case.prompts else (case,):
+                    if prompt is None or prompt == each.prompt:
+                        yield each
+            elif is_first_prompt:
+                yield case
 
     def tasks(self, target: ResolvedTarget, *, by_trial: bool) -> Iterator[CaseTask]:
         """Yield the tasks of one target case by case, or, with `by_trial`, prompt by prompt and trial by trial."""

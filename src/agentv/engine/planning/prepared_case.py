@@ -16,7 +16,6 @@ from agentv.types.evaluation import PromptInputs
 from agentv.types.messages import ChatMessage, DataPart, FilePart, Message, Part, TextPart
 from agentv.types.messages_json import compact_json, content_text, tool_call_to_json
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest
-from agentv.types.records.answer import ResultKey
 
 
 def build_prompt(case: EvalCase, *, quotes_paths_only: bool) -> PromptInputs:
@@ -117,32 +116,23 @@ def _chat(rendered: Sequence[tuple[Message, str]], guidelines: str) -> tuple[Cha
     return tuple(chat)
 
 
-class PreparedCase(Struct, frozen=True):
+class PreparedCase(Struct, frozen=True, gc=False):
     """A case prepared for one target.
 
-    `result_key` is the position of the case's row in the plan. Requests with the same `answer_key` may share an answer.
-    `single_form` is True if the evaluator comes from the older form, `evaluator:`, or is the default judge. It is
-    False for cases with turns.
+    Requests with the same `answer_key` may share an answer. `single_form` is True if the evaluator comes from the older
+    form, `evaluator:`, or is the default judge. It is False for cases with turns.
     """
 
     task: CaseTask
     case: EvalCase
     prompt: PromptInputs
     request: ProviderRequest
-    result_key: ResultKey
     keys: CaseKeys
     answer_key: str
     tags: tuple[str, ...]
     criteria: tuple[EvaluationCriteria, ...]
     evaluators: tuple[EvaluatorLike, ...]
     single_form: bool
-
-
-def result_key_of(task: CaseTask) -> ResultKey:
-    """Return the position of a task's row in the plan."""
-    case = task.case
-    prompt = case.prompt if isinstance(case, EvalCase) else None
-    return ResultKey(task.suite.path, case.id, task.target.name, trial=task.trial, prompt=prompt)
 
 
 def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:
@@ -178,7 +168,6 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
         case=case,
         prompt=prompt,
         request=request,
-        result_key=result_key_of(task),
         keys=keys,
         answer_key=key,
         tags=tags_of(case, task.suite),

@@ -1,7 +1,7 @@
 """One row: call the target, save the answer, score it. Never raises for a case's own failure."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property, partial
@@ -27,7 +27,7 @@ from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
 from agentv.engine.planning.fingerprints import Fingerprints, StoredEvaluators, put_bounded
 from agentv.engine.planning.plan import AnswerToScore, CaseTask
-from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prepared_turn, result_key_of
+from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prepared_turn
 from agentv.engine.running.context import (
     build_context,
     conversation_context,
@@ -126,7 +126,7 @@ def open_wanted_workspace(
 
 def workspace_name(task: CaseTask) -> str:
     """Return the name of the folder of a saved workspace."""
-    key = result_key_of(task)
+    key = task.slot
     return "-".join(filter(None, (key.eval_id, key.prompt, key.target, str(key.trial))))
 
 
@@ -279,7 +279,7 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
     return CaseResult(
         run_id=run_id,
         timestamp=now,
-        slot=result_key_of(task),
+        slot=task.slot,
         dataset=task.suite.dataset,
         generation=task.generation,
         status="error",
@@ -316,7 +316,7 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
     return CaseResult(
         run_id=run_id,
         timestamp=now,
-        slot=result_key_of(task),
+        slot=task.slot,
         dataset=task.suite.dataset,
         generation=task.generation,
         status="skipped",
@@ -473,7 +473,7 @@ class CaseRunner(Struct, frozen=True):
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=Dependencies)
 
-    def run(self, task: CaseTask) -> Coroutine[None, None, CaseResult]:
+    def run(self, task: CaseTask) -> Awaitable[CaseResult]:
         """Return the row of a task. While it runs here, any exception but StorageError becomes the row's error.
 
         That includes bugs in agentv, which must not end a long run; the message names the line that raised. Exceptions
@@ -490,23 +490,21 @@ class CaseRunner(Struct, frozen=True):
         self.dependencies.end(task, row)
         return row
 
-    async def _run(
+    def _run(
         self, target_session: TargetSession, task: CaseTask, dependency_failure: Failure | None
-    ) -> CaseResult:
+    ) -> Awaitable[CaseResult]:
         case = task.case
-        if isinstance(case, BrokenCase):
-            return broken_row(self.run_id, task, case, now=self.runtime.clock())
+        if not isinstance(case, EvalCase):
+            return _finished(broken_row(self.run_id, task, case, now=self.runtime.clock()))
         if task.only_free and self.has_nothing_to_score(task):
-            return skipped_row(self.run_id, task, case, now=self.runtime.clock())
+            return _finished(skipped_row(self.run_id, task, case, now=self.runtime.clock()))
         if dependency_failure is not None:
-            return replace(
-                skipped_row(self.run_id, task, case, now=self.runtime.clock()), status="error", error=dependency_failure
-            )
+            return _finished(failed_row(self.run_id, task, dependency_failure, now=self.runtime.clock()))
         if self.run_elsewhere is not None:
             if has_attachments(case):  # only this process has their bytes: save the case here
                 self._open(target_session, task, case)
-            return await self.run_elsewhere(task)
-        return await self._with_errors_caught(task, case, self._row_of(target_session, task, case))
+            return self.run_elsewhere(task)
+        return self._with_errors_caught(task, case, self._row_of(target_session, task, case))
 
     async def _row_of(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> CaseResult:
         prepared = self._open(target_session, task, case)
@@ -622,21 +620,21 @@ class CaseRunner(Struct, frozen=True):
         before_repeat: Callable[[], Awaitable[None]] | None = None,
     ) -> Answer:
         """Return the answer of the target or a fallback. An interrupted response is saved without a row."""
-        clock, show = self.runtime.clock, self.on_log_line
-        started_at = clock()
+        show = self.on_log_line
         try:
             outcome = await call_with_fallbacks(
                 prepared,
                 target_session.provider,
                 self.runtime,
                 on_retry=partial(self.on_retry, prepared.task),
-                on_log_line=None if show is None else _log_line_of(show, target_session, prepared.result_key),
+                on_log_line=None if show is None else _log_line_of(show, target_session, prepared.task.slot),
                 before_repeat=before_repeat,
             )
         except asyncio.CancelledError as error:
             call = attached_call(error)
-            if call is not None:
-                save(target_session, prepared, failed_outcome(call, started_at=started_at, ended_at=clock()))
+            if call is not None:  # it has attempts, whose times count
+                now = self.runtime.clock()
+                save(target_session, prepared, failed_outcome(call, started_at=now, ended_at=now))
             raise
         return self._make_answer(target_session, prepared, outcome)
 
@@ -650,9 +648,7 @@ class CaseRunner(Struct, frozen=True):
         self.dependencies.end(task, row)
         return row
 
-    def _with_errors_caught(
-        self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]
-    ) -> Coroutine[None, None, CaseResult]:
+    def _with_errors_caught(self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]) -> Awaitable[CaseResult]:
         caught = self._row_or_error(task, case, work)
         return _row_or_refusal(caught) if self.runtime.may_refuse_calls else caught
 
@@ -809,6 +805,10 @@ class CaseRunner(Struct, frozen=True):
             return cleaned
         new_results = iter(cleaned)
         return tuple(known.get(evaluator.config.name) or next(new_results) for evaluator in evaluators)
+
+
+async def _finished(row: CaseResult) -> CaseResult:
+    return row
 
 
 async def _row_or_refusal(work: Awaitable[CaseResult]) -> CaseResult:

@@ -7,7 +7,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.planning.prepared_case import result_key_of
 from agentv.types.cases import EvalCase, EvalSuite
 from agentv.types.failures import Failure
 from agentv.types.records.answer import ResultKey
@@ -28,11 +27,11 @@ class Dependencies(Struct):
     def begin(self, task: CaseTask) -> None:
         """Note that a row begins, if others wait for it."""
         if task.case.id in self.needed_in(task.suite):
-            self._outcomes[result_key_of(task)] = asyncio.get_running_loop().create_future()
+            self._outcomes[task.slot] = asyncio.get_running_loop().create_future()
 
     def end(self, task: CaseTask, row: CaseResult) -> None:
         """Note how a row ended: with an error or without."""
-        outcome = self._outcomes.get(result_key_of(task))
+        outcome = self._outcomes.get(task.slot)
         if outcome is not None and not outcome.done():
             outcome.set_result(row.error if row.status == "error" else None)
 
@@ -46,7 +45,7 @@ class Dependencies(Struct):
                 part, keys = [], set()
             part.append(task)
             if task.case.id in self.needed_in(task.suite):
-                keys.add(result_key_of(task))
+                keys.add(task.slot)
         yield part
 
     async def failure(self, task: CaseTask) -> Failure | None:
@@ -54,7 +53,7 @@ class Dependencies(Struct):
         case = task.case
         if not isinstance(case, EvalCase) or not case.depends_on:
             return None
-        key = result_key_of(task)
+        key = task.slot
         failed: list[str] = []
         for name in case.depends_on:
             failure = await self._failure_of(replace(key, eval_id=name))
@@ -86,7 +85,7 @@ class Dependencies(Struct):
 def needed_keys(task: CaseTask) -> Iterator[ResultKey]:
     """Yield the keys of the rows that a task may wait for: the same trial, or the first if a case has fewer trials."""
     if isinstance(task.case, EvalCase) and task.case.depends_on:
-        key = result_key_of(task)
+        key = task.slot
         for name in task.case.depends_on:
             yield replace(key, eval_id=name)
             yield replace(key, eval_id=name, trial=0)

@@ -7,7 +7,6 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
-from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.recorded_report import REPORTED, reported_fields
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
@@ -209,7 +208,7 @@ class RunRecorder(Struct):
                 continue
             self.has_trials = self.has_trials or task.trials > 1
             if self._dispatcher[RowBegun]:
-                self.emit(RowBegun(result_key_of(task)))
+                self.emit(RowBegun(task.slot))
             yield task
 
     @property
@@ -304,7 +303,7 @@ class RunRecorder(Struct):
 
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
         """Report that the call of a task is retried."""
-        self.retry(result_key_of(task), call.kind, call.error, wait_s)
+        self.retry(task.slot, call.kind, call.error, wait_s)
 
     def retry(self, row: ResultKey, kind: str, error: str | None, wait_s: float) -> None:
         """Report that the call of a row is retried. Report a long wait to the user before it begins."""

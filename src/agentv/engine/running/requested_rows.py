@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
-from agentv.engine.planning.prepared_case import result_key_of
 from agentv.types.errors import AgentvError
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
@@ -104,7 +103,7 @@ class RequestedRows:
         return tuple(await asyncio.gather(*map(asyncio.shield, rows)))
 
     def _row(self, task: CaseTask) -> asyncio.Task[CaseResult]:
-        key = result_key_of(task)
+        key = task.slot
         row = self._rows.get(key)
         if row is None:
             if self._recorder is None or self._group is None:

@@ -10,7 +10,6 @@ from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan
-from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
 from agentv.engine.running.recorder import RunRecorder
@@ -45,7 +44,7 @@ class RejudgePlan(ResumePlan):
     ) -> Iterator[CaseTask | None]:
         """Yield each chosen task that has a usable stored answer `repeats` times."""
         for task in tasks:
-            key = result_key_of(task)
+            key = task.slot
             if recorder.stop.state == "interrupted":
                 return
             if key not in self.chosen or isinstance(task.case, BrokenCase):
@@ -169,7 +168,7 @@ def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, cl
     fingerprints = Fingerprints(_runtime(plan, clock))
     matched = 0
     for task in (task for target in plan.targets for task in plan.tasks(target)):
-        row = remaining.pop(result_key_of(task), None)
+        row = remaining.pop(task.slot, None)
         setup = None if row is None else _setup_of(task, row, evaluator, fingerprints)
         if setup is not None:
             setups.add(setup)

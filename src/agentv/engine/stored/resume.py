@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Spent
 from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan
-from agentv.engine.planning.prepared_case import result_key_of
 from agentv.engine.planning.selection import matches_glob
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.context import criteria_of
@@ -131,7 +130,7 @@ class ResumePlan(Struct):
                 yielded_at = now()
             if recorder.stop.state == "interrupted":  # this loop does not await, so the cancellation comes later
                 return
-            key = result_key_of(task)
+            key = task.slot
             row = self.rows.take(key)
             if row is not None and key in self.retired:
                 recorder.store.note("case_returned", {"slot": key.to_json()})
@@ -219,7 +218,7 @@ class ResumePlan(Struct):
         """Return the task to score a stored answer, or None if there is no usable answer or nothing to score."""
         if runner.has_nothing_to_score(task):
             return None
-        result_key, key = result_key_of(task), _answer_key(task, case, runner)
+        result_key, key = task.slot, _answer_key(task, case, runner)
         # The answers of a renamed suite are stored under its old name.
         answers = (self.rows.answer(suite, key) for suite in (result_key.suite, *self.gone_suites))
         answer = next((each for each in answers if each is not None), None)
@@ -231,7 +230,7 @@ class ResumePlan(Struct):
 
     def _new_call(self, task: CaseTask, row: CaseResult | None) -> CaseTask:
         """Return the task to call the target, as a new generation if there is a row."""
-        return replace(task, generation=self.rows.next_generation(result_key_of(task), row))
+        return replace(task, generation=self.rows.next_generation(task.slot, row))
 
 
 def _answer_key(task: CaseTask, case: EvalCase, runner: CaseRunner) -> str:

@@ -76,14 +76,19 @@ def keys_of(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> CaseKeys:
     return CaseKeys(question_key(case), expectation_key(case, criteria))
 
 
-def _digest(value: object, messages: Iterable[Message]) -> str:
-    """Return `digest(value)`, faster if the messages are plain texts. The rest of `value` must be JSON without numbers.
+def _are_texts(messages: Iterable[Message]) -> bool:
+    """Return True if messages have nothing but a role, a name and a text."""
+    for each in messages:  # noqa: SIM110 - `all` would make a generator (bench/echo_cases.py)
+        if type(each.content) is not str or each.tool_calls or each.metadata is not None:
+            return False
+    return True
+
+
+def _digest_of_texts(value: object) -> str:
+    """Return `digest(value)` of texts, lists, dicts and messages that are texts, but no numbers.
 
     msgspec is faster than `json` (bench/) and encodes texts in the same way, but some numbers differently.
     """
-    for each in messages:
-        if type(each.content) is not str or each.tool_calls or each.metadata is not None:
-            return digest(value)
     try:
         return sha256(_encode_texts(value)).hexdigest()
     except UnicodeEncodeError:  # lone surrogates
@@ -93,6 +98,8 @@ def _digest(value: object, messages: Iterable[Message]) -> str:
 def question_key(case: EvalCase) -> str:
     """Return the key of a case's input: id, input messages, contents of files and guidelines."""
     messages = case.input_messages
+    if not case.turns and _are_texts(messages):
+        return _digest_of_texts({"id": case.id, "messages": messages, "files": ()})
     parts: dict[str, object] = {
         "id": case.id,
         "messages": messages,
@@ -103,8 +110,7 @@ def question_key(case: EvalCase) -> str:
         parts["turns"] = inputs
         parts["files of turns"] = [(part.path, part.sha256) for part in files_of(inputs)]
         parts["turn rules"] = [case.turn_rules.on_failure, case.turn_rules.window]
-        return digest(parts)
-    return _digest(parts, messages)
+    return digest(parts)
 
 
 def target_key(target: ResolvedTarget) -> str:
@@ -169,13 +175,13 @@ def _expectation_key(case: EvalCase | CaseRecord, criteria: Sequence[JsonObject]
     if type(case.expected_outcome) is str and not (criteria or case.expected_messages):
         return _outcome_key(case.expected_outcome)
     expected = [case.expected_outcome, case.expected_messages, criteria]
-    return digest(expected) if criteria else _digest(expected, case.expected_messages)
+    return digest(expected) if criteria or not _are_texts(case.expected_messages) else _digest_of_texts(expected)
 
 
 @lru_cache(maxsize=64)
 def _outcome_key(outcome: str) -> str:
     """Return the key of an expected outcome without messages and criteria, which many cases have in common."""
-    return _digest([outcome, [], []], ())
+    return _digest_of_texts([outcome, [], []])
 
 
 def score_key(*, answer: str, expectation: str, setup_digest: str) -> str:

@@ -233,9 +233,9 @@ _started_at = attrgetter("started_at")
 
 
 def _are_utc(moments: tuple[datetime, ...]) -> bool:
-    """Return True if all are plain datetimes in UTC, which msgspec encodes without a conversion."""
+    """Return True if all are in UTC, so that msgspec writes them with a Z."""
     for moment in moments:  # noqa: SIM110 - `all` would make a generator (bench/echo_cases.py)
-        if moment.tzinfo is not UTC or type(moment) is not datetime:
+        if moment.tzinfo is not UTC:
             return False
     return True
 
