@@ -268,9 +268,10 @@ class AccountLimiter:
     def _finish(self, expected: float, used: float | None, more_requests: int, quota: Quota | None) -> None:
         self._in_flight -= 1
         self._released.set()
-        for pace in (self._requests, self._learned):
-            if pace is not None and more_requests > 0:
-                pace.take(self._now(), more_requests)
+        if more_requests > 0:
+            for pace in (self._requests, self._learned):
+                if pace is not None:
+                    pace.take(self._now(), more_requests)
         if self._tokens is not None and used is not None:
             self._tokens.take(self._now(), used - expected)
         if quota is not None:

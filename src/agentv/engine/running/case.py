@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -359,7 +360,6 @@ def judged_row(
         slot=answer.slot,
         dataset=task.suite.dataset,
         generation=task.generation,
-        conversation_id=case.conversation_id,
         tags=prepared.tags,
         metadata=case.metadata,
         file=location.path,
@@ -368,7 +368,8 @@ def judged_row(
         status=status,
         score=score,
         verdict=verdict,
-        error=error,
+        answer_key=answer.answer_key,
+        attempt=answer.attempt,
     )
     row = replace(
         row,
@@ -376,34 +377,36 @@ def judged_row(
         misses=fields.misses,
         reasoning=fields.reasoning,
         expected_aspect_count=fields.expected_aspect_count,
-        raw_aspects=fields.raw_aspects,
         evaluator_results=results,
         single_form=prepared.single_form and answer.error is None,
-        trace_summary=summary,
-        usage_by=usage_by,
-        cost_usd=cost_usd,
-    )
-    return _with_answer(row, answer, is_model=is_model)
-
-
-def _with_answer(row: CaseResult, answer: Answer, *, is_model: bool) -> CaseResult:
-    """Return a row with the fields that it has in common with its answer."""
-    return replace(
-        row,
-        answer_key=answer.answer_key,
         answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
-        attempt=answer.attempt,
         candidate_answer=answer.text,
         empty_answer=answer.error is None and not answer.text.strip(),
-        answered_by=answer.answered_by,
-        trace=answer.trace,
-        output_messages=answer.output_messages,
         agent_provider_request=None if is_model else answer.request,
         lm_provider_request=answer.request if is_model else None,
         duration_ms=answer.duration_ms,
         cached=answer.cached is not None,
+    )
+    rare = (case.conversation_id, error, fields.raw_aspects, summary, usage_by, cost_usd, *_rare_fields(answer))
+    if rare == _NOTHING_RARE:
+        return row
+    return replace(
+        row,
+        conversation_id=case.conversation_id,
+        error=error,
+        raw_aspects=fields.raw_aspects,
+        trace_summary=summary,
+        usage_by=usage_by,
+        cost_usd=cost_usd,
+        answered_by=answer.answered_by,
+        trace=answer.trace,
+        output_messages=answer.output_messages,
         partial=answer.partial,
     )
+
+
+_rare_fields = attrgetter("answered_by", "trace", "output_messages", "partial")
+_NOTHING_RARE = (None,) * 10
 
 
 def _row_state(

@@ -200,10 +200,12 @@ class JsonLinesCases(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the case of each line; skip blank lines, and yield a BrokenCase for a line with problems."""
+        yield from self.head
         last = self.head[-1].location if self.head else None
-        lines = self._lines(after=0 if last is None else last.line)
-        cases = (plain or self._read_line(number, line).case for number, line, plain in lines)
-        return chain(self.head, filter(None, cases))
+        for number, line, plain in self._lines(after=0 if last is None else last.line):
+            case = plain or self._read_line(number, line).case
+            if case is not None:
+                yield case
 
     def count_rows(self) -> int:
         """Return the number of lines that are not blank."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+import msgspec
 from msgspec import Struct
 
 from agentv.types.failures import Failure, FailureKind
@@ -17,6 +18,7 @@ EVENT_STREAM = "text/event-stream"
 _MAX_EXCERPT = 2_000
 _MAX_MESSAGE = 500
 _BAD_REQUEST, _SERVER_ERRORS = 400, 500
+_encode = msgspec.json.Encoder().encode
 
 
 class HttpRequest(Struct, frozen=True, gc=False):
@@ -38,8 +40,10 @@ class HttpResponse(Struct, frozen=True, gc=False):
     @property
     def request_id(self) -> str | None:
         """The id of the request in the server's logs; None if the server sends none."""
-        names = ("x-request-id", "request-id", "apim-request-id")
-        return next((self.headers[name] for name in names if self.headers.get(name)), None)
+        for name in ("x-request-id", "request-id", "apim-request-id"):
+            if self.headers.get(name):
+                return self.headers[name]
+        return None
 
     @property
     def is_success(self) -> bool:
@@ -49,7 +53,7 @@ class HttpResponse(Struct, frozen=True, gc=False):
     @property
     def quota(self) -> Quota | None:
         """The quota in the rate-limit headers of OpenAI, Azure or Anthropic; None without a readable amount."""
-        if not any("ratelimit" in name for name in self.headers):
+        if "ratelimit" not in " ".join(self.headers):
             return None
         amounts = {
             f"{kind}_{unit}": _first_not_none(
@@ -204,7 +208,10 @@ def json_request(url: str, body: JsonObject, *headers: Mapping[str, str]) -> Htt
 
 def json_bytes(value: JsonValue) -> bytes:
     """Return a value as JSON in UTF-8. Lone surrogates, which UTF-8 cannot encode, become question marks."""
-    return compact_json(value).encode(errors="replace")
+    try:
+        return _encode(value)
+    except (UnicodeEncodeError, TypeError):  # lone surrogates, and values that are not JSON
+        return compact_json(value).encode(errors="replace")
 
 
 def joined_headers(*several: Mapping[str, str]) -> dict[str, str]:

@@ -275,22 +275,25 @@ def member(value: JsonValue, *names: str) -> JsonValue:
 
 def count(value: JsonValue, *names: str) -> int:
     """Return the positive integer at nested keys, else 0."""
-    found = member(value, *names)
-    return found if isinstance(found, int) and found > 0 else 0
+    return _positive(member(value, *names))
+
+
+def _positive(value: JsonValue) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def usage_of(value: JsonValue, *, input_key: str, output_key: str) -> Usage | None:
     """Parse the usage of an API of OpenAI; the keys of input and output tokens differ between its APIs."""
     if not isinstance(value, _OBJECT):
         return None
-    input_, output = count(value, input_key), count(value, output_key)
+    input_, output = _positive(value.get(input_key)), _positive(value.get(output_key))
     input_details, output_details = f"{input_key}_details", f"{output_key}_details"
     return Usage(
         input=input_,
         output=output,
         cached_input=count(value, input_details, "cached_tokens") if input_details in value else 0,
         reasoning=count(value, output_details, "reasoning_tokens") if output_details in value else 0,
-        total=count(value, "total_tokens") or input_ + output,
+        total=_positive(value.get("total_tokens")) or input_ + output,
         requests=1,
     )
 

@@ -132,13 +132,12 @@ async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
 
 
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    body, whole = _Body(response, max_bytes), bytearray()
+    body, pieces = _Body(response, max_bytes), list[bytes]()
     while chunk := await response.content.readany():
-        for piece in body.pieces(chunk):
-            whole += piece
+        pieces += body.pieces(chunk)
     if body.is_truncated:
         raise ProviderError(Failure("malformed_reply", "the compressed response is truncated"))
-    return bytes(whole)
+    return b"".join(pieces)
 
 
 class _Body:

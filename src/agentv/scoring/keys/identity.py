@@ -125,7 +125,7 @@ def answer_key(question: str, target: str, trial: int) -> str:
 
 def expectation_key(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> str:
     """Return the key of a case's expectations: outcome, messages, criteria."""
-    return _expectation_key(case, list(map(criterion_to_json, criteria)))
+    return _expectation_key(case, [criterion_to_json(each) for each in criteria] if criteria else ())
 
 
 def stored_expectation_key(case: CaseRecord) -> str:

@@ -37,7 +37,8 @@ def numbered(value: N, *, seq: int, run_id: str) -> N:
     if value.seq is not None:
         return replace(value, seq=seq, run_id=run_id)
     force_setattr(value, "seq", seq)
-    force_setattr(value, "run_id", run_id)
+    if value.run_id != run_id:
+        force_setattr(value, "run_id", run_id)
     return value
 
 
