@@ -51,6 +51,7 @@ from agentv.scoring.keys.identity import (
     turn_to_json,
 )
 from agentv.scoring.results.aggregation import (
+    CaseFields,
     case_fields,
     case_verdict,
     evaluators_score,
@@ -368,25 +369,11 @@ def judged_row(
         status=status,
         score=score,
         verdict=verdict,
-        answer_key=answer.answer_key,
-        attempt=answer.attempt,
-    )
-    row = replace(
-        row,
-        hits=fields.hits,
-        misses=fields.misses,
-        reasoning=fields.reasoning,
-        expected_aspect_count=fields.expected_aspect_count,
         evaluator_results=results,
         single_form=prepared.single_form and answer.error is None,
-        answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
-        candidate_answer=answer.text,
-        empty_answer=answer.error is None and not answer.text.strip(),
-        agent_provider_request=None if is_model else answer.request,
-        lm_provider_request=answer.request if is_model else None,
-        duration_ms=answer.duration_ms,
-        cached=answer.cached is not None,
     )
+    row = _with_answer(row, answer, fields, is_model=is_model)
+    # Most rows have none of the other fields, and a copy without a change would take as long.
     rare = (case.conversation_id, error, fields.raw_aspects, summary, usage_by, cost_usd, *_rare_fields(answer))
     if rare == _NOTHING_RARE:
         return row
@@ -402,6 +389,26 @@ def judged_row(
         trace=answer.trace,
         output_messages=answer.output_messages,
         partial=answer.partial,
+    )
+
+
+def _with_answer(row: CaseResult, answer: Answer, fields: CaseFields, *, is_model: bool) -> CaseResult:
+    """Return a row with those fields of its answer and of its evaluators (`fields`) that most rows have."""
+    return replace(
+        row,
+        hits=fields.hits,
+        misses=fields.misses,
+        reasoning=fields.reasoning,
+        expected_aspect_count=fields.expected_aspect_count,
+        answer_key=answer.answer_key,
+        answer_ref=None if answer.seq is None else AnswerRef(answer.seq),
+        attempt=answer.attempt,
+        candidate_answer=answer.text,
+        empty_answer=answer.error is None and not answer.text.strip(),
+        agent_provider_request=None if is_model else answer.request,
+        lm_provider_request=answer.request if is_model else None,
+        duration_ms=answer.duration_ms,
+        cached=answer.cached is not None,
     )
 
 
