@@ -6,14 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.loading.specs import SPECS
 
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.files.places import find_eval_files
-from agentv.loading.files.text import count_lines, read_lines
 from agentv.loading.suites.case_sources import HEAD_BYTES, LINES_CHECKED_AT_LOAD, JsonLinesCases
 from agentv.loading.suites.cases import CaseScope, RowRules
 from agentv.loading.suites.evaluators import EvaluatorScope
@@ -190,13 +187,3 @@ def test_of_long_lines_few_are_kept() -> None:
     stream = JsonLinesCases(path, "cases.jsonl", RowRules(scope))
     read, stream = stream.read_head(LINES_CHECKED_AT_LOAD)
     assert (len(read), len(stream.head), len(list(stream))) == (5, 2, 5)
-
-
-PIECES = [b"\n", b" \n", b"\r\n", b"\x0b", b"a\n", b"\tb\n", b" ", b"x" * 40_000]
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=12))
-def test_lines_that_are_not_blank_are_counted_in_blocks(pieces: list[bytes]) -> None:
-    path = Path("lines.jsonl")
-    path.write_bytes(b"".join(pieces))
-    assert count_lines(path) == sum(1 for each in read_lines(path) if not each.isspace())

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
@@ -17,9 +16,6 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_BYTES = 64 * 2**20
 """The maximum size of a file that is read at once, or of one line of a stream."""
-
-_BLOCK_BYTES = 2**16
-_BLANK_LINE_START = re.compile(rb"\n(?:\s|\Z)")
 
 TOO_LARGE = f"is larger than {MAX_BYTES // 2**20} MiB"
 
@@ -67,28 +63,6 @@ def read_lines(path: Path) -> Iterator[bytes]:
             yield line
             if len(line) > MAX_BYTES:
                 return
-
-
-def count_lines(path: Path) -> int:
-    """Return the number of lines that are not blank, up to the first one longer than MAX_BYTES.
-
-    A loop over the lines would take longer, and slow down the threads beside it. Raises EvalFileError when the file
-    cannot be read.
-    """
-    lines, rest = 0, b""
-    with open_file(path) as file:
-        while len(rest) <= MAX_BYTES and (data := file.read(_BLOCK_BYTES)):
-            block, newline, rest = (rest + data).rpartition(b"\n")
-            lines += _count_lines(block) if newline else 0
-    return lines + _count_lines(rest)
-
-
-def _count_lines(block: bytes) -> int:
-    """Return the number of lines in a block that are not blank; the last one has no newline."""
-    lines = b"\n" + block
-    if _BLANK_LINE_START.search(lines):
-        return sum(1 for line in block.split(b"\n") if line.strip())
-    return lines.count(b"\n")
 
 
 def sha256_of(path: Path) -> str:

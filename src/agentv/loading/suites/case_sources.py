@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.loading.files.documents import Document
 from agentv.loading.files.json_lines import parse_json, quick_json
-from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, count_lines, decode, read_lines, shown
+from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.loading.importers.agentv_files import problems_of
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.cases import CaseScope, ReadRow, RowRules, is_case, make_read_row, read_case
@@ -209,7 +209,7 @@ class JsonLinesCases(Struct, frozen=True):
 
     def count_rows(self) -> int:
         """Return the number of lines that are not blank."""
-        return count_lines(self.path)
+        return sum(1 for line in read_lines(self.path) if not line.isspace())
 
     def _lines(self, *, after: int) -> Iterator[tuple[int, bytes, EvalCase | None]]:
         """Yield the non-blank lines after line `after`, with their numbers and their cases if `read_plain` reads them.
