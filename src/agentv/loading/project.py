@@ -13,7 +13,7 @@ from agentv.loading.files.documents import Document
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import CONFIG_FILES, CRITERIA_FILE
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
-from agentv.loading.files.places import HOME_FOLDER, files_in, find_repository_root, upward_in_project
+from agentv.loading.files.places import HOME_FOLDER, find_repository_root, upward_in_project
 from agentv.loading.models.file_model import Checked, FileModel, Names
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
@@ -124,7 +124,7 @@ class NamedDefinitions(Struct, frozen=True):
 def config_files(folder: Path, repository_root: Path) -> tuple[Path, ...]:
     """Return the project files that apply to a folder, the nearest first."""
     places = upward_in_project(folder, repository_root)
-    return tuple(files_in(places, CONFIG_FILES))
+    return tuple(place / name for place in places for name in CONFIG_FILES if (place / name).is_file())
 
 
 def load_project(folder: Path, repository_root: Path) -> ProjectConfig:
@@ -222,7 +222,7 @@ def _alternatives(pattern: str) -> Iterator[str]:
 def find_criteria_file(folder: Path, repository_root: Path) -> Path | None:
     """Return the nearest `.agentv/criteria.yaml` from `folder` up to the repository root."""
     places = upward_in_project(folder, repository_root)
-    return next(files_in(places, [CRITERIA_FILE]), None)
+    return next((place / CRITERIA_FILE for place in places if (place / CRITERIA_FILE).is_file()), None)
 
 
 def read_named_definitions(path: Path | None, scope: EvaluatorScope) -> tuple[NamedDefinitions, tuple[Problem, ...]]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentv.loading.files.composer import place_of
-from agentv.loading.files.places import files_in, upward
+from agentv.loading.files.places import upward
 from agentv.loading.files.text import read_text, shown
 from agentv.types.errors import EvalFileError
 from agentv.types.problems import Problem
@@ -27,7 +27,7 @@ _ESCAPED_CHARACTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 def load_env(folder: Path, base: Mapping[str, str]) -> dict[str, str]:
     """Return `base` extended by the first `.env` from `folder` upward. Raises EvalFileError for a broken file."""
-    found = next(files_in(upward(folder.resolve()), [ENV_FILE]), None)
+    found = next((place / ENV_FILE for place in upward(folder.resolve()) if (place / ENV_FILE).is_file()), None)
     if found is None:
         return dict(base)
     values, problems = parse_env(read_text(found), shown(found))

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -31,14 +31,6 @@ def upward(folder: Path, last: Path | None = None) -> Iterator[Path]:
             return
 
 
-def files_in(places: Iterable[Path], names: Sequence[str]) -> Iterator[Path]:
-    """Yield the files that have one of the names, folder by folder."""
-    for place in places:
-        for name in names:
-            if os.path.isfile(f"{place}/{name}"):  # noqa: PTH113 - hundreds are looked for, and `Path` is slower
-                yield place / name
-
-
 def upward_in_project(folder: Path, repository_root: Path) -> Iterator[Path]:
     """Yield a folder and its parents up to the repository root.
 
@@ -58,7 +50,7 @@ def find_repository_root(path: Path) -> Path:
     folder = path.resolve()
     if not folder.is_dir():
         folder = folder.parent
-    return next((place for place in upward(folder) if os.path.exists(f"{place}/.git")), folder)  # noqa: PTH110 - as above
+    return next((place for place in upward(folder) if (place / ".git").exists()), folder)
 
 
 def find_home(cwd: Path) -> Path:
@@ -107,7 +99,7 @@ def _targets_places(suite_dir: Path, repository_root: Path, cwd: Path) -> tuple[
 
 
 def _targets_in(folder: Path) -> Path | None:
-    return next(files_in([folder], TARGETS_FILES), None)
+    return next((folder / name for name in TARGETS_FILES if (folder / name).is_file()), None)
 
 
 def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ...]:
