@@ -43,7 +43,7 @@ class Used:
 
 EXPECTED = "Say"
 """The word that every answer contains."""
-RUBRIC = "The answer repeats the word and the number of the prompt"
+RUBRIC = "The answer says what the prompt asks for"
 COMMAND = ("/bin/echo",)
 
 Prepare: TypeAlias = Callable[[Job], Callable[[], int]]

@@ -4,12 +4,17 @@ import pytest
 from msgspec.structs import replace
 from tests.support.stored import NOON
 
+from agentv.engine.planning.fingerprints import StoredEvaluators
 from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.prepared_case import prepare_case
 from agentv.engine.planning.targets import KnownTargets
-from agentv.engine.running.case import broken_row, crashed_row, skipped_row
+from agentv.engine.running.case import broken_row, case_record, crashed_row, skipped_row
 from agentv.scoring.counting.summary import Summary
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed_cases
+from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.messages import FilePart, Message
 from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
 from agentv.types.targets import ResolvedTarget
 
 CASE = EvalCase("a", ())
@@ -33,6 +38,26 @@ def task(case: EvalCase | BrokenCase) -> CaseTask:
 )
 def test_a_row_without_an_answer_is_of_its_tasks_generation(row: CaseResult) -> None:
     assert row.generation == 3
+
+
+def record_of(case: EvalCase) -> CaseRecord:
+    prepared = prepare_case(task(case), case, target_key="t", quotes_paths_only=False)
+    return case_record(prepared, StoredEvaluators([], "[]"))
+
+
+def test_a_stored_case_has_its_files() -> None:
+    file = FilePart("notes.txt", "/notes.txt", "the notes", "aa", 9, "text/plain")
+    record = record_of(EvalCase("a", (Message("user", (file,)),)))
+    assert record.files == ({"path": "notes.txt", "sha256": "aa", "bytes": 9},)
+
+
+def test_a_stored_case_has_its_criteria() -> None:
+    record = record_of(EvalCase("a", (Message("user", "q"),), criteria=(EvaluationCriteria("tone"),)))
+    assert [criterion["name"] for criterion in record.criteria] == ["tone"]
+
+
+def test_a_stored_case_has_its_prompt() -> None:
+    assert record_of(EvalCase("a", (Message("user", "q"),), prompt="short")).prompt == "short"
 
 
 def test_a_broken_line_of_a_suite_whose_tags_came_as_a_list_is_counted() -> None:

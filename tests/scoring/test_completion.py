@@ -327,6 +327,12 @@ def test_a_whole_score_keeps_what_it_says() -> None:
     assert score.expected_aspect_count == 3
 
 
+def test_a_line_that_is_not_a_text_becomes_one() -> None:
+    lines = cast(tuple[str, ...], (7, "b"))
+    assert to_score(EvaluationScore(0.5, hits=lines, expected_aspect_count=2), name="x").hits == ("7", "b")
+    assert to_score(EvaluationScore(0.5, misses=lines, expected_aspect_count=2), name="x").misses == ("7", "b")
+
+
 def test_negation_turns_the_score_and_its_reasons_but_never_an_error() -> None:
     score = to_score(EvaluationScore(0.25, hits=("has it",), misses=()), name="x", negate=True)
     assert (score.score, score.hits, score.misses) == (0.75, (), ("has it",))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from msgspec import Struct
-from tests.support.stored import NOON, make_answer
+from tests.support.stored import NOON, make_answer, make_result
 from tests.support.strategies import answers, case_records, case_results
 
 import agentv.storage
@@ -61,6 +61,25 @@ def test_a_moment_is_written_in_utc(moment: datetime) -> None:
     line = encodable_answer(make_answer(started_at=moment))
     for written in (line, to_encodable(line)):
         assert decode(encode(written))["started_at"] == "2026-01-31T12:00:00.500000Z"
+
+
+ELSEWHERE = datetime(2026, 1, 31, 14, 0, 0, 500_000, timezone(timedelta(hours=2)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        encodable_answer(make_answer(started_at=ELSEWHERE)),
+        encodable_answer(make_answer(ended_at=ELSEWHERE)),
+        encodable_answer(make_answer(calls=(CallRecord(kind="ok", started_at=ELSEWHERE, duration_ms=1.0),))),
+        encodable_result(make_result(timestamp=ELSEWHERE)),
+    ],
+    ids=["start of an answer", "end of an answer", "start of a call", "time of a result"],
+)
+def test_every_time_of_a_line_is_written_in_utc(line: Struct) -> None:
+    text = encode(line).decode()
+    assert "2026-01-31T12:00:00.500000Z" in text
+    assert "+02:00" not in text
 
 
 class Shape(Struct, frozen=True, omit_defaults=True):

@@ -1,7 +1,7 @@
 """The plan of a run: its rows, targets and gates."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,11 +99,10 @@ class SuitePlan(Struct, frozen=True, dict=True):
 
     def trials_with(self, case: EvalCase | BrokenCase, target: ResolvedTarget) -> int:
         """Return the number of trials of a case with a target; 0 if the target does not answer it."""
+        names: Collection[str] = self.default_targets
         if isinstance(case, EvalCase) and case.targets and not self.options.targets:
-            answers_case = target.name in case.targets
-        else:
-            answers_case = not self.default_targets or target.name in self.default_targets
-        return self.trials(case) if answers_case else 0
+            names = case.targets
+        return 0 if names and target.name not in names else self.trials(case)
 
     @cached_property
     def planned(self) -> int | None:

@@ -34,6 +34,7 @@ from agentv.engine.running.context import (
     conversation_evaluator,
     tags_of,
     trace_summary,
+    unanswered_context,
 )
 from agentv.engine.running.dependencies import Dependencies
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, costs_money, run_evaluators
@@ -189,6 +190,11 @@ class TargetSession:
         """The judge for evaluators that do not name one; None if there is none."""
         return self._runtime.own_judge(self._target, self._known)
 
+    @cached_property
+    def unanswered_context(self) -> EvaluationContext:
+        """What the contexts of all answers have in common."""
+        return unanswered_context(self._target, self.provider, self.judge)
+
     def scoring(self, prepared: PreparedCase) -> Scoring:
         """Return the Scoring of a case, cached for the next case with the same evaluators and criteria."""
         evaluators, criteria = prepared.evaluators, prepared.criteria
@@ -244,15 +250,18 @@ def case_record(prepared: PreparedCase, evaluators: StoredEvaluators) -> CaseRec
         expected_outcome=case.expected_outcome,
         expected_messages=case.expected_messages,
         reference_answer=reference_answer(case.expected_messages),
-        criteria=tuple(map(criterion_to_json, prepared.criteria)),
         evaluators=evaluators.json,
-        files=tuple(map(_file_to_json, files_of(case.input_messages))),
         tags=prepared.tags,
         metadata=case.metadata,
     )
-    # A call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
-    if case.prompt is not None:
-        record = replace(record, prompt=case.prompt)
+    files = files_of(case.input_messages)
+    if files or prepared.criteria or case.prompt is not None:  # most cases have none of them (bench/echo_cases.py)
+        record = replace(
+            record,
+            criteria=tuple(map(criterion_to_json, prepared.criteria)),
+            files=tuple(map(_file_to_json, files)),
+            prompt=case.prompt,
+        )
     return _with_turns(record, prepared, evaluators) if case.turns else record
 
 
@@ -744,13 +753,11 @@ class CaseRunner(Struct, frozen=True):
 
     def _context(self, target_session: TargetSession, prepared: PreparedCase, answer: Answer) -> EvaluationContext:
         return build_context(
+            target_session.unanswered_context,
             prepared.case,
             answer,
-            target=prepared.task.target,
-            provider=target_session.provider,
             prompt=prepared.prompt,
             criteria=prepared.criteria,
-            judge=target_session.judge,
             now=self.runtime.clock(),
             workspace_path=prepared.request.workspace,
         )

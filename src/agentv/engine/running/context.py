@@ -19,51 +19,64 @@ from agentv.types.targets import ResolvedTarget
 _BLANK = blank(EvaluationContext)
 
 
+def unanswered_context(target: ResolvedTarget, provider: Provider, judge: Provider | None) -> EvaluationContext:
+    """Return what the contexts of all answers of a target have in common; `build_context` adds the rest."""
+    return replace(_BLANK, target=target, provider=provider, judge_provider=judge)
+
+
 def build_context(
+    unanswered: EvaluationContext,
     case: EvalCase,
     answer: Answer,
     *,
-    target: ResolvedTarget,
-    provider: Provider,
     prompt: PromptInputs,
     criteria: tuple[EvaluationCriteria, ...],
-    judge: Provider | None,
     now: datetime,
     workspace_path: str | None = None,
 ) -> EvaluationContext:
     """Return the context of an answer. The trace summary counts its output messages, else its trace."""
     reference = reference_answer(case.expected_messages)
-    # In two steps: a call with more keywords would go through a dict, which takes longer (bench/echo_cases.py).
-    unanswered = replace(
-        _BLANK,
+    # A call with more keywords than these would go through a dict, which takes longer (bench/echo_cases.py).
+    context = replace(
+        unanswered,
         eval_case=case,
-        target=target,
-        provider=provider,
         prompt_inputs=prompt,
-        judge_provider=judge,
         reference_answer=reference,
         criteria=criteria,
         ground_truth=reference,
         context={},
         message_history=_history(case),
         metadata=case.metadata,
-        workspace_path=workspace_path,
-    )
-    return replace(
-        unanswered,
         candidate=answer.text,
         attempt=answer.attempt,
         now=now,
+        suite=answer.slot.suite,
+        trial=answer.slot.trial,
+        duration_ms=answer.duration_ms,
+    )
+    if workspace_path is None and _is_text_alone(answer):
+        return context
+    return replace(
+        context,
+        workspace_path=workspace_path,
         output_messages=answer.output_messages,
         trace=answer.trace,
         candidate_trace=answer.trace,
         candidate_trace_summary=trace_summary(answer.output_messages, answer.trace),
         diff=None if answer.workspace is None else _diff_of(answer.workspace),
-        suite=answer.slot.suite,
-        trial=answer.slot.trial,
-        duration_ms=answer.duration_ms,
         cost_usd=answer.cost_usd,
         usage=answer.usage,
+    )
+
+
+def _is_text_alone(answer: Answer) -> bool:
+    """Return True if an answer has no usage, messages, trace, workspace or cost."""
+    return (
+        answer.usage is None
+        and answer.output_messages is None
+        and answer.trace is None
+        and answer.workspace is None
+        and answer.cost_usd is None
     )
 
 

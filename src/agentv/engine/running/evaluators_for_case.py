@@ -15,7 +15,7 @@ from agentv.engine.planning.prepared_case import build_prompt
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.context import build_context
+from agentv.engine.running.context import build_context, unanswered_context
 from agentv.engine.running.score import SuiteTools
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator, ResolveJudge
@@ -119,13 +119,11 @@ async def run_evaluators_for_case(
     home = str(find_home(Path(folder)))
     async with Runtime(specs=specs, clock=clock, rng=rng, home=home, overrides=evaluator_registry) as runtime:
         context = build_context(
+            unanswered_context(target, provider or GivenAnswer(), judge_of(judge_provider)),
             case,
             _answer(case, target, response, clock),
-            target=target,
-            provider=provider or GivenAnswer(),
             prompt=build_prompt(case, quotes_paths_only=False),
             criteria=case.criteria,
-            judge=judge_of(judge_provider),
             now=clock(),
         )
         # The duration of a given answer is not known.

@@ -178,7 +178,6 @@ Part = TypeVar("Part")
 # Compared by identity: if an equal object is not identical, the score is checked in full, which is only slower.
 _EMPTY: object = ()
 _SCORED: object = "scored"
-_ONLY_TEXTS = frozenset({str})
 # Any, because the result of a check is assigned to a field by name, which type checkers cannot follow.
 Check: TypeAlias = Callable[[object, str], Any]
 
@@ -203,12 +202,14 @@ def is_plain(score: object) -> TypeGuard[EvaluationScore]:
     if type(score) is not EvaluationScore or type(score.hits) is not tuple or type(score.misses) is not tuple:
         return False
     number, lines, aspects = score.score, score.hits + score.misses, score.expected_aspect_count
+    for line in lines:
+        if type(line) is not str:
+            return False
     return (
         type(number) is float
         and 0.0 <= number <= 1.0
         and type(aspects) is int
         and aspects >= (len(lines) or 1)
-        and _ONLY_TEXTS.issuperset(map(type, lines))
         and (score.reasoning is None or type(score.reasoning) is str)
         and score.raw_aspects is None
         and score.evaluator_raw_request is None

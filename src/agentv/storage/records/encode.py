@@ -6,7 +6,6 @@ whose values follow from the record that contains it. Exports are described in d
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -45,7 +44,7 @@ def numbered(value: N, *, seq: int, run_id: str) -> N:
 def encodable_answer(answer: Answer) -> Answer:
     """Return an answer ready to be encoded."""
     changes: dict[str, Any] = {}
-    if not _are_utc((answer.started_at, answer.ended_at, *map(_started_at, answer.calls))):
+    if not _has_utc_times(answer):
         changes = {
             "started_at": answer.started_at.astimezone(UTC),
             "ended_at": answer.ended_at.astimezone(UTC),
@@ -67,7 +66,7 @@ def encodable_result(result: CaseResult, *, with_trace: bool = True) -> CaseResu
     (`answer_ref`) has them.
     """
     changes: dict[str, Any] = {}
-    if not _are_utc((result.timestamp,)):
+    if result.timestamp.tzinfo is not UTC:
         changes["timestamp"] = result.timestamp.astimezone(UTC)
     if not with_trace:
         if result.trace is not None:
@@ -230,15 +229,12 @@ def failure_to_record(failure: Failure, *, at: Stage | None = None) -> dict[str,
     return record | {key: value for key, value in optional.items() if value is not None}
 
 
-_started_at = attrgetter("started_at")
-
-
-def _are_utc(moments: tuple[datetime, ...]) -> bool:
-    """Return True if all are in UTC, so that msgspec writes them with a Z."""
-    for moment in moments:  # noqa: SIM110 - `all` would make a generator (bench/echo_cases.py)
-        if moment.tzinfo is not UTC:
+def _has_utc_times(answer: Answer) -> bool:
+    """Return True if all times of an answer are in UTC, so that msgspec writes them with a Z."""
+    for call in answer.calls:
+        if call.started_at.tzinfo is not UTC:
             return False
-    return True
+    return answer.started_at.tzinfo is UTC and answer.ended_at.tzinfo is UTC
 
 
 def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObject:
