@@ -341,19 +341,28 @@ def _compare_in_order(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall
     misses: list[str] = []
     following = 0
     after = ""
-    found: dict[int, Sequence[int]] = {}
+    found: list[int | None] = []
     for position, expectation in enumerate(expected, start=1):
         index = next((each for each in range(following, len(calls)) if expectation.matches(calls[each])), None)
+        found.append(index)
         if index is None:
             actual = _elsewhere(expectation, calls, after)
             misses.append(f"Expected {_expected_text(expectation)} at position {position}, found {actual}")
             continue
-        found[position - 1] = (index,)
-        hits.append(f"{calls[index].tool} called at position {index + 1}")
         following, after = index + 1, calls[index].tool
+        hits.append(f"{after} called at position {following}")
     return _Comparison(
-        not misses, share=partial(common_share, expected, calls), hits=hits, misses=misses, matched_calls=lambda: found
+        not misses,
+        share=partial(common_share, expected, calls),
+        hits=hits,
+        misses=misses,
+        matched_calls=partial(_pairs, found),
     )
+
+
+def _pairs(found: Sequence[int | None]) -> dict[int, Sequence[int]]:
+    """Return the matching call of each expected call that has one; `found` has its index, None without a match."""
+    return {number: (index,) for number, index in enumerate(found) if index is not None}
 
 
 def _elsewhere(expectation: ExpectedCall, calls: Sequence[ToolCall], after: str) -> str:
@@ -418,7 +427,7 @@ def _compare_matched_share(trajectory: Trajectory, calls: Sequence[ToolCall]) ->
         share=lambda: share,
         hits=hits,
         misses=misses,
-        matched_calls=lambda: {number: (index,) for number, index in enumerate(found) if index is not None},
+        matched_calls=partial(_pairs, found),
     )
 
 
