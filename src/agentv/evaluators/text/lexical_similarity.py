@@ -18,6 +18,7 @@ from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError, MissingExtraError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.protocols import EvaluatorTools
+from agentv.types.structs import blank
 
 Algorithm: TypeAlias = Literal["sorensen_dice", "jaro_winkler", "levenshtein", "token_set", "bleu", "chrf", "rouge_l"]
 
@@ -84,6 +85,9 @@ class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
         return (self.reference,) if isinstance(self.reference, str) else self.reference
 
 
+_BLANK = blank(EvaluationScore)
+
+
 class _Reference(NamedTuple):
     """A prepared reference, and its quoted text for results."""
 
@@ -142,8 +146,8 @@ class LexicalSimilarityEvaluator:
         else:
             score, line = float(reaches(value, threshold)), f"{summary} (threshold {threshold:g})"
         if is_met(score):
-            return EvaluationScore(score=score, hits=(line,), reasoning=line)
-        return EvaluationScore(score=score, misses=(line,), reasoning=line)
+            return replace(_BLANK, score=score, hits=(line,), reasoning=line)
+        return replace(_BLANK, score=score, misses=(line,), reasoning=line)
 
     def _compared(self, candidate: Prepared, reference: Prepared) -> float:
         try:

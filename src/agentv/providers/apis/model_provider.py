@@ -2,7 +2,7 @@
 
 import asyncio
 import mimetypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -121,7 +121,7 @@ class ModelProvider:
         first_token_ms: float | None = None
         while True:
             try:
-                turn = await self._next_turn(conversation, started_at=started_at, ends_at=ends_at)
+                turn = await self._next_turn(conversation, now=now, started_at=started_at, ends_at=ends_at)
                 requested_calls = turn.tool_calls if len(turns) < self._settings.max_steps else ()
                 usage = turn.usage if usage is None or turn.usage is None else usage + turn.usage
                 first_token_ms = turn.first_token_ms if first_token_ms is None else first_token_ms
@@ -146,8 +146,9 @@ class ModelProvider:
             request = replace(request, system_prompt=self._target.system_prompt)
         return open_conversation(self._dialogue, request, _images(request.input_files))
 
-    async def _next_turn(self, conversation: Conversation, *, started_at: float, ends_at: float) -> Turn:
-        now = asyncio.get_running_loop().time
+    async def _next_turn(
+        self, conversation: Conversation, *, now: Callable[[], float], started_at: float, ends_at: float
+    ) -> Turn:
         auth = await self._credentials.headers(timeout_s=ends_at - now())
         request: HttpRequest = self._dialogue.build_request(conversation, auth)
         stream: StreamedResponse | None = None
