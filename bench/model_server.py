@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from urllib.request import urlopen
 
 from bench.cores import core_of_its_own
@@ -78,26 +79,15 @@ class _FirstRequest:
         self._came.add_done_callback(lambda came: send(json.dumps(came.result()).encode()))
 
 
-class _Refusals:
-    """Refuses every n-th request with the advice to repeat it at once; with 0, none."""
-
-    def __init__(self, every: int) -> None:
-        self._every, self._requests = every, 0
-
-    def is_due(self) -> bool:
-        self._requests += 1
-        return self._every > 0 and self._requests % self._every == 0
-
-
-_OK = "200 OK"
-_REFUSED = "429 Too Many Requests\r\nRetry-After: 0"
+_OK = b"200 OK"
+_REFUSED = b"429 Too Many Requests\r\nRetry-After: 0"
 _NUMBER = re.compile(rb"Say (\d+)")
-RESET, HANG = "reset", "hang"
+RESET, HANG = b"reset", b"hang"
 _FILTERED = _completion({"role": "assistant", "content": None}, "content_filter")
-FAULTS: dict[str, tuple[str, bytes]] = {
+FAULTS: dict[str, tuple[bytes, bytes]] = {
     "rate_limited": (_REFUSED, b'{"error": {"message": "Slow down."}}'),
-    "server_error": ("500 Internal Server Error", b'{"error": {"message": "It broke."}}'),
-    "bad_request": ("400 Bad Request", b'{"error": {"message": "It is wrong."}}'),
+    "server_error": (b"500 Internal Server Error", b'{"error": {"message": "It broke."}}'),
+    "bad_request": (b"400 Bad Request", b'{"error": {"message": "It is wrong."}}'),
     "content_filter": (_OK, _FILTERED),
     "malformed_reply": (_OK, _PLAIN[: len(_PLAIN) // 2]),
     "unexpected_shape": (_OK, b'{"choices": "none"}'),
@@ -107,7 +97,7 @@ FAULTS: dict[str, tuple[str, bytes]] = {
 """The faults of a faulty server by the kind of failure that each should become: status and body of the reply."""
 
 
-def fault_of(body: bytes) -> tuple[str, bytes] | None:
+def fault_of(body: bytes) -> tuple[bytes, bytes] | None:
     """Return the fault of a request: of a hundred questions by number, each fault has one."""
     found = _NUMBER.search(body)
     place = int(found[1]) % 100 if found else len(FAULTS)
@@ -117,8 +107,8 @@ def fault_of(body: bytes) -> tuple[str, bytes] | None:
 class _Connection(asyncio.Protocol):
     """One client connection. Requests are handled one after the other; later data waits in the buffer."""
 
-    def __init__(self, first: _FirstRequest, refusals: _Refusals, delay_s: float, *, faulty: bool) -> None:
-        self._first, self._refusals, self._delay_s, self._faulty = first, refusals, delay_s, faulty
+    def __init__(self, first: _FirstRequest, delay_s: float) -> None:
+        self._first, self._delay_s = first, delay_s
         self._buffer = b""
         self._transport: asyncio.Transport | None = None
 
@@ -140,21 +130,47 @@ class _Connection(asyncio.Protocol):
             self._first.send_to(self._send)
             return
         self._first.note()
-        if self._refusals.is_due():
-            self._send(b'{"error": {"message": "Slow down."}}', _REFUSED)
-            return
-        status, reply = (fault_of(rest[:length]) if self._faulty else None) or (_OK, reply_to(rest[:length]))
+        self._answer(rest[:length])
+
+    def _answer(self, body: bytes) -> None:
+        self._send_later(reply_to(body))
+
+    def _send_later(self, reply: bytes, status: bytes = _OK) -> None:
         if self._delay_s:
             asyncio.get_running_loop().call_later(self._delay_s, self._send, reply, status)
         else:
             self._send(reply, status)
 
-    def _send(self, body: bytes, status: str = _OK) -> None:
+    def _send(self, reply: bytes, status: bytes = _OK) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            self._transport.write(head % (status, len(reply)) + reply)
+
+
+class _FailingConnection(_Connection):
+    """A connection that refuses every n-th request (0: none) and, if it is `faulty`, answers some with a fault."""
+
+    requests = 0
+    """The requests so far, of all connections together."""
+
+    def __init__(self, first: _FirstRequest, delay_s: float, *, refuse_every: int, faulty: bool) -> None:
+        super().__init__(first, delay_s)
+        self._refuse_every, self._faulty = refuse_every, faulty
+
+    def _answer(self, body: bytes) -> None:
+        _FailingConnection.requests += 1
+        if self._refuse_every and self.requests % self._refuse_every == 0:
+            self._send(b'{"error": {"message": "Slow down."}}', _REFUSED)
+            return
+        fault = fault_of(body) if self._faulty else None
+        if fault is None:
+            super()._answer(body)
+            return
+        status, reply = fault
         if status == RESET and self._transport is not None:
             self._transport.abort()
-        elif status != HANG and self._transport is not None and not self._transport.is_closing():
-            head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-            self._transport.write(head.encode() + body)
+        elif status != HANG:
+            self._send_later(reply, status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +215,11 @@ def serving(
 
 
 async def _serve(delay_s: float, refuse_every: int, *, faulty: bool) -> None:
-    first, refusals, loop = _FirstRequest(), _Refusals(refuse_every), asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: _Connection(first, refusals, delay_s, faulty=faulty), HOST, 0, backlog=1024
-    )
+    first, loop = _FirstRequest(), asyncio.get_running_loop()
+    connect: Callable[[], _Connection] = partial(_Connection, first, delay_s)
+    if refuse_every or faulty:
+        connect = partial(_FailingConnection, first, delay_s, refuse_every=refuse_every, faulty=faulty)
+    server = await loop.create_server(connect, HOST, 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
     server.close()
