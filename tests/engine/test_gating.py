@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentv import EvalCase, EvaluationScore, ProviderRequest, evaluate
-from agentv.engine.planning.suite_check import STREAM_CHECKED_AHEAD
+from agentv.types.cases import CASES_CHECKED_AHEAD
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunReport
 
@@ -128,7 +128,7 @@ def test_of_a_stream_that_is_looked_at_to_its_end_names_are_known_as_well(run: R
 
 
 def test_of_a_long_stream_a_name_that_no_row_had_fails_the_run_and_says_so(run: Run) -> None:
-    report = run(stream(STREAM_CHECKED_AHEAD), gates=("evaluator(say-x).mean >= 0",))
+    report = run(stream(CASES_CHECKED_AHEAD), gates=("evaluator(say-x).mean >= 0",))
     assert report.exit_code == 1
     assert "there is no evaluator 'say-x'; did you mean 'says-x'?" in report.verdict.sentence
 

@@ -22,8 +22,8 @@ from tests.support.judging import (
 )
 
 from agentv import EvalCase, EvaluatorConfig, RunReport, evaluate
-from agentv.evaluators.judges.pairwise import PairwiseEvaluator, PairwiseSettings, comparison_score
-from agentv.scoring.judge_replies.replies import BothOrders, PairReply, ReplyRules, UnusableReplyError, parse_pair
+from agentv.evaluators.judges.pairwise import BothOrders, PairwiseEvaluator, PairwiseSettings, comparison_score
+from agentv.scoring.judge_replies.replies import PairReply, ReplyRules, UnusableReplyError, parse_pair
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore

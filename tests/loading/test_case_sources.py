@@ -11,11 +11,11 @@ from tests.loading.specs import SPECS
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.files.places import find_eval_files
-from agentv.loading.suites.case_sources import HEAD_BYTES, LINES_CHECKED_AT_LOAD, JsonLinesCases
+from agentv.loading.suites.case_sources import HEAD_BYTES, JsonLinesCases
 from agentv.loading.suites.cases import CaseScope, RowRules
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.suites import load_suite
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
+from agentv.types.cases import CASES_CHECKED_AHEAD, BrokenCase, EvalCase, EvalSuite
 from agentv.types.errors import EvalFileError
 
 
@@ -100,7 +100,7 @@ def many(count: int) -> list[str]:
 
 
 def test_lines_after_the_first_thousand_become_broken_cases_on_reading() -> None:
-    lines = many(LINES_CHECKED_AT_LOAD)
+    lines = many(CASES_CHECKED_AHEAD)
     suite = load(write([*lines, line("late"), '{"id": "bad"', line("case-5"), line("last", tagz=[])]))
     broken = [case for case in suite.cases if isinstance(case, BrokenCase)]
     assert [(case.id, case.location.line) for case in broken] == [("line-1002", 1002), ("case-5", 1003), ("last", 1004)]
@@ -185,5 +185,5 @@ def test_of_long_lines_few_are_kept() -> None:
     )
     path = write(line(f"case-{number}", metadata={"text": "x" * (HEAD_BYTES // 3)}) for number in range(5))
     stream = JsonLinesCases(path, "cases.jsonl", RowRules(scope))
-    read, stream = stream.read_head(LINES_CHECKED_AT_LOAD)
+    read, stream = stream.read_head(CASES_CHECKED_AHEAD)
     assert (len(read), len(stream.head), len(list(stream))) == (5, 2, 5)

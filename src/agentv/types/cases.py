@@ -341,6 +341,10 @@ class BrokenCase(Struct, frozen=True):
     location: Location
 
 
+CASES_CHECKED_AHEAD = 1_000
+"""The number of cases of a stream that are checked before a run; the others are checked as they are read."""
+
+
 class CaseSource(Protocol):
     """Cases that can be iterated repeatedly. `count` is None if their number is unknown.
 

@@ -33,9 +33,9 @@ from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, wit
 from agentv.engine.stored.team_store import quota_of_run, secrets_of_store, store_of_run
 from agentv.loading.files.places import find_home
 from agentv.storage.files.run_file import whole_lines
-from agentv.storage.run.find import find_run, list_run_folders
+from agentv.storage.run.find import find_run, find_unfinished
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.errors import ConfigError, StorageError
+from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ResultStore
 
@@ -43,7 +43,7 @@ from agentv.types.protocols import Clock, ResultStore
 def resume(reference: str | None, output: OutputOptions, continue_options: ContinueOptions, *, fresh: bool) -> int:
     """Finish a run; return the exit code. `fresh` discards answers of targets whose code has changed."""
     home = find_home(Path.cwd())
-    folder = _latest_unfinished(home) if reference is None else find_run(home, reference)
+    folder = find_unfinished(home) if reference is None else find_run(home, reference)
     _refuse_running(folder)
     stored = open_run(folder)
     unfinished = None if fresh else unfinished_generation(stored)
@@ -223,19 +223,6 @@ def _finished_folder(reference: str) -> Path:
     if stored.state() != "finished":
         raise ConfigError(f"run {stored.run_id} is not finished; first run: agentv resume {stored.run_id}")
     return folder
-
-
-def _latest_unfinished(home: Path) -> Path:
-    folders = list_run_folders(home)
-    for folder in reversed(folders):
-        try:
-            if open_run(folder).state() != "finished":
-                return folder
-        except StorageError:
-            continue
-    if not folders:
-        raise ConfigError("no run is stored yet; start one with `agentv run`")
-    raise ConfigError("every run is finished; to run cases that were edited or added since, use `agentv resume latest`")
 
 
 def _changed_targets(plan: RunPlan, run: StoredRun) -> dict[str, str]:

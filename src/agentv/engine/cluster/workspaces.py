@@ -13,12 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.planning.plan import RunPlan, SuitePlan
-from agentv.engine.planning.suite_check import STREAM_CHECKED_AHEAD
 from agentv.engine.running.case import WantedWorkspace, wanted_workspace
 from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.execution.workspaces.sources import MAIN_BRANCH, WITHOUT_GIT_VARIABLES
 from agentv.scoring.keys.identity import digest
-from agentv.types.cases import EvalCase
+from agentv.types.cases import CASES_CHECKED_AHEAD, EvalCase
 from agentv.types.errors import ConfigError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.workspaces import WorkspaceConfig, local_repository, written_path
@@ -28,7 +27,7 @@ def workspaces_of(suite: SuitePlan) -> dict[WantedWorkspace, None]:
     """Return the workspaces of a suite's cases, each once; of a stream those of the first 1,000 cases."""
     found: dict[WantedWorkspace, None] = {}
     has_inherited = False  # all cases without a workspace of their own inherit the same ones
-    for case in islice(suite.selection, None if suite.selection.count is not None else STREAM_CHECKED_AHEAD):
+    for case in islice(suite.selection, None if suite.selection.count is not None else CASES_CHECKED_AHEAD):
         if not isinstance(case, EvalCase) or (case.workspace is None and has_inherited):
             continue
         has_inherited = has_inherited or case.workspace is None
@@ -230,7 +229,7 @@ class PlacedWorkspaces:
             sources = [source for source in (config.template, *(git for git, _ in _git_sources(config))) if source]
             message = (
                 f"workspace: {', '.join(sources)} was not sent to the node; only the workspaces of the first "
-                f"{STREAM_CHECKED_AHEAD:,} cases of a stream are sent: use --shared-path DIR or --backend local"
+                f"{CASES_CHECKED_AHEAD:,} cases of a stream are sent: use --shared-path DIR or --backend local"
             )
             raise ProviderError(Failure("config_error", message))
         git, ref = self._placed(base_dir, config.git, config.ref)

@@ -27,16 +27,13 @@ from agentv.registry import Specs
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators
 from agentv.scoring.results.turns import turn_names
 from agentv.storage.run.find import find_run
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
+from agentv.types.cases import CASES_CHECKED_AHEAD, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError
 from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
 
 _case_overrides = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader", "turns")
 """The settings of a case that override its suite's. Of the cases without such settings, only the first is checked."""
-
-STREAM_CHECKED_AHEAD = 1000
-"""Lines of a stream that are checked before the run; the others are checked just ahead of the workers."""
 
 
 class Findings(Struct):
@@ -78,7 +75,7 @@ class SuiteCheck(Struct):
         except AgentvError as error:
             self._add(str(error))
         seen: dict[int, EvaluatorLike] = {}  # holds the evaluators, so that their ids are not reused
-        max_lines = None if self.plan.selection.count is not None else STREAM_CHECKED_AHEAD
+        max_lines = None if self.plan.selection.count is not None else CASES_CHECKED_AHEAD
         checked_lines, broken_lines, plain_case_seen = 0, 0, False
         for case in islice(self.plan.selection, max_lines):
             checked_lines += 1

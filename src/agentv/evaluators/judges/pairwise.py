@@ -36,15 +36,13 @@ from agentv.evaluators.named_files import is_file, real_path
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.judge_replies.replies import (
     TIE,
-    BothOrders,
     PairReply,
     ReplyRules,
     candidate_value,
-    pair_score,
     parse_pair,
 )
 from agentv.scoring.results.criteria import criterion_named, result_of
-from agentv.scoring.results.folding import Vote, spread
+from agentv.scoring.results.folding import Vote, combine, spread
 from agentv.scoring.results.sources import parse_source
 from agentv.templating.variables import canonical_name, template_problems, variable_names
 from agentv.types.cases import EvaluatorConfig
@@ -342,6 +340,29 @@ class PairwiseEvaluator:
         return comparison_score(comparisons, criterion, against=self._against, vote=self._settings.vote)
 
 
+class BothOrders(Struct, frozen=True):
+    """One judge's preferences for the same two answers: in the given order, and swapped."""
+
+    first: PairReply
+    swapped: PairReply
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """The candidate's value in each order."""
+        first = candidate_value(self.first.better, swapped=False)
+        return first, candidate_value(self.swapped.better, swapped=True)
+
+    @property
+    def is_biased(self) -> bool:
+        """True if the preference changed with the order."""
+        return self.values[0] != self.values[1]
+
+    @property
+    def value(self) -> float:
+        """1.0 for a win of the candidate, 0.5 for a tie or a verdict that depends on the order, 0.0 for a loss."""
+        return TIE if self.is_biased else self.values[0]
+
+
 def comparison_score(
     comparisons: Sequence[BothOrders], criterion: EvaluationCriteria, *, against: str, vote: Vote = "mean"
 ) -> EvaluationScore:
@@ -349,7 +370,7 @@ def comparison_score(
 
     `against` is the other answer's name.
     """
-    value = pair_score(comparisons, vote)
+    value = combine([each.value for each in comparisons], vote)
     nearest = min(comparisons, key=lambda each: abs(each.value - value))
     stated = nearest.first.reasoning  # of the call in which the candidate is A
     reasoning = None if stated is None else f"{stated} (A is the candidate)"

@@ -17,13 +17,11 @@ from agentv.loading.importers.agentv_files import problems_of
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.cases import CaseScope, ReadRow, RowRules, is_case, make_read_row, read_case
 from agentv.scoring.keys.identity import DigestSet
-from agentv.types.cases import BrokenCase, CaseSource, EvalCase, ListedCases, Location
+from agentv.types.cases import CASES_CHECKED_AHEAD, BrokenCase, CaseSource, EvalCase, ListedCases, Location
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
 from agentv.types.structs import blank
-
-_CASES_INSPECTED = 1000
 
 DependencyProblem: TypeAlias = Callable[[EvalCase, int, str], Problem]
 """Returns a problem with the given message at the given entry of a case's `depends_on`."""
@@ -35,7 +33,7 @@ def in_order_of_dependencies(source: "JoinedCases", problem_at: DependencyProble
     A stream is read whole only if one of its first 1,000 cases depends on another. A case that depends on itself, also
     through others, is a problem.
     """
-    inspected = islice(source.with_repeats(), _CASES_INSPECTED)
+    inspected = islice(source.with_repeats(), CASES_CHECKED_AHEAD)
     if not any(isinstance(case, EvalCase) and case.depends_on for case in inspected):
         return source, []
     cases = list(source)
@@ -155,7 +153,6 @@ def _count_strings(case: _PlainCase) -> int:
     return count
 
 
-LINES_CHECKED_AT_LOAD = 1_000
 HEAD_BYTES = 1 << 20
 """The maximum size of the lines whose cases `JsonLinesCases` caches."""
 

@@ -37,7 +37,6 @@ from agentv.loading.importers.agentv_files import (
 from agentv.loading.models.reader import Reader, kind_of, open_yaml, raise_errors
 from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
 from agentv.loading.suites.case_sources import (
-    LINES_CHECKED_AT_LOAD,
     JoinedCases,
     JsonLinesCases,
     UnknownCases,
@@ -73,7 +72,7 @@ from agentv.loading.suites.variables import (
     used_variables,
 )
 from agentv.registry import Specs
-from agentv.types.cases import CaseSource, EvalCase, EvalSuite, ListedCases, Location
+from agentv.types.cases import CASES_CHECKED_AHEAD, CaseSource, EvalCase, EvalSuite, ListedCases, Location
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -273,7 +272,7 @@ class CasesReader(Struct):
         from agentv.loading.datasets.cases import check_rows  # noqa: PLC0415 - few suites have datasets
 
         try:
-            cases, read = check_rows(rows, rules, most=LINES_CHECKED_AT_LOAD)
+            cases, read = check_rows(rows, rules, most=CASES_CHECKED_AHEAD)
         except EvalFileError as error:
             self.problems += error.problems
             return
@@ -329,7 +328,7 @@ class CasesReader(Struct):
                 self._read_rows(SpanFile(path, shown(path)), rules)
                 return
             stream = JsonLinesCases(path, shown(path), rules)
-            read, cases = stream.read_head(LINES_CHECKED_AT_LOAD)
+            read, cases = stream.read_head(CASES_CHECKED_AHEAD)
             self.parts.append(cases)
             self._add_row_problems(read, cases.shown)
         except EvalFileError as error:
@@ -347,7 +346,7 @@ class CasesReader(Struct):
                     self.row_problems.append(replace(repeated_id(case.id, place, first), path=name))
             elif case is not None:
                 self.row_problems += case.problems
-        if not found_cases(read) and len(read) < LINES_CHECKED_AT_LOAD:
+        if not found_cases(read) and len(read) < CASES_CHECKED_AHEAD:
             self.problems.append(Problem(name, "the file has no cases", 1, 1))
 
     def _scope_of(self, path: Path) -> CaseScope:

@@ -483,31 +483,3 @@ def candidate_value(better: Better, *, swapped: bool) -> float:
     if better == "tie":
         return TIE
     return WIN if (better == "B") is swapped else LOSS
-
-
-class BothOrders(Struct, frozen=True):
-    """One judge's preferences for the same two answers: in the given order, and swapped."""
-
-    first: PairReply
-    swapped: PairReply
-
-    @property
-    def values(self) -> tuple[float, float]:
-        """The candidate's value in each order."""
-        first = candidate_value(self.first.better, swapped=False)
-        return first, candidate_value(self.swapped.better, swapped=True)
-
-    @property
-    def is_biased(self) -> bool:
-        """True if the preference changed with the order."""
-        return self.values[0] != self.values[1]
-
-    @property
-    def value(self) -> float:
-        """1.0 for a win of the candidate, 0.5 for a tie or a verdict that depends on the order, 0.0 for a loss."""
-        return TIE if self.is_biased else self.values[0]
-
-
-def pair_score(judged: Sequence[BothOrders], vote: Vote = "mean") -> float:
-    """Return the combined value of several judgements of one pair."""
-    return combine([each.value for each in judged], vote)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from agentv.storage.run.stored import StoredRun
-from agentv.types.errors import ConfigError, nearest
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError, StorageError, nearest
 from agentv.types.records.run import RunRecord
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
@@ -87,6 +87,23 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     near = nearest(reference, filter(None, map(_name_of, folders)))
     hint = f". Did you mean {near!r}?" if near else ""
     raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}{hint}")
+
+
+def find_unfinished(home: Path) -> Path:
+    """Return the folder of the newest unfinished run; runs that cannot be read are skipped.
+
+    Raises ConfigError if there is none.
+    """
+    folders = list_run_folders(home)
+    for folder in reversed(folders):
+        try:
+            if open_run(folder).state() != "finished":
+                return folder
+        except StorageError:
+            continue
+    if not folders:
+        raise ConfigError("no run is stored yet; start one with `agentv run`")
+    raise ConfigError("every run is finished; to run cases that were edited or added since, use `agentv resume latest`")
 
 
 def find_tagged(home: Path, tag: str) -> Path | None:
