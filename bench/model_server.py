@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from urllib.request import urlopen
 
 from bench.cores import core_of_its_own
@@ -150,16 +151,16 @@ class _Connection(asyncio.Protocol):
 class _FailingConnection(_Connection):
     """A connection that refuses every n-th request (0: none) and, if it is `faulty`, answers some with a fault."""
 
-    requests = 0
-    """The requests so far, of all connections together."""
-
-    def __init__(self, first: _FirstRequest, delay_s: float, *, refuse_every: int, faulty: bool) -> None:
+    def __init__(
+        self, first: _FirstRequest, delay_s: float, *, numbers: Iterator[int], refuse_every: int, faulty: bool
+    ) -> None:
         super().__init__(first, delay_s)
+        self._numbers = numbers  # of the requests of all connections
         self._refuse_every, self._faulty = refuse_every, faulty
 
     def _answer(self, body: bytes) -> None:
-        _FailingConnection.requests += 1
-        if self._refuse_every and self.requests % self._refuse_every == 0:
+        number = next(self._numbers)
+        if self._refuse_every and number % self._refuse_every == 0:
             self._send(b'{"error": {"message": "Slow down."}}', _REFUSED)
             return
         fault = fault_of(body) if self._faulty else None
@@ -218,7 +219,9 @@ async def _serve(delay_s: float, refuse_every: int, *, faulty: bool) -> None:
     first, loop = _FirstRequest(), asyncio.get_running_loop()
     connect: Callable[[], _Connection] = partial(_Connection, first, delay_s)
     if refuse_every or faulty:
-        connect = partial(_FailingConnection, first, delay_s, refuse_every=refuse_every, faulty=faulty)
+        connect = partial(
+            _FailingConnection, first, delay_s, numbers=count(1), refuse_every=refuse_every, faulty=faulty
+        )
     server = await loop.create_server(connect, HOST, 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
