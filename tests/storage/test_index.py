@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -28,7 +29,6 @@ from agentv.storage.index.schema import VERSION
 from agentv.storage.run.find import list_runs, runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
@@ -79,7 +79,12 @@ def bodies(stored: StoredRun, page: RowPage) -> list[Row]:
 
 few = st.sampled_from
 slots = st.builds(
-    ResultKey, few(["a.yaml", "b.yaml"]), few(["x", "y-1", "Y-10", "ü", ""]), few(["t", "u"]), few([0, 1])
+    ResultKey,
+    few(["a.yaml", "b.yaml"]),
+    few(["x", "y-1", "Y-10", "ü", ""]),
+    few(["t", "u"]),
+    trial=few([0, 1]),
+    prompt=few([None, None, "v1", "v2"]),
 )
 judged = few([("pass", "pass"), ("fail", "borderline"), ("fail", "fail"), ("error", None), ("skipped", None)])
 numbers = few([None, 0.0, 0.25, 1.0])
@@ -89,8 +94,10 @@ metadata = st.dictionaries(few(["k", "l"]), few(["a", 1, 1.5, True, None, [1], "
 @st.composite
 def rows(draw: st.DrawFn) -> Row:
     status, verdict = draw(judged)
+    slot = draw(slots)
     return make_result(
-        slot=draw(slots),
+        slot=slot,
+        prompt=slot.prompt,
         status=status,
         verdict=verdict,
         generation=draw(few([0, 0, 0, 1, 2])),
@@ -110,6 +117,7 @@ queries = st.builds(
     RowQuery,
     suites=some(["a.yaml", "b.yaml", "c.yaml"]),
     targets=some(["t", "u"]),
+    prompts=some(["v1", "v2"]),
     states=some(["pass", "borderline", "fail", "error", "skipped"]),
     tags=some(["p", "q", ",", '","']),
     text=few(["", "", "y", "1", "%", "ü", "Ü"]),
@@ -137,6 +145,7 @@ def fits(row: Row, query: RowQuery, *, but: str = "") -> bool:
     return (
         (but == "suite" or not query.suites or row.slot.suite in query.suites)
         and (but == "target" or not query.targets or row.target in query.targets)
+        and (but == "prompt" or not query.prompts or row.prompt in query.prompts)
         and (but == "state" or not query.states or row_state(row) in query.states)
         and (but == "tag" or not query.tags or bool(set(query.tags) & set(row.tags)))
         and (query.text.lower() if query.text.isascii() else query.text) in row.eval_id.lower()
@@ -218,14 +227,17 @@ def test_a_file_that_was_not_only_appended_to_is_read_anew(home: Path, index: Ru
 
 
 def test_a_run_whose_folder_is_gone_leaves_the_index(home: Path, index: RunIndex) -> None:
-    keep(home, [row("a")])
-    other = keep(home, [row("b")], run_id="20260201T000000-000000")
-    assert len(index.runs()) == 2
-    rmtree(other.folder)
-    assert [run.run_id for run in index.runs()] == [RUN.run_id]
+    stays, goes = (
+        keep(home, [row("a", tags=("p",), metadata={"k": 1})], run_id=f"2026020{day}T000000-000000") for day in (1, 2)
+    )
+    assert [len(index.sums(run.folder)) for run in (stays, goes)] == [1, 1]
+    rmtree(goes.folder)
+    assert [run.run_id for run in index.runs()] == [stays.run.run_id]
     with closing(sqlite3.connect(home / "index.db")) as file:
-        assert file.execute("SELECT count(*) FROM runs").fetchone() == (1,)
-        assert file.execute("SELECT count(*) FROM rows").fetchone() == (1,)
+        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        left = {table: file.execute(f"SELECT count(*) FROM {table}").fetchone() for table in tables}
+    assert left == dict.fromkeys(tables, (1,))
+    assert len(tables) == 7
 
 
 def test_lines_that_cannot_be_read_are_skipped_and_counted(home: Path, index: RunIndex) -> None:
@@ -438,24 +450,33 @@ def test_two_processes_that_find_a_broken_index_replace_it_once(home: Path, note
     assert notes == []
 
 
-def test_results_of_retired_cases_count_again_when_the_case_returns(home: Path, index: RunIndex) -> None:
-    rows = [make_result(slot=replace(make_result().slot, eval_id=name)) for name in ("a", "b")]
-    run = keep(home, rows)
-    gone: JsonObject = {"slot": {"suite": rows[1].slot.suite, "eval_id": "b", "target": rows[1].target, "trial": 0}}
+KEY = ResultKey("a.yaml", "a", "t", trial=1, prompt="v1")
 
-    def change(event: str, *more: Row) -> list[tuple[str, int]]:
+
+@pytest.mark.parametrize(
+    "other",
+    [{"suite": "b.yaml"}, {"eval_id": "b"}, {"target": "u"}, {"trial": 0}, {"prompt": "v2"}, {"prompt": None}],
+    ids=str,
+)
+def test_results_of_a_retired_case_count_again_when_it_returns(
+    home: Path, index: RunIndex, other: dict[str, Any]
+) -> None:
+    first, second = (make_result(slot=slot, prompt=slot.prompt) for slot in (KEY, replace(KEY, **other)))
+    run = keep(home, [first, second])
+
+    def change(event: str, *more: Row) -> list[tuple[ResultKey, int]]:
         store = RunFolder(runs_folder(home), run.run_id, clock=at_noon)
-        store.note(event, gone)
+        store.note(event, {"slot": second.slot.to_json()})
         for row in more:
             store.append(row)
         store.close("finished")
         (listed,) = index.runs()
         assert listed.counts == run.counts()
-        return [(entry.slot.eval_id, entry.generation) for entry in index.page(run, ALL).rows]
+        return [(entry.slot, entry.generation) for entry in index.page(run, ALL).rows]
 
-    assert change("case_retired") == [("a", 0)]
-    assert change("case_returned", replace(rows[1], generation=1)) == [("a", 0), ("b", 1)]
-    assert change("case_retired") == [("a", 0)]
+    assert change("case_retired") == [(first.slot, 0)]
+    assert change("case_returned", replace(second, generation=1)) == [(first.slot, 0), (second.slot, 1)]
+    assert change("case_retired") == [(first.slot, 0)]
 
 
 def test_a_line_that_is_completed_while_it_is_read_belongs_to_the_next_reading(home: Path) -> None:

@@ -38,7 +38,7 @@ _SORT_EXPRESSIONS: dict[SortKey, str] = {
     "duration": "duration_ms",
 }
 _UNINDEXED_SORTS = ("score", "cost", "duration")
-"""The sort keys whose columns are not in the index `by_facet` and may be NULL."""
+"""The sort keys whose columns are not in the index `by_cell` and may be NULL."""
 _WILDCARDS = re.compile(r"[*?\[]")
 _IS_CURRENT = "run = :run AND current = 1"
 
@@ -52,29 +52,33 @@ class Statement(NamedTuple):
 
 def cells_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that counts the rows matching text, case and metadata, grouped for the facets."""
-    conditions = _shared_conditions(query)
+    where = _all_of(_IS_CURRENT, _shared_conditions(query))
     text = f"""
-        SELECT suite, target, prompt, state, tag_set, count(*) FROM rows WHERE {_all_of(conditions)}
-        GROUP BY suite, target, prompt, state, tag_set"""  # noqa: S608 - built from constants, values are parameters
-    return Statement(text, _values(run, conditions))
+        SELECT suite, target, prompt, state, tag_set, number FROM (
+            SELECT cell, count(*) AS number FROM rows WHERE {where.sql} GROUP BY cell)
+        JOIN cells USING (cell) WHERE run = :run"""  # noqa: S608 - built from constants, values are parameters
+    return Statement(text, where.values | {"run": run})
 
 
 def page_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that lists one page of the matching rows, in the order of the query."""
-    conditions = [*_shared_conditions(query), *_facet_conditions(query)]
+    conditions = [*_shared_conditions(query), *_cell_conditions(query)]
+    where = _all_of(_IS_CURRENT, conditions)
     order = _order(query)
-    # Columns outside `by_facet` would be looked up row by row; a scan of all rows is faster, unless few rows match.
-    scan = "NOT INDEXED" if query.sort in _UNINDEXED_SORTS and not conditions else ""
+    source = "rows JOIN cells USING (run, cell)" if query.sort == "state" else "rows"
+    if query.sort in _UNINDEXED_SORTS and not conditions:
+        # Columns outside `by_cell` would be looked up row by row; a scan of all rows is faster, unless few rows match.
+        source = "rows NOT INDEXED"
     text = f"""
         SELECT line, offset, bytes, suite, eval_id, target, trial, prompt, generation, state, score, cost_usd,
                duration_ms
-        FROM rows WHERE run = :run AND line IN (
-            SELECT line FROM rows {scan} WHERE {_all_of(conditions)}
+        FROM rows JOIN cells USING (run, cell) WHERE run = :run AND line IN (
+            SELECT line FROM {source} WHERE {where.sql}
             ORDER BY {order} LIMIT :size OFFSET :from_row)
         ORDER BY {order}"""  # noqa: S608 - as above
     size = -1 if query.page_size is None else query.page_size
     from_row = 0 if query.page_size is None else (query.page - 1) * query.page_size
-    return Statement(text, _values(run, conditions) | {"size": size, "from_row": from_row})
+    return Statement(text, where.values | {"run": run, "size": size, "from_row": from_row})
 
 
 def _order(query: RowQuery) -> str:
@@ -108,26 +112,26 @@ def _shared_conditions(query: RowQuery) -> list[Statement]:
     return found
 
 
-def _facet_conditions(query: RowQuery) -> list[Statement]:
-    """Return the conditions on suite, target, prompt, state and tag.
+def _cell_conditions(query: RowQuery) -> list[Statement]:
+    """Return the condition on suite, target, prompt, state and tag, or nothing if the query has none of them.
 
-    The counts for the facets are read without them, because each facet ignores its own condition (`facets_of`).
+    The counts for the facets are read without it, because each facet ignores its own condition (`facets_of`).
     """
-    found = []
     allowed: dict[str, Sequence[str]] = {
         "suite": query.suites,
         "target": query.targets,
         "prompt": query.prompts,
         "state": query.states,
     }
-    for column, values in allowed.items():
-        if values:
-            found.append(_one_of(column, values))
+    found = [_one_of(column, values) for column, values in allowed.items() if values]
     if query.tags:
         inner = _one_of("tag", query.tags)
         condition = f"tag_set IN (SELECT tag_set FROM tags WHERE run = :run AND {inner.sql})"  # noqa: S608 - as above
         found.append(Statement(condition, inner.values))
-    return found
+    if not found:
+        return []
+    where = _all_of("run = :run", found)
+    return [Statement(f"cell IN (SELECT cell FROM cells WHERE {where.sql})", where.values)]  # noqa: S608 - as above
 
 
 def _one_of(column: str, allowed: Sequence[str]) -> Statement:
@@ -135,15 +139,11 @@ def _one_of(column: str, allowed: Sequence[str]) -> Statement:
     return Statement(f"{column} IN ({', '.join(f':{key}' for key in values)})", values)
 
 
-def _all_of(conditions: Sequence[Statement]) -> str:
-    return " AND ".join((_IS_CURRENT, *(each.sql for each in conditions)))
-
-
-def _values(run: int, conditions: Sequence[Statement]) -> dict[str, str | int]:
-    values: dict[str, str | int] = {"run": run}
+def _all_of(first: str, conditions: Sequence[Statement]) -> Statement:
+    values: dict[str, str | int] = {}
     for each in conditions:
         values |= each.values
-    return values
+    return Statement(" AND ".join((first, *(each.sql for each in conditions))), values)
 
 
 SumsBySuiteAndTarget: TypeAlias = Mapping[tuple[str, str], RunSums]

@@ -1,10 +1,10 @@
 """Read the new lines of results.jsonl for the index, decoding only the fields that it needs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -12,12 +12,14 @@ from msgspec import Struct, field
 from agentv.storage.files.run_file import open_file
 from agentv.storage.index.row_query import searchable_metadata
 from agentv.storage.records.decode import check_schema
-from agentv.storage.records.json_line import decode, decode_value
+from agentv.storage.records.json_line import decode, decode_value, encode
 from agentv.storage.records.narrow import Subset
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA
 from agentv.types.records.result import CaseResult
+
+Key = TypeVar("Key", bound=Hashable)
 
 RESULTS_FILE = "results.jsonl"
 _BATCH_LINES = 5000
@@ -58,6 +60,7 @@ class LineBatch(Struct):
     end_offset: int
     lines: int
     rows: list[tuple[object, ...]] = field(default_factory=list)
+    cells: list[tuple[object, ...]] = field(default_factory=list)
     tag_sets: list[tuple[object, ...]] = field(default_factory=list)
     tags: list[tuple[object, ...]] = field(default_factory=list)
     metadata: list[tuple[object, ...]] = field(default_factory=list)
@@ -72,6 +75,7 @@ class ResultLineReader:
         self._run = run
         self._path = path
         self._resolve = resolve
+        self._cells: dict[tuple[str, str, str, str, int], int] = {}
         self._tag_sets: dict[bytes, int] = {b"": 0}
         self._metadata_sets: dict[bytes, int] = {b"": 0}
 
@@ -120,13 +124,19 @@ class ResultLineReader:
         if generation:
             batch.has_generations = True
         state = row.status if row.status in ("error", "skipped") else row.verdict or row.status
-        batch.rows.append(
-            (
-                *(self._run, batch.lines, offset, size - 1, generation, generation == 0),
-                *(slot.suite, slot.eval_id, slot.target, slot.trial, slot.prompt or "", state),
-                *(tag_set, metadata_set, row.score, row.cost_usd, row.duration_ms),
-            )
-        )
+        cell = self._cell((slot.suite, slot.target, slot.prompt or "", state, tag_set), batch)
+        place = (self._run, batch.lines, offset, size - 1)
+        key = (generation, generation == 0, cell, slot.eval_id, slot.trial, metadata_set)
+        batch.rows.append((*place, *key, row.score, row.cost_usd, row.duration_ms))
+
+    def _cell(self, values: tuple[str, str, str, str, int], batch: LineBatch) -> int:
+        known = self._cells.get(values)
+        if known is not None:
+            return known
+        number = _set_number(encode(values))
+        batch.cells.append((self._run, number, *values))
+        _remember(self._cells, values, number)
+        return number
 
     def _tag_set(self, raw: bytes, batch: LineBatch) -> int:
         known = self._tag_sets.get(raw)
@@ -169,10 +179,10 @@ def tail_digest(path: Path, end_offset: int) -> bytes:
         return blake2b(file.read(min(end_offset, _TAIL_BYTES)), digest_size=8).digest()
 
 
-def _remember(sets: dict[bytes, int], raw: bytes, number: int) -> None:
+def _remember(numbers: dict[Key, int], key: Key, number: int) -> None:
     # Bounded, because each result may have a different set; sets that many results share occur early.
-    if len(sets) < _BATCH_LINES:
-        sets[raw] = number
+    if len(numbers) < _BATCH_LINES:
+        numbers[key] = number
 
 
 def _set_number(raw: bytes) -> int:

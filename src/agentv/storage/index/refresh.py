@@ -19,8 +19,9 @@ from agentv.storage.run.stored import StoredRun
 _RESTORE_RETIRED = "UPDATE rows SET current = 1 WHERE run = :run AND current = 2"
 _MARK_RETIRED = """
 UPDATE rows SET current = 2
-WHERE run = :run AND current = 1 AND eval_id = :eval_id AND suite = :suite AND target = :target AND trial = :trial
-  AND prompt = :prompt
+WHERE run = :run AND current = 1 AND eval_id = :eval_id AND trial = :trial AND EXISTS (
+    SELECT 1 FROM cells WHERE cells.run = rows.run AND cells.cell = rows.cell
+      AND suite = :suite AND target = :target AND prompt = :prompt)
 """
 _SET_COUNTS = "UPDATE runs SET counts = :counts WHERE run = :run"
 
@@ -177,6 +178,7 @@ def _was_appended_to(path: Path, known: IndexedRun) -> bool:
 
 def _add(connection: sqlite3.Connection, batch: LineBatch) -> None:
     connection.executemany(sql.ADD_ROW, batch.rows)
+    connection.executemany(sql.ADD_CELL, batch.cells)
     connection.executemany(sql.ADD_TAG_SET, batch.tag_sets)
     connection.executemany(sql.ADD_TAG, batch.tags)
     connection.executemany(sql.ADD_METADATA, batch.metadata)

@@ -1,6 +1,6 @@
 """The tables of `.agentv/index.db`, whose content is derived from runs, and statements on them."""
 
-VERSION = 6
+VERSION = 7
 """Stored in the file. An index of another version is emptied and rebuilt."""
 
 APPLICATION_ID = 0x61677476
@@ -8,7 +8,8 @@ APPLICATION_ID = 0x61677476
 
 # `current` of a row: 0 superseded by a later generation, 1 current, 2 of a retired case (see refresh.py).
 # Equal sets of tags or metadata are stored once per run, numbered by 63 bits of their digest (0 for the empty set).
-# `by_facet` covers all columns for counting and filtering, so that counting never visits the rows themselves.
+# A cell is one combination of suite, target, prompt, state and tags, numbered in the same way; rows name their cell.
+# `by_cell` covers all columns for counting and filtering, so that counting never visits the rows themselves.
 TABLES = """
 CREATE TABLE runs (
     run INTEGER PRIMARY KEY,
@@ -32,21 +33,27 @@ CREATE TABLE rows (
     bytes INTEGER NOT NULL,
     generation INTEGER NOT NULL,
     current INTEGER NOT NULL,
-    suite TEXT NOT NULL,
+    cell INTEGER NOT NULL,
     eval_id TEXT NOT NULL,
-    target TEXT NOT NULL,
     trial INTEGER NOT NULL,
-    prompt TEXT NOT NULL,
-    state TEXT NOT NULL,
-    tag_set INTEGER NOT NULL,
     metadata_set INTEGER NOT NULL,
     score REAL,
     cost_usd REAL,
     duration_ms REAL,
     PRIMARY KEY (run, line)
 ) WITHOUT ROWID;
-CREATE INDEX by_facet ON rows (run, current, suite, target, prompt, state, tag_set, eval_id, metadata_set);
+CREATE INDEX by_cell ON rows (run, current, cell, eval_id, metadata_set);
 CREATE INDEX by_case ON rows (run, current, eval_id);
+CREATE TABLE cells (
+    run INTEGER NOT NULL,
+    cell INTEGER NOT NULL,
+    suite TEXT NOT NULL,
+    target TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    state TEXT NOT NULL,
+    tag_set INTEGER NOT NULL,
+    PRIMARY KEY (run, cell)
+) WITHOUT ROWID;
 CREATE TABLE tag_sets (
     run INTEGER NOT NULL,
     tag_set INTEGER NOT NULL,
@@ -75,7 +82,7 @@ CREATE TABLE sums (
 ) WITHOUT ROWID;
 """
 
-TABLES_OF_RUN = ("rows", "tag_sets", "tags", "metadata", "sums", "runs")
+TABLES_OF_RUN = ("rows", "cells", "tag_sets", "tags", "metadata", "sums", "runs")
 
 FIND_RUN = """
 SELECT run, results_stamp, events_stamp, end_offset, lines, skipped, tail, has_generations, counts, ended, is_readable
@@ -96,10 +103,11 @@ UPDATE runs SET events_stamp = :stamp, ended = :ended, is_readable = :is_readabl
 """
 
 ADD_ROW = """
-INSERT INTO rows (run, line, offset, bytes, generation, current, suite, eval_id, target, trial, prompt, state, tag_set,
-                  metadata_set, score, cost_usd, duration_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO rows (run, line, offset, bytes, generation, current, cell, eval_id, trial, metadata_set, score, cost_usd,
+                  duration_ms)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+ADD_CELL = "INSERT OR IGNORE INTO cells (run, cell, suite, target, prompt, state, tag_set) VALUES (?, ?, ?, ?, ?, ?, ?)"
 ADD_TAG_SET = "INSERT OR IGNORE INTO tag_sets (run, tag_set, tags) VALUES (?, ?, ?)"
 ADD_TAG = "INSERT OR IGNORE INTO tags (run, tag, tag_set) VALUES (?, ?, ?)"
 ADD_METADATA = "INSERT OR IGNORE INTO metadata (run, key, metadata_set, value) VALUES (?, ?, ?, ?)"
@@ -107,7 +115,8 @@ ADD_METADATA = "INSERT OR IGNORE INTO metadata (run, key, metadata_set, value) V
 # For each result key in the new lines, the rows with the highest generation are current, even if there are several.
 HIGHEST_GENERATIONS = """
 CREATE TEMP TABLE highest AS
-SELECT suite, eval_id, target, trial, prompt, max(0, max(generation)) AS generation FROM rows
+SELECT suite, eval_id, target, trial, prompt, max(0, max(generation)) AS generation
+FROM rows JOIN cells USING (run, cell)
 WHERE run = :run AND current IN (0, 1)
   AND eval_id IN (SELECT eval_id FROM rows WHERE run = :run AND line > :after)
 GROUP BY suite, eval_id, target, trial, prompt
@@ -115,14 +124,18 @@ GROUP BY suite, eval_id, target, trial, prompt
 INDEX_HIGHEST = "CREATE INDEX temp.highest_key ON highest (eval_id, suite, target, trial, prompt)"
 MARK_CURRENT = """
 UPDATE rows SET current = generation = (
-    SELECT highest.generation FROM temp.highest AS highest
-    WHERE highest.eval_id = rows.eval_id AND highest.suite = rows.suite AND highest.target = rows.target
-      AND highest.trial = rows.trial AND highest.prompt = rows.prompt)
+    SELECT highest.generation FROM cells JOIN temp.highest AS highest USING (suite, target, prompt)
+    WHERE cells.run = rows.run AND cells.cell = rows.cell
+      AND highest.eval_id = rows.eval_id AND highest.trial = rows.trial)
 WHERE run = :run AND current IN (0, 1) AND eval_id IN (SELECT eval_id FROM temp.highest)
 """
 FORGET_HIGHEST = "DROP TABLE temp.highest"
 
-COUNT_STATES = "SELECT state, count(*) FROM rows WHERE run = :run AND current = 1 GROUP BY state"
+COUNT_STATES = """
+SELECT state, sum(number) FROM (
+    SELECT cell, count(*) AS number FROM rows WHERE run = :run AND current = 1 GROUP BY cell)
+JOIN cells USING (cell) WHERE run = :run GROUP BY state
+"""
 TAG_SETS = "SELECT tag_set, tags FROM tag_sets WHERE run = :run"
 
 SUMMED_STAMP = "SELECT summed_stamp FROM runs WHERE run = :run"
