@@ -42,9 +42,10 @@ SCRIPTS = {
 }
 
 
+@pytest.mark.parametrize("with_children", [False, True], ids=["alone", "with its children, as Ray does"])
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
-def test_a_killed_process_leaves_nothing_behind(script: str, tmp_path: Path) -> None:
-    word = f"{os.getpid()}{abs(hash(script)) % 10**9}"
+def test_a_killed_process_leaves_nothing_behind(script: str, with_children: bool, tmp_path: Path) -> None:
+    word = f"{os.getpid()}{abs(hash((script, with_children))) % 10**9}"
     with subprocess.Popen(
         (sys.executable, "-c", RUNS_COMMANDS, script.format(word=word)),
         stdout=subprocess.PIPE,
@@ -55,6 +56,8 @@ def test_a_killed_process_leaves_nothing_behind(script: str, tmp_path: Path) -> 
         folder = Path(process.stdout.readline().strip())
         assert folder.parent == tmp_path
         assert until(lambda: bool(running(f"600.{word}")))
+        for child in psutil.Process(process.pid).children() if with_children else ():
+            child.kill()
         process.send_signal(signal.SIGKILL)
     assert until(lambda: not running(f"600.{word}"))
     assert until(lambda: not folder.exists())

@@ -18,6 +18,7 @@ import functools
 import math
 import os
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -37,19 +38,21 @@ from agentv.execution.processes.live_trees import (
     kill_until_gone,
 )
 
+_START_WATCHER = 'exec 3<&0; "$0" "$@" <&3 3<&- &'
+"""A shell's command that starts a program as no child of this process: Ray kills the children of one that it ends."""
+
 
 class Watcher:
     """The watcher process and our end of its pipe. If it cannot be started, or dies, commands run without it."""
 
     def __init__(self) -> None:
         self._pipe: int | None = None
-        self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
     def start(self) -> None:
         """Start the watcher unless it runs."""
         with self._lock:
-            if self._process is not None and self._process.poll() is None:
+            if self._pipe is not None and not _is_closed(self._pipe):
                 return
             self._close()
             with suppress(OSError):
@@ -67,18 +70,19 @@ class Watcher:
         """Close a fork's copy of the pipe, which would hide the death of its parent."""
         self._lock = threading.Lock()
         self._close()
-        self._process = None
 
     def _start(self) -> None:
         reading, self._pipe = os.pipe()
+        program = (sys.executable, "-I", "-m", "agentv.execution.processes.watcher_process", PROCESS_MARK)
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - ours
-                (sys.executable, "-I", "-m", "agentv.execution.processes.watcher_process", PROCESS_MARK),
+            subprocess.run(  # noqa: S603 - ours
+                ("/bin/sh", "-c", _START_WATCHER, *program),
                 stdin=reading,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
                 start_new_session=True,
+                check=False,
             )
         except OSError:
             self._close()
@@ -98,6 +102,13 @@ class Watcher:
         if pipe is not None:
             with suppress(OSError):
                 os.close(pipe)
+
+
+def _is_closed(pipe: int) -> bool:
+    """Return True if nothing reads from the pipe any more."""
+    reader = select.poll()
+    reader.register(pipe, 0)  # its end is reported without being asked for
+    return bool(reader.poll(0))
 
 
 WATCHER = Watcher()
@@ -307,8 +318,8 @@ def start_tree(
     """
     mark = secrets.token_hex(8)
     added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{PROCESS_MARK}/{mark}"}
+    WATCHER.start()  # before orphans are adopted: it must not become our child
     _add_running(mark)
-    WATCHER.start()
     try:
         process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
             argv,
