@@ -13,7 +13,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,7 +24,7 @@ from agentv.scoring.results.aggregation import row_state
 from agentv.storage.index.index import RunIndex
 from agentv.storage.index.lines import ResultLineReader
 from agentv.storage.index.row_query import SORT_KEYS, Facets, RowPage, RowQuery, searchable_metadata
-from agentv.storage.index.schema import VERSION
+from agentv.storage.index.schema import TABLES_OF_RUN, VERSION
 from agentv.storage.run.find import list_runs, runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import StoredRun, open_run
@@ -199,6 +198,32 @@ def test_a_page_of_the_index_is_the_page_of_the_files_however_the_run_grew(
         index.close()
 
 
+def test_runs_with_equal_results_are_counted_and_paged_separately(home: Path, index: RunIndex) -> None:
+    results = [row("a", tags=("p",)), row("b", tags=("p",), status="error", verdict=None)]
+    first, second = (keep(home, results, run_id=f"2026020{day}T000000-000000") for day in (1, 2))
+    assert index.runs() == list_runs(home)
+    for stored in (first, second):
+        for sort in SORT_KEYS:
+            query = RowQuery(sort=sort, tags=("p",), page_size=2)
+            page = index.page(stored, query)
+            assert (bodies(stored, page), page.total, page.facets) == read_page(stored, query)
+            assert page.counts == stored.counts()
+
+
+def test_each_result_of_a_run_may_have_its_own_tags(home: Path, index: RunIndex) -> None:
+    count = 5_010
+    stored = keep(home, [row("a", tags=(f"tag-{number}",)) for number in range(count)])
+    page = index.page(stored, replace(ALL, tags=(f"tag-{count - 1}",)))
+    assert (page.total, len(page.rows), len(page.facets.tags)) == (1, 1, count)
+
+
+def test_facets_are_sorted_by_suite_target_and_state(home: Path, index: RunIndex) -> None:
+    names = [(suite, target) for suite in "cab" for target in "zyx"]
+    stored = keep(home, [make_result(slot=ResultKey(suite, "a", target)) for suite, target in names])
+    facets = index.page(stored, ALL).facets
+    assert (list(facets.suites), list(facets.targets)) == (["a", "b", "c"], ["x", "y", "z"])
+
+
 # Changes on disk.
 
 
@@ -237,7 +262,7 @@ def test_a_run_whose_folder_is_gone_leaves_the_index(home: Path, index: RunIndex
         tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         left = {table: file.execute(f"SELECT count(*) FROM {table}").fetchone() for table in tables}
     assert left == dict.fromkeys(tables, (1,))
-    assert len(tables) == 7
+    assert set(tables) == set(TABLES_OF_RUN)
 
 
 def test_lines_that_cannot_be_read_are_skipped_and_counted(home: Path, index: RunIndex) -> None:
@@ -459,7 +484,7 @@ KEY = ResultKey("a.yaml", "a", "t", trial=1, prompt="v1")
     ids=str,
 )
 def test_results_of_a_retired_case_count_again_when_it_returns(
-    home: Path, index: RunIndex, other: dict[str, Any]
+    home: Path, index: RunIndex, other: dict[str, str | int | None]
 ) -> None:
     first, second = (make_result(slot=slot, prompt=slot.prompt) for slot in (KEY, replace(KEY, **other)))
     run = keep(home, [first, second])

@@ -40,7 +40,6 @@ _SORT_EXPRESSIONS: dict[SortKey, str] = {
 _UNINDEXED_SORTS = ("score", "cost", "duration")
 """The sort keys whose columns are not in the index `by_cell` and may be NULL."""
 _WILDCARDS = re.compile(r"[*?\[]")
-_IS_CURRENT = "run = :run AND current = 1"
 
 
 class Statement(NamedTuple):
@@ -52,18 +51,20 @@ class Statement(NamedTuple):
 
 def cells_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that counts the rows matching text, case and metadata, grouped for the facets."""
-    where = _all_of(_IS_CURRENT, _shared_conditions(query))
+    where = _all_of([_is_current(run), *_shared_conditions(query)])
+    # Counts the rows of each cell before it looks the cell up, so once for each cell, not for each row.
     text = f"""
-        SELECT suite, target, prompt, state, tag_set, number FROM (
-            SELECT cell, count(*) AS number FROM rows WHERE {where.sql} GROUP BY cell)
-        JOIN cells USING (cell) WHERE run = :run"""  # noqa: S608 - built from constants, values are parameters
-    return Statement(text, where.values | {"run": run})
+        SELECT suite, target, prompt, state, tag_set, results FROM (
+            SELECT cell, count(*) AS results FROM rows WHERE {where.sql} GROUP BY cell)
+        CROSS JOIN cells USING (cell) WHERE run = :run
+        ORDER BY suite, target, prompt, state, tag_set"""  # noqa: S608 - built from constants, values are parameters
+    return Statement(text, where.values)
 
 
 def page_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that lists one page of the matching rows, in the order of the query."""
     conditions = [*_shared_conditions(query), *_cell_conditions(query)]
-    where = _all_of(_IS_CURRENT, conditions)
+    where = _all_of([_is_current(run), *conditions])
     order = _order(query)
     source = "rows JOIN cells USING (run, cell)" if query.sort == "state" else "rows"
     if query.sort in _UNINDEXED_SORTS and not conditions:
@@ -78,7 +79,11 @@ def page_statement(run: int, query: RowQuery) -> Statement:
         ORDER BY {order}"""  # noqa: S608 - as above
     size = -1 if query.page_size is None else query.page_size
     from_row = 0 if query.page_size is None else (query.page - 1) * query.page_size
-    return Statement(text, where.values | {"run": run, "size": size, "from_row": from_row})
+    return Statement(text, where.values | {"size": size, "from_row": from_row})
+
+
+def _is_current(run: int) -> Statement:
+    return Statement("run = :run AND current = 1", {"run": run})
 
 
 def _order(query: RowQuery) -> str:
@@ -113,7 +118,7 @@ def _shared_conditions(query: RowQuery) -> list[Statement]:
 
 
 def _cell_conditions(query: RowQuery) -> list[Statement]:
-    """Return the condition on suite, target, prompt, state and tag, or nothing if the query has none of them.
+    """Return a list with the condition on suite, target, prompt, state and tag; an empty one if the query has none.
 
     The counts for the facets are read without it, because each facet ignores its own condition (`facets_of`).
     """
@@ -130,8 +135,8 @@ def _cell_conditions(query: RowQuery) -> list[Statement]:
         found.append(Statement(condition, inner.values))
     if not found:
         return []
-    where = _all_of("run = :run", found)
-    return [Statement(f"cell IN (SELECT cell FROM cells WHERE {where.sql})", where.values)]  # noqa: S608 - as above
+    where = _all_of(found)
+    return [Statement(f"cell IN (SELECT cell FROM cells WHERE run = :run AND {where.sql})", where.values)]  # noqa: S608 - as above
 
 
 def _one_of(column: str, allowed: Sequence[str]) -> Statement:
@@ -139,11 +144,11 @@ def _one_of(column: str, allowed: Sequence[str]) -> Statement:
     return Statement(f"{column} IN ({', '.join(f':{key}' for key in values)})", values)
 
 
-def _all_of(first: str, conditions: Sequence[Statement]) -> Statement:
+def _all_of(conditions: Sequence[Statement]) -> Statement:
     values: dict[str, str | int] = {}
     for each in conditions:
         values |= each.values
-    return Statement(" AND ".join((first, *(each.sql for each in conditions))), values)
+    return Statement(" AND ".join(each.sql for each in conditions), values)
 
 
 SumsBySuiteAndTarget: TypeAlias = Mapping[tuple[str, str], RunSums]

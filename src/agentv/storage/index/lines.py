@@ -125,15 +125,18 @@ class ResultLineReader:
             batch.has_generations = True
         state = row.status if row.status in ("error", "skipped") else row.verdict or row.status
         cell = self._cell((slot.suite, slot.target, slot.prompt or "", state, tag_set), batch)
-        place = (self._run, batch.lines, offset, size - 1)
-        key = (generation, generation == 0, cell, slot.eval_id, slot.trial, metadata_set)
-        batch.rows.append((*place, *key, row.score, row.cost_usd, row.duration_ms))
+        batch.rows.append(
+            (
+                *(self._run, batch.lines, offset, size - 1, generation, generation == 0),
+                *(cell, slot.eval_id, slot.trial, metadata_set, row.score, row.cost_usd, row.duration_ms),
+            )
+        )
 
     def _cell(self, values: tuple[str, str, str, str, int], batch: LineBatch) -> int:
         known = self._cells.get(values)
         if known is not None:
             return known
-        number = _set_number(encode(values))
+        number = _digest_number(encode(values))
         batch.cells.append((self._run, number, *values))
         _remember(self._cells, values, number)
         return number
@@ -143,7 +146,7 @@ class ResultLineReader:
         if known is not None:
             return known
         tags = _decode_tags(raw) or []
-        number = _set_number(raw) if tags else 0
+        number = _digest_number(raw) if tags else 0
         if tags:
             batch.tag_sets.append((self._run, number, raw.decode()))
             batch.tags += [(self._run, tag, number) for tag in tags]
@@ -158,7 +161,7 @@ class ResultLineReader:
         if b'"$blob":' in raw:
             whole = self._resolve({"metadata": metadata})["metadata"]
             metadata = whole if isinstance(whole, dict) else {}
-        number = _set_number(raw) if metadata else 0
+        number = _digest_number(raw) if metadata else 0
         batch.metadata += [(self._run, key, number, value) for key, value in searchable_metadata(metadata).items()]
         _remember(self._metadata_sets, raw, number)
         return number
@@ -180,11 +183,11 @@ def tail_digest(path: Path, end_offset: int) -> bytes:
 
 
 def _remember(numbers: dict[Key, int], key: Key, number: int) -> None:
-    # Bounded, because each result may have a different set; sets that many results share occur early.
+    # Bounded, because each result may have its own set or cell; those that many results share occur early.
     if len(numbers) < _BATCH_LINES:
         numbers[key] = number
 
 
-def _set_number(raw: bytes) -> int:
-    """Return the number of a set: 63 bits of its digest."""
+def _digest_number(raw: bytes) -> int:
+    """Return 63 bits of a digest, never 0."""
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "big") >> 1 or 1

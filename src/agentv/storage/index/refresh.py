@@ -18,7 +18,7 @@ from agentv.storage.run.stored import StoredRun
 
 _RESTORE_RETIRED = "UPDATE rows SET current = 1 WHERE run = :run AND current = 2"
 _MARK_RETIRED = """
-UPDATE rows SET current = 2
+UPDATE rows INDEXED BY by_case SET current = 2
 WHERE run = :run AND current = 1 AND eval_id = :eval_id AND trial = :trial AND EXISTS (
     SELECT 1 FROM cells WHERE cells.run = rows.run AND cells.cell = rows.cell
       AND suite = :suite AND target = :target AND prompt = :prompt)

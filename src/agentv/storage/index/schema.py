@@ -131,10 +131,11 @@ WHERE run = :run AND current IN (0, 1) AND eval_id IN (SELECT eval_id FROM temp.
 """
 FORGET_HIGHEST = "DROP TABLE temp.highest"
 
+# Counts the rows of each cell before it looks the cell up, so once for each cell, not for each row.
 COUNT_STATES = """
-SELECT state, sum(number) FROM (
-    SELECT cell, count(*) AS number FROM rows WHERE run = :run AND current = 1 GROUP BY cell)
-JOIN cells USING (cell) WHERE run = :run GROUP BY state
+SELECT state, sum(results) FROM (
+    SELECT cell, count(*) AS results FROM rows WHERE run = :run AND current = 1 GROUP BY cell)
+CROSS JOIN cells USING (cell) WHERE run = :run GROUP BY state
 """
 TAG_SETS = "SELECT tag_set, tags FROM tag_sets WHERE run = :run"
 
