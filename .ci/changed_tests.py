@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MAIN = ("origin/main", "main")
 """The branches to compare with; the first that exists counts."""
 
-FOLDERS = {"engine/criteria": "criteria_door", "scoring/statistics": "statistics"}
+FOLDERS = {"engine/criteria": "criteria", "scoring/statistics": "statistics"}
 """Sub-packages whose tests stand in a folder of their own below tests/."""
 
 QUICK = (

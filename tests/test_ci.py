@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 TESTS = {
     "tests/engine/test_run.py": "",
     "tests/api/test_evaluate.py": "from tests.support.rows import make_row\n",
-    "tests/criteria_door/test_laws.py": "",
+    "tests/criteria/test_laws.py": "",
     "tests/reports/rows.py": "",
     "tests/reports/test_junit.py": "from tests.support import judging, rows\n",
     "tests/support/rows.py": "",
@@ -49,7 +49,7 @@ def read_yaml(path: str) -> dict[Any, Any]:
         (["src/agentv/engine/running/run.py"], ["tests/engine"]),
         (["src/agentv/api.py"], ["tests/api"]),
         (["src/agentv/registry.py"], []),
-        (["src/agentv/engine/criteria/runner.py"], ["tests/criteria_door"]),
+        (["src/agentv/engine/criteria/runner.py"], ["tests/criteria"]),
         (["tests/test_readme.py"], ["tests/test_readme.py"]),
         (["tests/engine/test_run.py"], ["tests/engine/test_run.py"]),
         (["tests/engine/test_run.py", "src/agentv/engine/running/run.py"], ["tests/engine"]),

@@ -60,7 +60,7 @@ class _RowCollector(Struct):
 
 
 class _Destination(Struct, frozen=True):
-    """The stores of a run (a `.agentv` folder, the team's database, or both) and the URL of its shared quota."""
+    """The stores of a run (a `.agentv` folder, the team database, or both) and the URL of its shared quota."""
 
     folder: str | os.PathLike[str] | None = None
     store: str | None = None
@@ -87,7 +87,7 @@ def evaluate(
     agent object of a framework. `evaluators` (configs, objects, functions of the context) replace the evaluators of the
     suite, but not those of a case. `judge` is the model behind model judges. `folder` is the `.agentv` folder to store
     the run in. By default, a run of an eval file is stored in the nearest `.agentv` from the working folder upward, and
-    a run of cases given as objects stays in memory. `store` is the URL of a team's store (`postgresql://…`) to store
+    a run of cases given as objects stays in memory. `store` is the URL of a team database (`postgresql://…`) to store
     the run in as well as in a folder; it is never read from an environment variable. `quota` is the URL of the database
     through which runs share rate limits: by default that of `store`; "none" turns sharing off. `options` are the fields
     of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.

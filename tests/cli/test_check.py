@@ -64,9 +64,7 @@ def test_gates_on_unknown_names_are_reported_with_their_place(capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("key", ["evaluators", "evaluatorConfigs"])
-def test_a_configuration_of_the_criteria_door_is_checked_when_it_is_named(
-    capsys: pytest.CaptureFixture[str], key: str
-) -> None:
+def test_a_criteria_configuration_is_checked_when_it_is_named(capsys: pytest.CaptureFixture[str], key: str) -> None:
     write("evals/a.yaml", CASE)
     write("evals/score.yaml", f"{key}: [{{type: contains, value: x}}]\ngates: [criterion(contains).mean > 0]\n")
     assert check(capsys, "evals") == (0, "1 file checked: no problems found\n")

@@ -1,4 +1,4 @@
-"""Runs in several processes that share the rate limit of an account, and a budget, in the team's database."""
+"""Runs in several processes that share the rate limit of an account, and a budget, in the team database."""
 
 import json
 import os

@@ -29,7 +29,7 @@ ROWS: tuple[tuple[str, str, str, str | None, float | None, tuple[str, ...], dict
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / ".agentv"
     store = RunFolder(runs_folder(home), RUN.run_id, clock=at_noon)
-    store.begin(make_run())
+    store.begin(make_run(plan={"suites": [{"path": "evals/refunds.yaml"}]}))
     for eval_id, target, status, verdict, score, tags, metadata in ROWS:
         slot = replace(make_result().slot, eval_id=eval_id, target=target)
         store.append_case(make_case(eval_id=eval_id))
@@ -74,7 +74,9 @@ def shown(call: Call, *options: str) -> dict[str, Any]:
         ("--tag slow", "bd"),
         ("--tag slow --tag refund --target v1", "ab"),
         ("--suite evals/refunds.yaml", "abcd"),
-        ("--suite other.yaml", ""),
+        ("--suite refunds", "abcd"),
+        ("--suite refunds.yaml", "abcd"),
+        ("--suite shop/evals/refunds.yaml", "abcd"),
         ("--text C", "c"),
         ("--metadata level=2", "bd"),
         ("--metadata level --metadata level=1", "a"),
@@ -89,6 +91,12 @@ def shown(call: Call, *options: str) -> dict[str, Any]:
 )
 def test_options_choose_and_sort_rows(call: Call, options: str, expected: str) -> None:
     assert "".join(row["eval_id"] for row in shown(call, *options.split())["rows"]) == expected
+
+
+def test_a_suite_that_the_run_does_not_have_is_an_error(call: Call) -> None:
+    code, out, err = call("show", "--suite", "refund")
+    assert (code, out) == (4, "")
+    assert "unknown suite 'refund'; known: evals/refunds.yaml. Did you mean 'refunds'?" in err
 
 
 def test_a_page_comes_with_its_place_and_the_counts_to_narrow_it_by(call: Call) -> None:

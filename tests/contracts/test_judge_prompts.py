@@ -29,7 +29,7 @@ def test_a_run_is_refused(prompt: str) -> None:
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_the_criteria_door_is_refused(prompt: str) -> None:
+def test_a_prompt_for_criteria_is_refused(prompt: str) -> None:
     config = EvaluationRunConfig(evaluators=[EvaluatorConfig("tone", "llm_judge", {"prompt": prompt})], judge=JUDGE)
     with pytest.raises(AgentvError, match=r"evaluator 'tone': .*(unknown variable|shows the judge no answer)"):
         run_evaluation_sync(EvaluationInput("x"), config)

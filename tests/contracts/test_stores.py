@@ -56,7 +56,7 @@ def open_folder(tmp_path: Path) -> Opened:
 
 
 def open_shared(tmp_path: Path) -> Opened:
-    """A run that is pushed to the team's database, read back from the database."""
+    """A run that is pushed to the team database, read back from the database."""
     url = parse_store_url(upgraded_database())
     store = MirroredRun(url, lambda: RunFolder(tmp_path / ".agentv" / "runs", RUN.run_id, clock=at_noon))
 

@@ -198,7 +198,7 @@ def test_a_custom_prompt_is_followed_by_the_criteria(tmp_path: Path) -> None:
     assert '[[ ## criteria ## ]]\n- "tone"' in judge.requests[0].question
 
 
-def through_the_criteria_door(*evaluators: EvaluatorConfig) -> AggregatedEvaluationResult:
+def evaluate_criteria(*evaluators: EvaluatorConfig) -> AggregatedEvaluationResult:
     checks = '"checks": [{"id": "rubric-1", "satisfied": true}]'
     judge = Judge(lambda request: signed(request, f"{said(facts=True, tone=4)}, {checks}"))
     given = EvaluationInput("30 days.", prompt="May I return it?", criteria=CRITERIA[:2])
@@ -206,7 +206,7 @@ def through_the_criteria_door(*evaluators: EvaluatorConfig) -> AggregatedEvaluat
 
 
 def test_a_judge_that_names_no_criterion_scores_all_of_an_input() -> None:
-    result = through_the_criteria_door(EvaluatorConfig("q", "llm_judge"))
+    result = evaluate_criteria(EvaluatorConfig("q", "llm_judge"))
     assert [(each.criterion_name, each.value) for each in result.results] == [("facts", 1.0), ("tone", 0.75)]
     assert result.overall_score == pytest.approx((2 * 1.0 + 0.75) / 3)
 
@@ -214,8 +214,8 @@ def test_a_judge_that_names_no_criterion_scores_all_of_an_input() -> None:
 def test_a_judge_with_requirements_stands_for_one_criterion() -> None:
     rubrics = {"rubrics": ["Is right"]}
     with pytest.raises(ConfigError, match="does not name the criterion it scores"):
-        through_the_criteria_door(EvaluatorConfig("q", "llm_judge", rubrics))
-    result = through_the_criteria_door(
+        evaluate_criteria(EvaluatorConfig("q", "llm_judge", rubrics))
+    result = evaluate_criteria(
         EvaluatorConfig("q", "llm_judge", rubrics, criterion="facts"),
         EvaluatorConfig("p", "llm_judge", criterion="tone", settings={"criteria": ("tone",)}),
     )

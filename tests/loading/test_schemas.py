@@ -101,7 +101,7 @@ def test_an_unknown_kind_is_reported() -> None:
         ({"workers": 3}, False),
     ],
 )
-def test_a_configuration_of_the_criteria_door_has_its_schema(change: dict[str, Any], valid: bool) -> None:
+def test_a_criteria_configuration_has_its_schema(change: dict[str, Any], valid: bool) -> None:
     config = {
         "criteria": ["a_named_one", {"name": "short", "scale": "likert5"}],
         "evaluators": [{"type": "length", "max": 3, "criterion": "short"}],

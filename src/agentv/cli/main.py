@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, Entry] = {
     "judge": Entry("agentv.cli.results.judge", "Measure a judge's accuracy and consistency."),
     "runs": Entry("agentv.cli.upkeep.runs", "List, tag, export, prune or delete stored runs."),
     "cache": Entry("agentv.cli.upkeep.cache", "List or clear cached answers and embeddings."),
-    "store": Entry("agentv.cli.upkeep.store", "Share runs through the team's store (PostgreSQL)."),
+    "store": Entry("agentv.cli.upkeep.store", "Share runs through a team database (PostgreSQL)."),
     "doctor": Entry("agentv.cli.tools.doctor", "Check this machine and project for problems."),
     "plugins": Entry("agentv.cli.tools.plugins", "List plug-ins, or show their settings."),
     "serve-fake": Entry("agentv.cli.tools.serve_fake", "Serve fake model APIs, to try agentv without a key."),

@@ -38,10 +38,12 @@ _OUTPUT_OPTIONS = (
         "outputs",
         multiple=True,
         metavar="FILE",
-        help="Also write a report; the suffix selects the format "
+        help="Also write a report; repeatable. The suffix selects the format "
         "(.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json). Use - to print JSON Lines.",
     ),
-    click.option("--include-trace", is_flag=True, help="Include traces and output messages in the reports of -o."),
+    click.option(
+        "--include-trace", is_flag=True, help="Include traces and output messages in .jsonl and .yaml reports."
+    ),
     click.option(
         "--display",
         type=click.Choice(["auto", "live", "plain", "json", "none"]),

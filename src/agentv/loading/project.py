@@ -94,7 +94,7 @@ class ProjectConfig(Struct, frozen=True):
     """The settings of `.agentv.yaml` files. Each key comes from the nearest file upward that has it; see `sources`.
 
     Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `public_env` are
-    environment variables that hold no secrets. `store` is the URL of the team's store, in which `${{ NAME }}` is not
+    environment variables that hold no secrets. `store` is the URL of the team database, in which `${{ NAME }}` is not
     yet filled in. `eval_patterns` select the eval files if a command is given no paths.
     """
 
@@ -263,7 +263,7 @@ NO_STORE = "none"
 
 
 def choose_store(option: str | None, cwd: Path, environ: Mapping[str, str]) -> str | None:
-    """Return the URL of the team's store; None if there is none.
+    """Return the URL of the team database; None if there is none.
 
     The URL is `option`, else `AGENTV_STORE` (of the environment or `.env`), else `store:` of the nearest
     `.agentv.yaml`, with `${{ NAME }}` filled in. In each of them `none` means no store. Raises ConfigError for a

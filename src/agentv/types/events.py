@@ -94,7 +94,7 @@ class LogLine(Struct, frozen=True):
 class RunNote(Struct, frozen=True):
     """A message for the user: a warning, a fallback, a deprecated key.
 
-    A message with `is_problem` is printed in every display mode, for example that the team's store is out of date.
+    A message with `is_problem` is printed in every display mode, for example that the team database is out of date.
     """
 
     message: str

@@ -1,4 +1,4 @@
-"""Criteria judgements are stored in the team's database."""
+"""Criteria judgements are stored in the team database."""
 
 import asyncio
 from datetime import UTC, datetime

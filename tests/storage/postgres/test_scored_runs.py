@@ -1,4 +1,4 @@
-"""Runs of `agentv score` in the team's database."""
+"""Runs of `agentv score` in the team database."""
 
 import json
 from pathlib import Path

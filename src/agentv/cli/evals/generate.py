@@ -474,7 +474,8 @@ _SHARED_OPTIONS = (
     click.option(
         "--target",
         metavar="NAME",
-        help="Target that writes the cases or rubrics (default: as in `agentv run`); use a strong model.",
+        help="Target that does the writing; use a strong model (default: the eval file's, if there is one, "
+        "else the target named 'default', else the only one).",
     ),
     click.option(
         "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
@@ -511,7 +512,7 @@ def command() -> None:
 @click.option("--case", "case_globs", multiple=True, metavar="GLOB", help="Only cases whose id matches; repeatable.")
 @_with_shared_options
 def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
-    """Add rubrics to the cases of eval file FILE that have no rubrics.
+    """Add rubrics to the cases of FILE that have none.
 
     Everything else in FILE stays unchanged, including comments and quotes. If the model fails on a case,
     FILE does not change, unless --keep-going is given. Without --target, the rubrics are written by the target that

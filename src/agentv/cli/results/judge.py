@@ -16,7 +16,7 @@ def command() -> None:
 @click.option(
     "--criterion", metavar="NAME", help="Use the labels for this criterion (default: each that the evaluator scores)."
 )
-@click.option("--labels", metavar="FILE", help="Use the human scores in FILE instead of the imported labels.")
+@click.option("--labels", metavar="FILE", help="Use the human labels in FILE instead of the imported ones.")
 @click.option("--by", type=click.Choice(["tag"]), help="Also show the results for each tag of the cases.")
 @click.option(
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
@@ -27,8 +27,8 @@ def calibrate_command(run: str, **options: Any) -> int:
     """Compare a judge's verdicts with human labels.
 
     Prints agreement, kappa, the confusion matrix and the disagreements, and saves the judge's error rates in a small
-    file in .agentv/calibrations. Commit this file: reports of runs with the same judge and prompt then also show a
-    pass rate corrected for these errors.
+    file in .agentv/calibrations. Commit this file: reports of runs with the same judge and judge prompt then also show
+    a pass rate corrected for these errors.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

@@ -23,24 +23,25 @@ class _LabelGroup(click.Group):
 
 @click.group("label", cls=_LabelGroup, subcommand_metavar="COMMAND [ARGS]...")
 def command() -> None:
-    """Import human scores of a run's answers, or measure how far annotators agree.
+    """Import human labels of a run's answers, or measure how far annotators agree.
 
     `import` may be left out: `agentv label [RUN] --in FILE` is short for `agentv label import [RUN] --in FILE`.
     """
 
 
-@command.command(IMPORT, short_help="Import human scores of a run's answers.")
+@command.command(IMPORT, short_help="Import human labels of a run's answers.")
 @click.argument("run", default="latest", metavar="[RUN]")
-@click.option("--in", "file", required=True, metavar="FILE", help="JSON Lines or CSV with scores; - is standard input.")
-@click.option("--annotator", metavar="NAME", help="Annotator to record for scores without one.")
+@click.option("--in", "file", required=True, metavar="FILE", help="JSON Lines or CSV with labels; - is standard input.")
+@click.option("--annotator", metavar="NAME", help="Annotator of the labels that name none.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def import_command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int:
-    """Import human scores of a run's answers into the run's labels.jsonl.
+    """Import human labels (scores and comments) of a run's answers into the run's labels.jsonl.
 
-    FILE has one score per line, with the fields eval_id (the case id), criterion and score. The fields annotator,
-    reasoning and time are optional. If the case has several results, the fields suite (the eval file), target, prompt
-    and trial select one of them. If a line is invalid, nothing is imported. If an annotator scores an answer by the
-    same criterion again, only the new score counts; labels.jsonl contains both.
+    FILE has one label per line, with the fields eval_id (the case id), criterion, score and annotator. The fields
+    reasoning and time are optional, and so is annotator if --annotator is given. If the case has several results, the
+    fields suite (the eval file), target, prompt and trial select one of them. If a line is invalid, nothing is
+    imported. If an annotator scores an answer by the same criterion again, only the new score counts; labels.jsonl
+    contains both.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
@@ -84,7 +85,7 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
 
 @command.command("agreement", short_help="Measure how far annotators agree beyond chance.")
 @click.argument("run", default="latest", metavar="[RUN]")
-@click.option("--labels", metavar="FILE", help="Use the human scores in FILE instead of the imported labels.")
+@click.option("--labels", metavar="FILE", help="Use the human labels in FILE instead of the imported ones.")
 @click.option("--criterion", metavar="NAME", help="Only this criterion (default: all with labels).")
 @click.option("--by", type=click.Choice(["tag"]), help="Also show the agreement for each tag of the cases.")
 @click.option(

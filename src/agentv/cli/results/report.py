@@ -174,7 +174,7 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
     metavar="FORMAT",
     help="Print the run as html, md, junit.xml, sarif, csv, jsonl, yaml, json or github.",
 )
-@click.option("--include-trace", is_flag=True, help="Include traces and output messages.")
+@click.option("--include-trace", is_flag=True, help="Include traces and output messages in .jsonl and .yaml reports.")
 @click.option(
     "--by",
     multiple=True,

@@ -130,9 +130,11 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
 @click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Show only results in this state.")
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Show only results of this target.")
 @click.option("--prompt", "prompts", multiple=True, metavar="ID", help="Show only results with this prompt.")
-@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Show only results of this eval file.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Show only results with this tag.")
-@click.option("--text", default="", metavar="TEXT", help="Show only results whose case id contains TEXT.")
+@click.option(
+    "--suite", "suites", multiple=True, metavar="PATH", help="Show only results of this eval file (path or name)."
+)
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Show only results of cases with this tag.")
+@click.option("--text", default="", metavar="TEXT", help="Show only results of cases whose id contains TEXT.")
 @click.option("--metadata", multiple=True, metavar="KEY[=VALUE]", help="Show only results of cases with this metadata.")
 @click.option(
     "--sort",
@@ -182,7 +184,7 @@ def command(
     Only --target and --prompt also limit which of the answers are shown.
     """
     from agentv.loading.files.places import find_home
-    from agentv.storage.run.find import find_run
+    from agentv.storage.run.find import find_run, find_suites
     from agentv.storage.run.stored import open_run
 
     home = find_home(Path.cwd())
@@ -192,6 +194,8 @@ def command(
     if side_by_side and (by or as_json or query.page_size is not None):
         raise ConfigError("--side-by-side cannot be combined with --by, --json, --page or --page-size")
     stored = open_run(find_run(home, run))
+    if query.suites and stored.suites:
+        query = replace(query, suites=find_suites(query.suites, stored.suites))
     shown = find_rows(home, stored, query, verbose=verbose)
     if by:
         _print_groups(stored, shown, by, as_json=as_json)

@@ -12,7 +12,13 @@ from agentv.cli.running.resume_options import take_continue_options, with_contin
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--errors", is_flag=True, help="Re-run cases that ended with an error (default).")
 @click.option("--failed", is_flag=True, help="Re-run cases that did not pass, including errors.")
-@click.option("--case", "globs", multiple=True, metavar="GLOB", help="Re-run cases whose id matches; repeatable.")
+@click.option(
+    "--case",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="Re-run cases whose id matches; repeatable. Excludes --errors and --failed.",
+)
 @with_continue_options
 @with_output_options()
 def command(run: str, *, errors: bool, failed: bool, globs: tuple[str, ...], **given: Any) -> int:

@@ -163,15 +163,17 @@ def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Cal
 @click.option(
     "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
 )
-@_repeatable("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
-@_repeatable("--tag", "tags", help="Run only cases with this tag; repeatable.", metavar="TAG")
+@_repeatable("--case", "--eval-id", "case_globs", help="Run only cases whose id matches one of these.", metavar="GLOB")
+@_repeatable("--tag", "tags", help="Run only cases with one of these tags.", metavar="TAG")
 @click.option(
     "-k",
     "expression",
     metavar="EXPR",
     help="Run only cases whose id, tags or dataset match, e.g. 'refund and not slow'.",
 )
-@click.option("--sample", type=click.IntRange(min=1), help="Run only N cases, sampled with --seed.", metavar="N")
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="Run only N random cases of each file (see --seed).", metavar="N"
+)
 @click.option("--limit", type=click.IntRange(min=1), help="Run only the first N cases of each file.", metavar="N")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for sampling and retry delays.")
 @click.option("--shard", metavar="I/N", help="Run shard I of N; `agentv merge` joins the shards.")
@@ -270,7 +272,11 @@ def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Cal
 @click.option("--name", metavar="NAME", help="Name of this run.")
 @VAR_OPTION
 @ALLOW_PATH_OPTION
-@click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Also store the run in this team database (default: AGENTV_STORE, else .agentv.yaml); 'none': in no database.",
+)
 @click.option(
     "--quota",
     metavar="URL",
@@ -293,8 +299,8 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; if
     there are none, every judged result must pass.
 
-    Exit codes: 0 all gates passed; 1 a gate failed; 2 stopped by --fail-fast or --budget-usd, and no gate failed; 3
-    incomplete: more errors than --max-errors, no judged result, or the run could not continue; 4 invalid usage or
+    Exit codes: 0 all gates passed; 1 a gate failed; 3 incomplete: more errors than --max-errors, no judged result, or
+    the run could not continue; 2 stopped by --fail-fast or the budget, and neither 1 nor 3 applies; 4 invalid usage or
     files; 5 no case selected; 130 or 143 interrupted by Ctrl-C or SIGTERM.
     """
     output = take_output_options(given)

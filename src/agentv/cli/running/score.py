@@ -393,7 +393,11 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option(
     "--no-store", "is_stored", is_flag=True, flag_value=False, default=True, help="Do not store the scores as a run."
 )
-@click.option("--store", metavar="URL", help="Also store the run in this team database; 'none': in no database.")
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Also store the run in this team database (default: AGENTV_STORE, else .agentv.yaml); 'none': in no database.",
+)
 @click.option(
     "--target-field",
     metavar="FIELD",
@@ -406,7 +410,11 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     help="Also show pass rates and means grouped by KEY: tag, target, week, model, agent_id or a metadata key; "
     "repeatable.",
 )
-@click.option("--sample", metavar="SHARE|N", help="Score only a share of the lines (1%, 0.01), or N lines.")
+@click.option(
+    "--sample",
+    metavar="SHARE|N",
+    help="Score only a share of the lines (1%, 0.01), or N lines, chosen at the end of the input.",
+)
 @click.option(
     "--sample-by", metavar="KEY", help="With --sample: lines with the same value of KEY are all scored or all skipped."
 )
@@ -416,7 +424,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
     "gates",
     multiple=True,
     metavar="EXPR",
-    help="Replace the gates of the config, e.g. 'mean >= 0.8', or 'none'.",
+    help="Replace the gates of the config, e.g. 'mean >= 0.8', or 'none'; repeatable.",
 )
 @click.option(
     "--only",
@@ -467,8 +475,9 @@ def command(files: tuple[str, ...], **given: Any) -> int:
     the place of each field with --map. Lines are scored as they arrive, so the input can be an endless stream. After
     Ctrl-C or SIGTERM, the lines in progress are completed.
 
-    Exit codes: 0 passed, 1 a gate failed, 2 standard output was closed, 3 incomplete, 4 invalid usage or files,
-    5 nothing selected, 130 SIGINT, 143 SIGTERM.
+    Without gates, every judged line must pass. Exit codes: 0 passed; 1 a gate failed; 2 standard output was closed; 3
+    incomplete: more errors than --max-errors, or no judged line; 4 invalid usage or files; 5 no line to score; 130 or
+    143 interrupted by Ctrl-C or SIGTERM.
     """
     return score_files(files, _make_options(given))
 

@@ -99,7 +99,10 @@ def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
 @click.option("--remove", is_flag=True, help="Remove the tags instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run's tags as one JSON object.")
 def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool) -> int:
-    """Add tags to a run, which also protects it from pruning.
+    """Add tags to a run.
+
+    Commands that compare runs accept a tag instead of a run: it stands for the newest run with this tag. Tagged runs
+    are not pruned.
 
     RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'.
     """
@@ -123,7 +126,13 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--failed", is_flag=True, help="Export cases that did not pass, including errors (default).")
 @click.option("--errors", is_flag=True, help="Export cases that ended with an error.")
-@click.option("--case", "globs", multiple=True, metavar="GLOB", help="Export cases whose id matches; repeatable.")
+@click.option(
+    "--case",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="Export cases whose id matches; repeatable. Excludes --errors and --failed.",
+)
 @click.option("-o", "--output", required=True, metavar="FILE", help="Eval file to write (.yaml, .yml or .jsonl).")
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")
 def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ...], output: str, as_json: bool) -> int:

@@ -1,4 +1,4 @@
-"""`agentv store`: share runs through the team's store, such as a PostgreSQL database."""
+"""`agentv store`: share runs through a team database (PostgreSQL)."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _store_option: Callable[..., Any] = click.option(
 
 @click.group("store")
 def command() -> None:
-    """Share runs through the team's store, such as a PostgreSQL database; run folders stay on each machine."""
+    """Share runs through a team database (PostgreSQL); run folders stay on each machine."""
 
 
 @command.command("upgrade")

@@ -43,7 +43,7 @@ class TargetsLoader(Struct):
     """Finds the targets of a folder of eval files; folders that share a targets file share its targets.
 
     With `needs_targets` False, for callers that supply the target, a missing targets file is not an error. `secrets`
-    are redacted in the responses of targets; so is the password of the team's database, if a variable contains it.
+    are redacted in the responses of targets; so is the password of the team database, if a variable contains it.
     """
 
     options: RunOptions

@@ -175,7 +175,7 @@ class RunPlan(Struct, frozen=True):
     """A run before it starts. `gates` None means the default gate; `home` is the `.agentv` folder.
 
     `paths` are the eval files as given by the user, relative to `folder`, which is None if the files are not known.
-    `store` is the URL of the team's database that the run is shared in, `quota` that of the shared quota; neither has a
+    `store` is the URL of the team database that the run is shared in, `quota` that of the shared quota; neither has a
     password. `overrides` are evaluators given as objects, by type name. `baseline` holds the scores of the run to
     compare with. `git` returns the state of the repository, if it is being read in the background.
     """

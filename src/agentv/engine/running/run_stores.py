@@ -1,4 +1,4 @@
-"""The store of a run: a new or existing folder, optionally shared in the team's store, or memory."""
+"""The store of a run: a new or existing folder, optionally shared in the team database, or memory."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from agentv.types.protocols import Clock, QuotaService, ResultStore
 
 
 def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: StoreUrl | None = None) -> ResultStore:
-    """Return the store of a new run, which is shared in the team's store if its URL is given.
+    """Return the store of a new run, which is shared in the team database if its URL is given.
 
     A run without selected cases is not stored, so that `latest` names a run with results. Raises ConfigError if
     the store of the URL does not take runs, StorageError if it cannot store this one.
@@ -76,9 +76,9 @@ def _count(number: int, singular: str, plural: str) -> str:
 
 
 def with_team_store(store_url: StoreUrl | None, specs: Specs, open_folder: Callable[[], RunFolder]) -> ResultStore:
-    """Open a run's folder, whose lines also go to the team's store at `store_url`, if there is one.
+    """Open a run's folder, whose lines also go to the team database at `store_url`, if there is one.
 
-    Raises ConfigError or StorageError, before the folder is opened, if the team's store cannot store the run.
+    Raises ConfigError or StorageError, before the folder is opened, if the team database cannot store the run.
     """
     if store_url is None:
         return open_folder()
@@ -107,7 +107,7 @@ def open_run_store(url: StoreUrl, specs: Specs) -> RunStore:
 def open_quota(named: NamedQuota, plan: RunPlan) -> QuotaService | None:
     """Return the quota that a run shares with other processes; None if it shares none.
 
-    The quota of the team's store is used if the run has a limit to share: `requests_per_minute` or `tokens_per_minute`
+    The quota of the team database is used if the run has a limit to share: `requests_per_minute` or `tokens_per_minute`
     of a target, or the name of a budget. Raises ConfigError for a store without quotas, StorageError if the quota
     cannot be used.
     """

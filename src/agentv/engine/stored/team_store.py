@@ -1,4 +1,4 @@
-"""The team's store and quota of a run: as named by options, environment and files, or as recorded in the run."""
+"""The team database and quota of a run: as named by options, environment and files, or as recorded in the run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,7 +41,7 @@ def store_of_run(run: RunRecord, option: str | None, *, cwd: Path, env: Mapping[
         recorded_url = parse_store_url(recorded)
     except ConfigError as error:
         raise ConfigError(
-            f"run {run.run_id} is stored in a team's store whose recorded URL cannot be read without the password; "
+            f"run {run.run_id} is stored in a team database whose recorded URL cannot be read without the password; "
             "name it with --store, or continue on this machine only: --store none"
         ) from error
     named = named_store(None, cwd=cwd, env=env)
@@ -76,7 +76,7 @@ class NamedQuota(Struct, frozen=True):
 
 
 def named_quota(option: str | None, store: StoreUrl | None) -> NamedQuota:
-    """Return the quota that `--quota` names, else that of the team's store. Raises ConfigError for an invalid URL."""
+    """Return the quota that `--quota` names, else that of the team database. Raises ConfigError for an invalid URL."""
     if option is None:
         return NamedQuota(store, is_required=False)
     url = None if option == NO_STORE else parse_store_url(option)

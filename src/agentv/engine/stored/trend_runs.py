@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.scoring.comparison.trend import SuiteTarget, TrendRun
 from agentv.scoring.counting.run_sums import MetricKey, RunSums
-from agentv.storage.run.find import ListedRun
+from agentv.storage.run.find import ListedRun, find_suites, is_suite_named
 from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.run import RunRecord
@@ -23,7 +23,7 @@ LoadSums = Callable[[Path], Mapping[SuiteTarget, RunSums]]
 
 
 class WantedPlaces(Struct, frozen=True):
-    """The suites and targets to include; all if none is named. A suite is named by its path, or by its end or stem."""
+    """The suites and targets to include; all if none is named. For the names of a suite, see `is_suite_named`."""
 
     suites: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -31,13 +31,8 @@ class WantedPlaces(Struct, frozen=True):
     def has(self, place: SuiteTarget) -> bool:
         """Return True if the suite and target of `place` are included."""
         suite, target = place
-        has_suite = not self.suites or any(_is_named(suite, name) for name in self.suites)
+        has_suite = not self.suites or any(is_suite_named(suite, name) for name in self.suites)
         return has_suite and (not self.targets or target in self.targets)
-
-
-def _is_named(suite: str, name: str) -> bool:
-    path = Path(suite)
-    return name in (suite, path.name, path.stem) or suite.endswith(f"/{name}")
 
 
 def refuse_unknown(
@@ -50,9 +45,8 @@ def refuse_unknown(
     runs = [_trend_run_of(each, each.run) for each in listed if each.run is not None]
     suites = {name for run in runs for name in run.suites} | {suite for run in found for suite, _ in run.sums}
     targets = {name for run in runs for name in run.targets} | {target for run in found for _, target in run.sums}
-    for name in wanted.suites:
-        if suites and not any(_is_named(suite, name) for suite in suites):
-            raise UnknownNameError("suite", name, known=suites, aliases={Path(suite).stem for suite in suites})
+    if suites:
+        find_suites(wanted.suites, tuple(suites))
     for name in wanted.targets:
         if targets and name not in targets:
             raise UnknownNameError("target", name, known=targets)

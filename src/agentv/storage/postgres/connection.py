@@ -1,4 +1,4 @@
-"""Connections to the team's database; their errors become StorageErrors without the password."""
+"""Connections to the team database; their errors become StorageErrors without the password."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

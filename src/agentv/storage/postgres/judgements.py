@@ -1,4 +1,4 @@
-"""A store for criteria judgements (`run_evaluation`): a table of the team's database."""
+"""A store for criteria judgements (`run_evaluation`): a table of the team database."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Migrations of the team's database: numbered steps, each applied once."""
+"""Migrations of the team database: numbered steps, each applied once."""
 
 from functools import cache
 from importlib.resources import files

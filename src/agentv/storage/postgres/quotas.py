@@ -1,4 +1,4 @@
-"""Leases of shared quotas in the team's database, timed by its clock.
+"""Leases of shared quotas in the team database, timed by its clock.
 
 The function `agentv.quota_exchange` (migration 0006) implements the rules; types/protocols.py describes leases.
 """

@@ -1,4 +1,4 @@
-"""List, find and delete the runs of the team's database."""
+"""List, find and delete the runs of the team database."""
 
 import re
 from collections.abc import Sequence

@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.errors import ConfigError, StorageError, nearest
+from agentv.types.errors import ConfigError, StorageError, UnknownNameError, nearest
 from agentv.types.records.run import RunRecord
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
@@ -176,3 +176,16 @@ def read_listed(folder: Path) -> ListedRun:
         return ListedRun(folder, stored.state(), run, stored.counts())
     except OSError as error:
         return ListedRun(folder, UNREADABLE, run, problem=str(error))
+
+
+def is_suite_named(suite: str, name: str) -> bool:
+    """Return True if `name` is the path of a suite, the end of it, its stem, or a longer path with the same end."""
+    return name in (suite, Path(suite).stem) or suite.endswith(f"/{name}") or name.endswith(f"/{suite}")
+
+
+def find_suites(names: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the suites with these names. Raises UnknownNameError for a name that no suite has."""
+    for name in names:
+        if not any(is_suite_named(suite, name) for suite in known):
+            raise UnknownNameError("suite", name, known=known, aliases={Path(suite).stem for suite in known})
+    return tuple(suite for suite in known if any(is_suite_named(suite, name) for name in names))

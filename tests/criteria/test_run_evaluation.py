@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.criteria_door.giving import Giving
+from tests.criteria.giving import Giving
 from tests.support.judging import Judge, signed
 
 from agentv import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.criteria_door.giving import Giving, Raising
+from tests.criteria.giving import Giving, Raising
 from tests.support.strategies import units
 
 from agentv import CriteriaEvaluator, EvaluationCriteria, EvaluationRunConfig, EvaluationRunner

@@ -38,7 +38,7 @@ def sees_nothing_of_it(context: EvaluationContext) -> bool:
     return "seen" not in seen and calls == [{"id": 7}]
 
 
-def test_no_evaluator_changes_what_the_next_one_sees_in_the_criteria_door() -> None:
+def test_no_evaluator_changes_what_the_next_one_sees_in_run_evaluation() -> None:
     given = EvaluationInput(CALL, context={"a": 1}, metadata={"m": [1]})
     config = EvaluationRunConfig(evaluators=[changes, sees_nothing_of_it], evaluator_concurrency=1)
     result = run_evaluation_sync(given, config)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.criteria_door.giving import Giving, Raising
+from tests.criteria.giving import Giving, Raising
 
 from agentv import EvaluationCriteria, EvaluationInput, EvaluationResult, EvaluationRunConfig, run_evaluation_sync
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
