@@ -86,6 +86,12 @@ def test_a_delay_is_waited_for() -> None:
     assert with_provider(make_target("mock", MockSettings(delay_min_ms=20, delay_max_ms=40)), use) >= 0.019
 
 
+def test_a_delay_beyond_the_timeout_is_a_timeout() -> None:
+    target = make_target("mock", MockSettings(delay_ms=60_000))
+    failure = failure_of(target, make_request(timeout_s=0.01))
+    assert (failure.kind, failure.message) == ("target_timeout", "no answer within 0.01 s")
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -73,7 +73,8 @@ class PacedAttempts:
     def _with_permit(self, call: "Call[R]", permit: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
         timeout_s = self._attempt_s
         if ends_at != math.inf:
-            timeout_s = max(0.0, min(timeout_s, ends_at - asyncio.get_running_loop().time()))
+            left_s = round(ends_at - asyncio.get_running_loop().time(), 3)  # in messages: no answer within 0.3 s
+            timeout_s = max(0.0, min(timeout_s, left_s))
         response = call.attempt(number, timeout_s)
         return response if permit is None else self._reporting_usage(permit, response)
 

@@ -73,7 +73,7 @@ class MockProvider:
         self._calls += 1
         delay_ms = self._delay_ms(request)
         if delay_ms:
-            await asyncio.sleep(delay_ms / 1000)
+            await _wait(delay_ms / 1000, request.timeout_s)
         if self._fails():
             raise ProviderError(self._failure)
         return ProviderResponse(self._text(request), output_messages=self._messages)
@@ -102,6 +102,14 @@ class MockProvider:
         high = low if settings.delay_max_ms is None else settings.delay_max_ms
         seed = f"{request.eval_case_id}/{request.trial}/{request.attempt}"
         return random.Random(seed).uniform(low, high)  # noqa: S311 - a delay, not a secret
+
+
+async def _wait(delay_s: float, timeout_s: float | None) -> None:
+    if timeout_s is None or delay_s <= timeout_s:
+        await asyncio.sleep(delay_s)
+    else:
+        await asyncio.sleep(timeout_s)
+        raise ProviderError(Failure("target_timeout", f"no answer within {timeout_s:g} s", retryable=True))
 
 
 def _failure(error: str | None) -> Failure:
