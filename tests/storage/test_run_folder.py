@@ -165,6 +165,17 @@ def test_a_broken_line_in_the_middle_is_named_by_its_number(store: RunFolder) ->
         list(open_run(Path(store.folder)).results())
 
 
+@pytest.mark.parametrize("generation", [2**32, -1])
+def test_an_impossible_generation_is_an_error_with_its_place(store: RunFolder, generation: int) -> None:
+    store.append(make_result())
+    path = Path(store.folder, "results.jsonl")
+    path.write_bytes(path.read_bytes().replace(b'"generation":0', b'"generation":%d' % generation))
+    run = open_run(Path(store.folder))
+    for read in (run.results, run.all_results, run.counts):
+        with pytest.raises(StorageError, match=r"results\.jsonl:1: .*generation"):
+            tuple(read())
+
+
 def test_a_damaged_event_of_a_retired_case_is_named_by_its_number(store: RunFolder) -> None:
     store.append(make_result())
     store.note("case_retired", {"slot": {"suite": "evals/a.yaml", "eval_id": "a", "target": "agent"}})

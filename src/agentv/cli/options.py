@@ -28,7 +28,7 @@ ALLOW_PATH_OPTION: Callable[..., Any] = click.option(
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
-    help="Let eval files and configurations use files in DIR, a folder outside the project; repeatable.",
+    help="Let the given files use other files in DIR, a folder outside the project; repeatable.",
 )
 
 _OUTPUT_OPTIONS = (

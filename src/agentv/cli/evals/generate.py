@@ -474,11 +474,14 @@ _SHARED_OPTIONS = (
     click.option(
         "--target",
         metavar="NAME",
-        help="Target that does the writing; use a strong model (default: the eval file's, if there is one, "
-        "else the target named 'default', else the only one).",
+        help="Target that does the writing; use a strong model (default: the target that `agentv run` would use for "
+        "the file that is written).",
     ),
     click.option(
-        "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
+        "--targets",
+        "targets_file",
+        metavar="FILE",
+        help="Targets file or folder (default: nearest to the file that is written).",
     ),
     click.option(
         "--prompt-path", type=_EXISTING, metavar="FILE", help="Prompt template to use instead of the built-in one."

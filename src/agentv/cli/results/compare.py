@@ -424,7 +424,7 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
     Runs with fewer than 10 % of their case ids in common are compared as with --unpaired.
 
     Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, or the
-    runs have no case (with --by: no group) in common. With --gate: also 1 if a gate fails, and 3 if a run is
+    runs have no target (with --by: no group) in common. With --gate: also 1 if a gate fails, and 3 if a run is
     unfinished or has more errors than --max-errors. With --format agentv-ts: 0 if the mean did not fall, else 1.
     """
     if as_json:

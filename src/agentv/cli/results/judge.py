@@ -54,14 +54,14 @@ def calibrate_command(run: str, **options: Any) -> int:
 @click.option(
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
 )
-@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt, which is shown only on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report of the check as one JSON object.")
 def check_command(run: str, **options: Any) -> int:
     """Judge stored answers repeatedly and compare the verdicts.
 
-    Targets are not called, and the run is not changed. Prints how often a judge repeats its verdict, how much its
+    Targets are not called, and the results are not changed. Prints how often a judge repeats its verdict, how much its
     scores vary, how many pairwise comparisons change when the answers are swapped, and whether longer answers get
-    higher scores.
+    higher scores. The report is also saved in the run's folder, as judge-check.json.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

@@ -13,7 +13,7 @@ from agentv.cli.running.resume_options import take_continue_options, with_contin
 @click.option(
     "--fresh",
     is_flag=True,
-    help="If the script of a target or the git commit has changed, call that target again for all of its cases.",
+    help="Call a target again for all of its cases if its code (its script, or the git commit) has changed.",
 )
 @with_continue_options
 @with_output_options()

@@ -17,7 +17,7 @@ from agentv.cli.running.resume_options import take_continue_options, with_contin
     "globs",
     multiple=True,
     metavar="GLOB",
-    help="Re-run cases whose id matches; repeatable. Excludes --errors and --failed.",
+    help="Re-run cases whose id matches; repeatable. Cannot be combined with --errors or --failed.",
 )
 @with_continue_options
 @with_output_options()

@@ -163,8 +163,8 @@ def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Cal
 @click.option(
     "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
 )
-@_repeatable("--case", "--eval-id", "case_globs", help="Run only cases whose id matches one of these.", metavar="GLOB")
-@_repeatable("--tag", "tags", help="Run only cases with one of these tags.", metavar="TAG")
+@_repeatable("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
+@_repeatable("--tag", "tags", help="Run only cases with this tag; repeatable (any of the tags).", metavar="TAG")
 @click.option(
     "-k",
     "expression",

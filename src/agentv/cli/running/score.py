@@ -413,7 +413,7 @@ async def _score(scoring: LineScoring, workers: int) -> None:
 @click.option(
     "--sample",
     metavar="SHARE|N",
-    help="Score only a share of the lines (1%, 0.01), or N lines, chosen at the end of the input.",
+    help="Score a random sample: a share of the lines (1%, 0.01), or N lines, scored when the input has ended.",
 )
 @click.option(
     "--sample-by", metavar="KEY", help="With --sample: lines with the same value of KEY are all scored or all skipped."

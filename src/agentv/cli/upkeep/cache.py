@@ -56,7 +56,7 @@ command.add_command(
 @click.option(
     "--older-than", "older_s", type=Span(), metavar="SPAN", help="Delete only files older than SPAN, e.g. 12h or 7d."
 )
-@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt, which is shown only on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was deleted as one JSON object.")
 def clear_command(target: str | None, kind: str | None, older_s: float | None, *, yes: bool, as_json: bool) -> int:
     """Delete all cached files, or those that the options select. Answers in stored runs are not affected."""

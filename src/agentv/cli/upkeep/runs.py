@@ -60,7 +60,7 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
 
 @command.command("rm")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt, which is shown only on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print the deleted runs as one JSON object.")
 def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
     """Delete runs with all their data.
@@ -78,7 +78,7 @@ def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
 
 @command.command("prune", short_help="Delete old runs; keep the newest N and tagged runs.")
 @click.option("--keep", type=click.IntRange(min=0), required=True, metavar="N", help="Number of newest runs to keep.")
-@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt, which is shown only on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print the deleted runs as one JSON object.")
 def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
     """Delete old runs.
@@ -131,7 +131,7 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     "globs",
     multiple=True,
     metavar="GLOB",
-    help="Export cases whose id matches; repeatable. Excludes --errors and --failed.",
+    help="Export cases whose id matches; repeatable. Cannot be combined with --errors or --failed.",
 )
 @click.option("-o", "--output", required=True, metavar="FILE", help="Eval file to write (.yaml, .yml or .jsonl).")
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")

@@ -135,7 +135,7 @@ def list_command(url: str | None, *, as_json: bool) -> int:
 
 @command.command("rm")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt.")
+@click.option("--yes", "-y", is_flag=True, help="Skip the confirmation prompt, which is shown only on a terminal.")
 @_store_option
 @_json_option
 def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bool) -> int:

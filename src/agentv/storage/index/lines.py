@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, TypeAlias, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -16,7 +16,7 @@ from agentv.storage.records.json_line import decode, decode_value, encode
 from agentv.storage.records.narrow import Subset
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.fields import RESULT_SCHEMA
+from agentv.types.records.fields import RESULT_SCHEMA, StoredGeneration
 from agentv.types.records.result import CaseResult
 
 Key = TypeVar("Key", bound=Hashable)
@@ -26,8 +26,7 @@ _BATCH_LINES = 5000
 _TAIL_BYTES = 64 * 1024
 
 _INTEGER_LIMIT = 2**63
-_Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-_INTEGER_LIMIT, le=_INTEGER_LIMIT - 1)]
-"""An integer of 64 bits, the largest that SQLite can store."""
+"""SQLite stores integers of 64 bits."""
 
 
 class _RowLine(Subset, frozen=True):
@@ -39,7 +38,7 @@ class _RowLine(Subset, frozen=True):
     status: str
     schema: str | None = None
     verdict: str | None = None
-    generation: _Integer = 0
+    generation: StoredGeneration = 0
     score: float | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None

@@ -18,6 +18,7 @@ from agentv.storage.run.lock import is_being_written
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import Answer, ResultKey
+from agentv.types.records.fields import StoredGeneration
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
@@ -84,7 +85,7 @@ class _RowHead(Subset, frozen=True):
     WHOLE = CaseResult
 
     slot: ResultKey = ResultKey("", "", "")
-    generation: int = 0
+    generation: StoredGeneration = 0
     status: str = ""
     verdict: str | None = None
 

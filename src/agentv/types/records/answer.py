@@ -9,7 +9,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import StoredMessages, TraceEvent
 from agentv.types.provider import CallRecord
-from agentv.types.records.fields import ANSWER_SCHEMA, always
+from agentv.types.records.fields import ANSWER_SCHEMA, StoredGeneration, always
 from agentv.types.usage import Usage
 
 
@@ -106,7 +106,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     run_id: str = always("")
     seq: int | None = None
     slot: ResultKey
-    generation: int = always(0)
+    generation: StoredGeneration = always(0)
     answer_key: str
     kind: Literal["answer", "turn"] = always("answer")
     text: str

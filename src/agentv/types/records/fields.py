@@ -23,6 +23,9 @@ TOLERANCE: Final = 1e-9
 StoredScore: TypeAlias = Annotated[float, Meta(ge=-TOLERANCE, le=1 + TOLERANCE)]
 """A score as read from a file: 0 to 1."""
 
+StoredGeneration: TypeAlias = Annotated[int, Meta(ge=0, lt=2**32)]
+"""A generation as read from a file: an integer of 32 bits."""
+
 
 def always(default: T) -> T:
     """Return a field that is written even if it has its default value.

@@ -12,7 +12,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
 from agentv.types.records.answer import AnswerRef, Partial, ResultKey
-from agentv.types.records.fields import RESULT_SCHEMA, StoredScore, always
+from agentv.types.records.fields import RESULT_SCHEMA, StoredGeneration, StoredScore, always
 from agentv.types.usage import Usage
 from agentv.types.views import Line, View, one_line, reason_of, score_text, view_html, view_of, view_text
 
@@ -113,7 +113,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     trial: int = always(0)
     prompt: str | None = None
     attempt: int = always(0)
-    generation: int = always(0)
+    generation: StoredGeneration = always(0)
     status: RowStatus
     score: StoredScore | None
     verdict: Verdict | None
