@@ -80,6 +80,7 @@ def shown(call: Call, *options: str) -> dict[str, Any]:
         ("--text C", "c"),
         ("--metadata level=2", "bd"),
         ("--metadata level --metadata level=1", "a"),
+        ("--metadata level=1 --metadata level", "a"),
         ("--sort score", "cbad"),
         ("--sort=-score", "abcd"),
         ("--sort=-id", "dcba"),
@@ -91,6 +92,12 @@ def shown(call: Call, *options: str) -> dict[str, Any]:
 )
 def test_options_choose_and_sort_rows(call: Call, options: str, expected: str) -> None:
     assert "".join(row["eval_id"] for row in shown(call, *options.split())["rows"]) == expected
+
+
+def test_two_values_of_a_metadata_key_are_an_error(call: Call) -> None:
+    code, out, err = call("show", "--metadata", "level=1", "--metadata", "level=2")
+    assert (code, out) == (4, "")
+    assert "--metadata level is given with two values" in err
 
 
 def test_a_suite_that_the_run_does_not_have_is_an_error(call: Call) -> None:

@@ -43,7 +43,7 @@ class ShownRows(Struct, frozen=True):
 def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, **filters: Any) -> RowQuery:
     """Return the query for the options; without `--page` and `--page-size`, one page has all results.
 
-    Raises ConfigError if `--failed` and `--state` are combined.
+    Raises ConfigError if `--failed` and `--state` are combined, or if a metadata key gets two values.
     """
     states, page_size, metadata = filters.pop("states"), filters.pop("page_size"), filters.pop("metadata")
     if failed and states:
@@ -52,7 +52,7 @@ def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, *
     return RowQuery(
         case=case,
         states=FAILED_STATES if failed else states,
-        metadata=dict(map(_key_and_value, metadata)),
+        metadata=_wanted_metadata(metadata),
         sort=sort.removeprefix("-"),  # type: ignore[arg-type]  # click has validated the sort key
         is_descending=sort.startswith("-"),
         page=page or 1,
@@ -61,10 +61,15 @@ def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, *
     )
 
 
-def _key_and_value(text: str) -> tuple[str, str | None]:
-    """Return the key and value of `KEY=VALUE`; the value of `KEY` alone is None, which matches any."""
-    key, equals, value = text.partition("=")
-    return key, value if equals else None
+def _wanted_metadata(given: Sequence[str]) -> dict[str, str | None]:
+    """Return the values of `KEY=VALUE` by key; the value of `KEY` alone is None, which matches any."""
+    wanted: dict[str, str | None] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if equals and wanted.get(key, value) not in (None, value):
+            raise ConfigError(f"--metadata {key} is given with two values, but a case has only one; omit one of them")
+        wanted[key] = value if equals else wanted.get(key)
+    return wanted
 
 
 def find_rows(home: Path, stored: StoredRun, query: RowQuery, *, verbose: bool) -> ShownRows:
