@@ -211,13 +211,15 @@ EXIT_PROBLEMS = 4
     help="Output format; text shows the faulty lines, github writes annotations of GitHub Actions.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
-@click.option("--online", is_flag=True, help="Also send a request to every target and judge (may cost money).")
+@click.option(
+    "--online", is_flag=True, help="Also send a request to the targets and judges of the eval files (may cost money)."
+)
 @click.option(
     "--target",
     "targets",
     multiple=True,
     metavar="NAME",
-    help="With --online: only this target, and the judges; repeatable.",
+    help="With --online: this target instead, and the judges; repeatable.",
 )
 @click.option(
     "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: nearest to the eval file)."

@@ -330,7 +330,8 @@ def _unmatched_text(comparison: Comparison) -> str:
     if not comparison.is_paired:
         return "one of the runs has no result with a score"
     before, after = (", ".join(side.targets) or "none" for side in (comparison.before, comparison.after))
-    return f"the runs have no case in common (targets {before} and {after}; --targets A B pairs two of them)"
+    targets = f"targets {before} and {after}; --targets A B pairs two of them"
+    return f"no case has the same target and prompt in both runs ({targets})"
 
 
 def _grouping_of(words: tuple[str, ...]) -> str | None:
@@ -394,7 +395,7 @@ def _grouping_of(words: tuple[str, ...]) -> str | None:
     default=0,
     show_default=True,
     metavar="N",
-    help="With --gate: allowed number of cases with errors; with more, the exit code is 3.",
+    help="With --gate: allowed number of compared cases with errors; with more, the exit code is 3.",
 )
 @click.option(
     "--list",
@@ -423,9 +424,12 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
 
     Runs with fewer than 10 % of their case ids in common are compared as with --unpaired.
 
-    Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, or the
-    runs have no target (with --by: no group) in common. With --gate: also 1 if a gate fails, and 3 if a run is
-    unfinished or has more errors than --max-errors. With --format agentv-ts: 0 if the mean did not fall, else 1.
+    Two runs with one target each are compared even if the targets differ.
+
+    Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, or runs
+    with several targets have none in common (with --by: no group). With --gate: also 1 if a gate fails, and 3 if a run
+    is unfinished, or if more of the compared cases have an error than --max-errors. With --format agentv-ts: 0 if the
+    mean did not fall, else 1.
     """
     if as_json:
         given["format"] = "json"

@@ -98,7 +98,7 @@ async def run_plan(
         if resume_plan is not None:
             resume_plan.rows.close()
         if abandoned := abandoned_calls():
-            recorder.note(f"in-process calls abandoned at their deadline, perhaps still running: {abandoned}")
+            recorder.note(f"abandoned calls of Python functions, which may still be running: {abandoned}")
         try:
             report = recorder.report((clock() - started).total_seconds())
             recorder.save_report(report, has_every_row=resume_plan is None or resume_plan.has_every_row)
