@@ -504,11 +504,12 @@ def test_problems_of_agent_skills_have_their_own_paths(tmp_path: Path) -> None:
     assert (problem.line, problem.json_path) == (4, "$.evals[0].prompt")
 
 
-def test_lines_with_a_named_side_file_are_cases_of_agentv(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_lines_with_a_named_side_file_are_cases_of_agentv(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
     (tmp_path / "lines.yaml").write_text("name: refunds\nexecution: {target: t}\n")
     path = tmp_path / "lines.jsonl"
-    path.write_text('{"id": "a", "criteria": "ok", "input": "hi", "expected_output": "hi", "note": "x"}\n')
+    path.write_text('{"id": "a", "criteria": "ok", "input": "hi", "expected_output": "hi", "note": "x"}\n', encoding)
     checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
     assert (checked.problems, checked.dialects) == ((), (f"{path}: AgentV 4 eval file",))
 

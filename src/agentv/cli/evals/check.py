@@ -219,7 +219,7 @@ EXIT_PROBLEMS = 4
     "targets",
     multiple=True,
     metavar="NAME",
-    help="With --online: this target instead, and the judges; repeatable.",
+    help="With --online: call this target instead of those of the eval files; judges are called, too; repeatable.",
 )
 @click.option(
     "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: nearest to the eval file)."

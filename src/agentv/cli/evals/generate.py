@@ -472,18 +472,6 @@ _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _SHARED_OPTIONS = (
     click.option(
-        "--target",
-        metavar="NAME",
-        help="Target that does the writing; use a strong model (default: the target that `agentv run` would use for "
-        "the file that is written).",
-    ),
-    click.option(
-        "--targets",
-        "targets_file",
-        metavar="FILE",
-        help="Targets file or folder (default: nearest to the file that is written).",
-    ),
-    click.option(
         "--prompt-path", type=_EXISTING, metavar="FILE", help="Prompt template to use instead of the built-in one."
     ),
     click.option(
@@ -496,10 +484,23 @@ _SHARED_OPTIONS = (
 )
 
 
-def _with_shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_SHARED_OPTIONS):
-        function = option(function)
-    return function
+def _with_shared_options(eval_file: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the shared options. `eval_file` is the name of the file to write, for the help."""
+    target = click.option(
+        "--target",
+        metavar="NAME",
+        help=f"Target that does the writing; use a strong model (default: the target of `agentv run {eval_file}`).",
+    )
+    targets_file = click.option(
+        "--targets", "targets_file", metavar="FILE", help=f"Targets file or folder (default: nearest to {eval_file})."
+    )
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed((target, targets_file, *_SHARED_OPTIONS)):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 @click.group()
@@ -513,7 +514,7 @@ def command() -> None:
 @command.command("rubrics")
 @click.argument("file", type=_EXISTING)
 @click.option("--case", "case_globs", multiple=True, metavar="GLOB", help="Only cases whose id matches; repeatable.")
-@_with_shared_options
+@_with_shared_options("FILE")
 def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     """Add rubrics to the cases of FILE that have none.
 
@@ -532,7 +533,7 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    metavar="FILE",
+    metavar="OUT",
     help="Eval file to write (.yaml, .yml or .jsonl).",
 )
 @click.option(
@@ -544,10 +545,10 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     help="Maximum number of cases per record.",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N records.")
-@click.option("--append", is_flag=True, help="If the file --out exists, add the cases to it.")
-@_with_shared_options
+@click.option("--append", is_flag=True, help="If OUT exists, add the cases to it.")
+@_with_shared_options("OUT")
 def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes flags like this
-    """Write cases from the file --in into the eval file --out.
+    """Write cases from the file --in into the eval file OUT.
 
     The model writes cases for each record of the file --in. In JSON Lines (.jsonl) each line is a record, in a table
     (.csv, .tsv) each row; any other file is text, which is split into records of at most 6,000 characters. If the model

@@ -17,9 +17,9 @@ def command() -> None:
 def save_command(run: str, *, output: str, as_json: bool) -> int:
     """Write the scores of a run to a file.
 
-    Each line of the file has the scores, pass rate, cost and other measures of one case and target, and a digest that
-    shows whether the case was edited. Prompts and answers are not in the file. The lines are sorted, so that the same
-    run always gives the same file.
+    The first line describes the run and its targets. Each other line has the scores, pass rate, cost and other measures
+    of one case and target, and a digest that shows whether the case was edited. Prompts and answers are not in the
+    file. The lines are sorted, so that the same run always gives the same file.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

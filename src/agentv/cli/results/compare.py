@@ -426,10 +426,10 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
 
     Two runs with one target each are compared even if the targets differ.
 
-    Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, or runs
-    with several targets have none in common (with --by: no group). With --gate: also 1 if a gate fails, and 3 if a run
-    is unfinished, or if more of the compared cases have an error than --max-errors. With --format agentv-ts: 0 if the
-    mean did not fall, else 1.
+    Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, runs with
+    several targets share no target, or no group (--by) is in both runs. With --gate: also 1 if a gate fails, and 3 if
+    a run is unfinished, or if more compared cases have errors than --max-errors allows. With --format agentv-ts: 0 if
+    the mean did not fall, else 1.
     """
     if as_json:
         given["format"] = "json"

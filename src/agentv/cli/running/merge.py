@@ -160,10 +160,10 @@ def command(runs: tuple[str, ...], *, name: str | None, segments: str | None, **
     """Merge the shards of a run (`agentv run --shard I/N`) into a new run.
 
     The shards are not changed, and each result records which shard it came from. If several shards have a result for
-    the same case, target and trial, only that of the RUN named first is used. The merge fails if the case, target or
-    evaluators behind such a result were edited between the shards. Prints the verdict for all results. Exit codes are
-    those of `agentv run`. If a shard is not finished, prints no verdict and exits with 2; `agentv resume` then finishes
-    the new run.
+    the same case, target and trial, only that of the RUN named first is used. If the case, target or
+    evaluators of such a duplicate were edited between the shards, the merge fails. Prints the verdict for all results.
+    Exit codes are those of `agentv run`. If a shard is not finished, prints no verdict and exits with 2;
+    `agentv resume` then finishes the new run.
 
     RUN is a run id or its prefix, a name, 'latest' or 'latest~1', or a path, such as that of a run folder copied from
     another machine.

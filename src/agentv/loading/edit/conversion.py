@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from agentv.loading.files.documents import Document, Mark
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
+from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import side_file
 from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, decode, read_bytes, read_lines, shown
 from agentv.loading.importers.agentv_files import AgentvImport, check_readable, problems_of
@@ -62,7 +63,8 @@ def read_translated(path: Path, specs: Specs) -> Translated:
     """
     check_readable(path)
     data = b"" if path.suffix == ".jsonl" else read_bytes(path)
-    reader, importer = open_suite(path, data, specs, env=None)
+    root = guard_for(path.resolve().parent, cwd=Path.cwd()).root
+    reader, importer = open_suite(path, data, specs, env=None, root=root)
     problems = problems_of(reader)
     value = reader.document.value
     top = {key: item for key, item in value.items() if key not in CASE_KEYS} if isinstance(value, Mapping) else {}

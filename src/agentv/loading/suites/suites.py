@@ -1,13 +1,13 @@
 """Reading of an eval file as EvalSuite: its top level, the project's settings, and the source of its cases."""
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from agentv.loading.files.kinds import (
 )
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
-from agentv.loading.files.text import read_bytes, read_lines, sha256_of, shown
+from agentv.loading.files.text import BYTE_ORDER_MARK, read_bytes, read_lines, sha256_of, shown
 from agentv.loading.importers.agentv_files import (
     AgentvImport,
     check_readable,
@@ -338,7 +338,8 @@ class CasesReader(Struct):
         """Record the problems of the first rows of a file."""
         for each in read:
             case = each.case
-            self.row_problems += each.warnings
+            if each.warnings:
+                self.row_problems += each.warnings
             if isinstance(case, EvalCase):
                 place = case.location or Location("")
                 first = self._ids.setdefault(case.id, place)
@@ -346,7 +347,7 @@ class CasesReader(Struct):
                     self.row_problems.append(replace(repeated_id(case.id, place, first), path=name))
             elif case is not None:
                 self.row_problems += case.problems
-        if not found_cases(read) and len(read) < CASES_CHECKED_AHEAD:
+        if len(read) < CASES_CHECKED_AHEAD and not found_cases(read):
             self.problems.append(Problem(name, "the file has no cases", 1, 1))
 
     def _scope_of(self, path: Path) -> CaseScope:
@@ -464,12 +465,12 @@ def read_suite(
     try:
         check_readable(path)
         data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
-        reader, importer = open_suite(path, data, specs, env=load_env(path.resolve().parent, os.environ))
+        base = path.resolve().parent
+        guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
+        reader, importer = open_suite(path, data, specs, env=load_env(base, os.environ), root=guard.root)
     except EvalFileError as error:
         return ParsedSuite(None, error.problems)
-    base = path.resolve().parent
     root = find_repository_root(base)
-    guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
     project, problems = read_project(base, root)
     unknown_type: Severity = "warning" if project.plugins and not plugins_imported else "error"
     scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type)
@@ -521,19 +522,21 @@ def _in_order(suite: EvalSuite | None, reader: CasesReader) -> tuple[EvalSuite |
     return replace(suite, cases=cases), problems
 
 
-def open_suite(path: Path, data: bytes, specs: Specs, *, env: Mapping[str, str] | None) -> tuple[Reader, AgentvImport]:
+def open_suite(
+    path: Path, data: bytes, specs: Specs, *, env: Mapping[str, str] | None, root: Path
+) -> tuple[Reader, AgentvImport]:
     """Return a reader of an eval file's top level, with keys translated to our own, and the import for its case files.
 
-    `env` fills the references `${{ NAME }}` of AgentV's files; with None they stay as written. Raises EvalFileError for
-    a file that cannot be read, and for a file of AgentV 5.
+    `env` fills the references `${{ NAME }}` of AgentV's files; with None they stay as written. The files that it names
+    must lie in `root`. Raises EvalFileError for a file that cannot be read, and for a file of AgentV 5.
     """
     reader = _open_top_level(path, data)
-    value, base = reader.document.value, path.resolve().parent
+    value = reader.document.value
     problem = newer_version_problem(value, path, reader)
     if problem is not None:
         raise EvalFileError(shown(path), (problem,))
     lines = list(islice(_parsed_lines(path), _LINES_INSPECTED)) if path.suffix == ".jsonl" else []
-    root, known = guard_for(base, cwd=Path.cwd()).root, specs.evaluators.__contains__
+    base, known = path.resolve().parent, specs.evaluators.__contains__
     importer = start_import(value, base=base, root=root, is_known_type=known, env=env, lines=lines)
     return (importer.suite(reader) if importer.applies_to(value) else reader), importer
 
@@ -542,7 +545,7 @@ def _parsed_lines(path: Path) -> Iterator[JsonValue]:
     """Yield the values of the lines that are valid JSON."""
     for line in read_lines(path):
         try:
-            yield json.loads(line)
+            yield msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
         except (ValueError, RecursionError):
             continue
 
