@@ -94,6 +94,12 @@ def test_options_choose_and_sort_rows(call: Call, options: str, expected: str) -
     assert "".join(row["eval_id"] for row in shown(call, *options.split())["rows"]) == expected
 
 
+def test_options_that_no_result_matches_give_a_sentence(call: Call) -> None:
+    code, out, err = call("show", "--tag", "slow", "--target", "v3")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1] == "No result matches these options."
+
+
 def test_two_values_of_a_metadata_key_are_an_error(call: Call) -> None:
     code, out, err = call("show", "--metadata", "level=1", "--metadata", "level=2")
     assert (code, out) == (4, "")

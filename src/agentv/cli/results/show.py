@@ -273,6 +273,9 @@ def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     click.echo(view.head(stored.run, state=stored.state(), counts=shown.counts(stored)))
     suites = stored.run.plan.get("suites")
     labels = RowLabels(with_suite=isinstance(suites, Sequence) and len(suites) > 1)
+    if shown.page is not None and not shown.page.total:
+        click.echo("No result matches these options.")
+        return
     for line in view.rows(shown.rows, labels):
         click.echo(line)
     _print_corrected_rates(stored)

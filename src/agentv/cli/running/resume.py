@@ -13,7 +13,8 @@ from agentv.cli.running.resume_options import take_continue_options, with_contin
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Call a target again for all of its cases if its code (its script, or the git commit) has changed.",
+    help="If the script of a target or the git commit has changed, call the target again for all cases, instead of "
+    "using its stored answers.",
 )
 @with_continue_options
 @with_output_options()
