@@ -107,7 +107,7 @@ class Watcher:
 def _is_closed(pipe: int) -> bool:
     """Return True if nothing reads from the pipe any more."""
     reader = select.poll()
-    reader.register(pipe, 0)  # its end is reported without being asked for
+    reader.register(pipe, 0)  # the end of the reader is always reported
     return bool(reader.poll(0))
 
 

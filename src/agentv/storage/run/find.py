@@ -1,4 +1,4 @@
-"""Find a stored run by id, start of an id, name, path, `latest`, or `latest~2`."""
+"""Find a stored run by id, start of an id, name, path, `latest`, or `latest~2`, and suites of runs by name."""
 
 import os
 import re
