@@ -11,7 +11,7 @@ from agentv.scoring.results.completion import failed_score, score_of_failure, to
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
-from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator
+from agentv.types.evaluation import MISSING_WORKSPACE, EvaluationContext, EvaluationScore, Evaluator
 from agentv.types.structs import deep_copy
 
 
@@ -89,12 +89,15 @@ async def isolated_score(prepared: PreparedEvaluator, context: EvaluationContext
 
     An evaluator may set these attributes: `inline` evaluators are called in the event loop, not in a thread;
     `reusable` evaluators score many answers, and get `context` itself, not a copy with their config; with
-    `timeout_per_member` (a composite), the deadline applies to each member instead of to the composite. With `per_turn`
-    in the config, each turn of the conversation is scored within a deadline of its own.
+    `timeout_per_member` (a composite), the deadline applies to each member instead of to the composite; with
+    `reads_workspace = False`, answers are scored although their workspace is gone. With `per_turn` in the config, each
+    turn of the conversation is scored within a deadline of its own.
     """
     config, timeout_s = prepared.config, prepared.timeout_s
     try:
         evaluator = _made(prepared) if prepared.live is None else prepared.live
+        if context.is_workspace_missing and getattr(evaluator, "reads_workspace", True):
+            return failed_score(MISSING_WORKSPACE)
         if config.per_turn:
             return await _score_by_turn(evaluator, context, config, timeout_s)
         narrowed = context if config.window is None else last_turns(context, config.window)

@@ -60,6 +60,7 @@ class AdaptedCriteriaEvaluator:
     """An Evaluator that calls `evaluate(input, criteria)` of the evaluator that it wraps."""
 
     names_its_criteria = True  # each result of the wrapped evaluator has the name of its criterion
+    reads_workspace = False  # an EvaluationInput has none
 
     def __init__(self, wrapped: CriteriaEvaluator) -> None:
         self.kind = wrapped.type

@@ -230,7 +230,8 @@ class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
     none. `candidate_trace_summary` is made from the output messages, or else from the trace. `system_prompt` replaces a
     judge's own instructions. `ground_truth` defaults to the case's reference answer. `suite` (its path) and `trial`
     (from 0) identify the row, together with case and target. `duration_ms`, `cost_usd` and `usage` are those of the
-    answer, None if not known.
+    answer, None if not known. `is_workspace_missing` is True if the answer was made in a workspace that was not kept:
+    evaluators that may read it are then not called.
     """
 
     eval_case: EvalCase
@@ -258,6 +259,7 @@ class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
     agent_id: str | None = None
     metadata: JsonObject = field(default_factory=dict)
     workspace_path: str | None = None
+    is_workspace_missing: bool = False
     diff: str | None = None
     suite: str = ""
     trial: int = 0
@@ -287,6 +289,9 @@ class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
             tags=self.eval_case.tags,
         )
 
+
+MISSING_WORKSPACE = "needs the workspace of this answer, which was not kept (`keep: always` keeps workspaces)"
+"""The error of an evaluator that reads the workspace of an answer, and gets the answer without it."""
 
 EvaluatorOutput: TypeAlias = EvaluationScore | EvaluationResult | Sequence[EvaluationResult] | float | bool
 """The types that `evaluate` may return; scoring.results.completion converts the simpler ones to EvaluationScore."""

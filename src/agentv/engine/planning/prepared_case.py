@@ -120,7 +120,8 @@ class PreparedCase(Struct, frozen=True, gc=False):
     """A case prepared for one target.
 
     Requests with the same `answer_key` may share an answer. `single_form` is True if the evaluator comes from the older
-    form, `evaluator:`, or is the default judge. It is False for cases with turns.
+    form, `evaluator:`, or is the default judge. It is False for cases with turns. `is_workspace_missing` is True for a
+    stored answer whose workspace was not kept.
     """
 
     task: CaseTask
@@ -133,6 +134,7 @@ class PreparedCase(Struct, frozen=True, gc=False):
     criteria: tuple[EvaluationCriteria, ...]
     evaluators: tuple[EvaluatorLike, ...]
     single_form: bool
+    is_workspace_missing: bool = False
 
 
 def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:

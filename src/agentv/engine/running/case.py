@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -523,7 +523,7 @@ class CaseRunner(Struct, frozen=True):
     async def _row_of(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> CaseResult:
         prepared = self._open(target_session, task, case)
         if task.stored is not None:
-            return await self._judge(target_session, prepared, task.stored.answer)
+            return await self._judge_stored(target_session, prepared, task.stored.answer)
         wanted = wanted_workspace(case, task.suite, task.target)
         if wanted is not None:
             return await self._in_workspace(target_session, prepared, wanted)
@@ -609,21 +609,65 @@ class CaseRunner(Struct, frozen=True):
         try:
             placed = wanted if self.place_workspace is None else self.place_workspace(wanted)
             async with open_wanted_workspace(placed, workspace_name(task), runtime) as workspace:
-                request = replace(prepared.request, workspace=str(workspace.path))
-                prepared = replace(prepared, request=request)
+                prepared = _in_folder(prepared, workspace.path)
                 judged: dict[int, EvaluatorResult] = {}
                 answer = await self._answer(target_session, prepared, judged, before_repeat=workspace.reset)
                 captured = await workspace.capture()
                 cleaner = target_session.cleaner()
                 (fields,) = cleaner.clean_all(captured_to_json(captured, workspace, keep=wanted.config.keep))
                 answer = replace(answer, workspace=fields, repaired=answer.repaired or cleaner.repaired)
-                row = await self._judge(target_session, prepared, self.sink.answer(answer), judged)
-                for note in (*captured.notes, *await workspace.finish(failed=row_state(row) != "pass")):
+                answer = self.sink.answer(answer)
+                row = await self._judge_in_workspace(target_session, prepared, answer, workspace, judged)
+                for note in captured.notes:
                     self.note(task, f"{task.case.id}: {note}")
                 return row
         except ProviderError as error:
             outcome = CallOutcome(error.failure, started_at, runtime.clock())
             return await self._judge(target_session, prepared, self._save(target_session, prepared, outcome))
+
+    async def _judge_in_workspace(
+        self,
+        target_session: TargetSession,
+        prepared: PreparedCase,
+        answer: Answer,
+        workspace: "Workspace",
+        judged: Mapping[int, EvaluatorResult] | None = None,
+    ) -> CaseResult:
+        """Return the row of a saved answer, scored before its workspace is removed; if interrupted, keep it."""
+        task = prepared.task
+        try:
+            row = await self._judge(target_session, prepared, answer, judged)
+        except asyncio.CancelledError:
+            if answer.error is None and not self.runtime.machine:
+                kept = workspace.keep_unscored(self._unscored_place(answer))
+                self.note(task, f"{answer.slot.eval_id}: not scored yet; `resume` scores it in its workspace, {kept}")
+            raise
+        for note in await workspace.finish(failed=row_state(row) != "pass"):
+            self.note(task, f"{answer.slot.eval_id}: {note}")
+        return row
+
+    def _unscored_place(self, answer: Answer) -> Path:
+        """Return the folder that keeps the workspace of an answer of this run until the answer is scored."""
+        return Path(self.runtime.home, "runs", self.run_id, "workspaces", f"answer-{answer.seq}")
+
+    async def _judge_stored(self, target_session: TargetSession, prepared: PreparedCase, answer: Answer) -> CaseResult:
+        """Return the row of a stored answer, judged in its workspace if that was kept."""
+        if answer.workspace is None:
+            return await self._judge(target_session, prepared, answer)
+        task, place, saved = prepared.task, self._unscored_place(answer), answer.workspace.get("path")
+        wanted = wanted_workspace(prepared.case, task.suite, task.target)
+        if wanted is not None and place.is_dir():
+            from agentv.execution.workspaces.workspaces import open_kept_workspace  # noqa: PLC0415 - as above
+
+            saved_path = Path(self.runtime.home, "workspaces", f"{workspace_name(task)}-{self.run_id}")
+            saved_path = Path(saved) if isinstance(saved, str) else saved_path
+            async with open_kept_workspace(wanted.config, place, saved_path=saved_path) as workspace:
+                prepared = _in_folder(prepared, workspace.path)
+                row = await self._judge_in_workspace(target_session, prepared, answer, workspace)
+            with suppress(OSError):  # answers that are not scored yet have theirs in the same folder
+                place.parent.rmdir()
+            return row
+        return await self._judge(target_session, _in_saved_workspace(prepared, saved), answer)
 
     async def _call(
         self,
@@ -760,6 +804,7 @@ class CaseRunner(Struct, frozen=True):
             criteria=prepared.criteria,
             now=self.runtime.clock(),
             workspace_path=prepared.request.workspace,
+            is_workspace_missing=prepared.is_workspace_missing,
         )
 
     async def _judge_turns(
@@ -817,6 +862,18 @@ class CaseRunner(Struct, frozen=True):
             return cleaned
         new_results = iter(cleaned)
         return tuple(known.get(evaluator.config.name) or next(new_results) for evaluator in evaluators)
+
+
+def _in_folder(prepared: PreparedCase, folder: Path) -> PreparedCase:
+    """Return a prepared case whose workspace is `folder`."""
+    return replace(prepared, request=replace(prepared.request, workspace=str(folder)))
+
+
+def _in_saved_workspace(prepared: PreparedCase, path: JsonValue) -> PreparedCase:
+    """Return a prepared case with the workspace that `keep: always` saved at `path`, or marked as without one."""
+    if isinstance(path, str) and Path(path).is_dir():
+        return _in_folder(prepared, Path(path))
+    return replace(prepared, is_workspace_missing=True)
 
 
 async def _finished(row: CaseResult) -> CaseResult:

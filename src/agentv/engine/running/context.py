@@ -33,6 +33,7 @@ def build_context(
     criteria: tuple[EvaluationCriteria, ...],
     now: datetime,
     workspace_path: str | None = None,
+    is_workspace_missing: bool = False,
 ) -> EvaluationContext:
     """Return the context of an answer. The trace summary counts its output messages, else its trace."""
     reference = reference_answer(case.expected_messages)
@@ -54,11 +55,12 @@ def build_context(
         trial=answer.slot.trial,
         duration_ms=answer.duration_ms,
     )
-    if workspace_path is None and _is_text_alone(answer):
+    if workspace_path is None and not is_workspace_missing and _is_text_alone(answer):
         return context
     return replace(
         context,
         workspace_path=workspace_path,
+        is_workspace_missing=is_workspace_missing,
         output_messages=answer.output_messages,
         trace=answer.trace,
         candidate_trace=answer.trace,

@@ -313,6 +313,7 @@ class CompositeEvaluator:
     """
 
     kind = "composite"
+    reads_workspace = False
     timeout_per_member = True
 
     def __init__(

@@ -469,6 +469,7 @@ class LlmJudgeEvaluator:
     """
 
     kind = "llm_judge"
+    reads_workspace = False
 
     def __init__(
         self,

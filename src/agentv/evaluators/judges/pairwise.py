@@ -243,6 +243,7 @@ class PairwiseEvaluator:
     """
 
     kind = KIND
+    reads_workspace = False
 
     def __init__(
         self,

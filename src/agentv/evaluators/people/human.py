@@ -82,6 +82,7 @@ class HumanEvaluator:
     """
 
     kind = "human"
+    reads_workspace = False
     inline = True
     reusable = True
 

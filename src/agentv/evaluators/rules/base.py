@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.scoring.results.sources import expected_answer, source_text, source_value
 from agentv.types.errors import EvaluatorError
-from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.evaluation import MISSING_WORKSPACE, EvaluationContext, EvaluationScore
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json
 
@@ -61,6 +61,7 @@ class RuleEvaluator:
     """
 
     reusable = True
+    reads_workspace = False  # a source that is a file in it is checked in `judged_text`
 
     def __init__(self, kind: str, check: Check, *, source: str = "response", inline: bool = True) -> None:
         self.kind = kind
@@ -81,6 +82,8 @@ def judged_text(context: EvaluationContext, source: str) -> str:
     if source == "response":
         return context.candidate
     workspace = context.workspace_path
+    if context.is_workspace_missing and source.startswith("files."):
+        raise EvaluatorError(MISSING_WORKSPACE)
     read_file = None if workspace is None else partial(_read_workspace_file, Path(workspace))
     return source_text(context, source, read_file=read_file)
 

@@ -72,6 +72,7 @@ class FieldAccuracyEvaluator:
     """An evaluator that compares fields of a JSON answer with those of the reference answer."""
 
     kind = KIND
+    reads_workspace = False
     reusable = True
 
     def __init__(self, settings: FieldAccuracySettings, *, source: str = "response") -> None:

@@ -238,6 +238,7 @@ class RuleBasedEvaluator:
     """
 
     kind = KIND
+    reads_workspace = False
     reusable = True
 
     def __init__(self, rules: Sequence[Rule], *, criterion: str = KIND, source: str = "response") -> None:

@@ -98,6 +98,7 @@ class KeywordCoverageEvaluator:
     """
 
     kind = "keyword_coverage"
+    reads_workspace = False
     reusable = True
     inline = True
 

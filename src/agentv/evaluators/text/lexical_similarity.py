@@ -105,6 +105,7 @@ class LexicalSimilarityEvaluator:
     """
 
     kind = "lexical_similarity"
+    reads_workspace = False
     reusable = True
 
     def __init__(

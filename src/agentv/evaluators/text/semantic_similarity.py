@@ -98,6 +98,7 @@ class SemanticSimilarityEvaluator:
     """
 
     kind = KIND
+    reads_workspace = False
 
     def __init__(self, config: EvaluatorConfig, settings: SemanticSimilaritySettings, embedder: Embedder) -> None:
         self._source = config.source

@@ -68,6 +68,7 @@ class SentimentEvaluator:
     """
 
     kind = KIND
+    reads_workspace = False
     reusable = True
     inline = False  # pure Python, and slow on long texts
 

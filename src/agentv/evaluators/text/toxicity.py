@@ -190,6 +190,7 @@ class ToxicityEvaluator:
     """
 
     kind = KIND
+    reads_workspace = False
     reusable = True
 
     def __init__(

@@ -36,6 +36,7 @@ class SkillTriggerEvaluator:
     """
 
     kind = KIND
+    reads_workspace = False
     inline = True
     reusable = True
 

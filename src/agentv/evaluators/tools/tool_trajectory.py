@@ -108,6 +108,7 @@ class ToolTrajectoryEvaluator:
     """
 
     kind = "tool_trajectory"
+    reads_workspace = False
     reusable = True
 
     def __init__(

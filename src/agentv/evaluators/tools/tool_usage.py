@@ -352,6 +352,7 @@ class ToolUsageEvaluator:
     """
 
     kind = KIND
+    reads_workspace = False
     reusable = True
 
     def __init__(

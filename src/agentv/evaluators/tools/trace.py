@@ -100,6 +100,7 @@ class TraceEvaluator:
     """
 
     kind = KIND
+    reads_workspace = False
     inline = True
     reusable = True
 

@@ -15,6 +15,7 @@ import threading
 from array import array
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -382,6 +383,8 @@ def _quoted(path: str) -> str:
     return f'"{"".join(escaped)}"'
 
 
+WORK = "work"
+"""The folder of a workspace in its temporary folder, which has files of ours besides."""
 COMMAND_TIMEOUT_S = 600.0
 """The timeout of `setup` and of `teardown`."""
 
@@ -409,6 +412,16 @@ async def open_workspace(
         await finish(workspace.close())
 
 
+@asynccontextmanager
+async def open_kept_workspace(config: WorkspaceConfig, place: Path, *, saved_path: Path) -> AsyncIterator["Workspace"]:
+    """Open the workspace of an answer that was not scored yet, kept in `place`; it ends like that of a new answer."""
+    workspace = Workspace(config, Source(place / WORK, scratch=place), place, saved_path, machine="")
+    try:
+        yield workspace
+    finally:
+        await finish(workspace.close())
+
+
 def _saved_name(name: str, place: Path) -> str:
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:_NAME_LENGTH]
     return f"{plain or 'row'}-{place.name.rpartition('-')[2]}"
@@ -422,13 +435,14 @@ class Workspace:
     """
 
     def __init__(self, config: WorkspaceConfig, source: Source, place: Path, saved_path: Path, machine: str) -> None:
-        self.path = place / "work"
+        self.path = place / WORK
         self.saved_path = None if config.keep == "never" else saved_path
         self._machine = machine
         self._config = config
         self._source = source
         self._place = place
         self._before = FolderSnapshot({}, lambda _: source.folder)
+        self._unscored_place: Path | None = None
         self._is_torn_down = False
         self._is_finished = False
 
@@ -512,10 +526,26 @@ class Workspace:
         self._is_finished = True
         return tuple(notes)
 
+    def keep_unscored(self, place: Path) -> Path:
+        """Keep the workspace in `place` when it is closed, without `teardown`: its answer will be scored later.
+
+        Return the path that it will have.
+        """
+        self._unscored_place = place
+        return place / WORK
+
     async def close(self) -> None:
-        """Finish as failed, unless `finish` completed."""
-        if not self._is_finished:
+        """Finish as failed, unless `finish` completed or the answer is yet to be scored."""
+        if self._is_finished:
+            return
+        if self._unscored_place is None or not self._exists():
             await self.finish(failed=True)
+            return
+        self._unscored_place.mkdir(parents=True, exist_ok=True)
+        if self._unscored_place != self._place:
+            await in_thread(partial(self._move, self._unscored_place / WORK))
+            await in_thread(lambda _: remove_tree(self._place))
+        self._is_finished = True
 
     def _exists(self) -> bool:
         """Return True if the folder still exists and was not replaced by a link."""
@@ -526,15 +556,19 @@ class Workspace:
             return ["workspace: cannot be saved, its folder no longer exists"]
         try:
             self.saved_path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self.path.rename(self.saved_path)
-            except OSError:  # another file system; a partial copy may exist
-                remove_tree(self.saved_path)
-                copy_tree(self.path, self.saved_path, stop)
+            self._move(self.saved_path, stop)
         except OSError as error:
             return [f"workspace: could not be saved to {self.saved_path}: {error}"]
         # With `keep: always` the answer already has the path; with `failed` it is known only after the evaluation.
         return [f"workspace: saved to {self.saved_location}"] if self._config.keep == "failed" else []
+
+    def _move(self, destination: Path, stop: threading.Event) -> None:
+        """Move the folder. Raises OSError if it can be neither renamed nor copied."""
+        try:
+            self.path.rename(destination)
+        except OSError:  # another file system; a partial copy may exist
+            remove_tree(destination)
+            copy_tree(self.path, destination, stop)
 
     async def _run(self, script: str, key: str) -> Failure | None:
         """Run the shell command under `setup` or `teardown`; return its failure, or None on success."""
