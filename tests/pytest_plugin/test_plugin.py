@@ -136,6 +136,8 @@ def test_each_case_is_a_test_and_the_session_one_run(project: Path, options: tup
         ("money", "default"),
         ("test_checked", "check"),
         ("test_expected_failure", "check"),
+        ("test_expected_failure", "check"),  # and again as skipped, since the test caught the failure
+        ("test_expected_failure #2", "check"),
         ("test_expected_failure #2", "check"),
         ("test_no_judge", "check"),
         ("test_wrong", "check"),
@@ -168,8 +170,8 @@ def test_a_gate_that_fails_ends_the_session_with_exit_code_1(project: Path) -> N
     session = Session(project, "-k", "test_checked or ordinary", "--agentv-gate", "mean >= 0.5")
     assert session.code == 0
     assert "PASS: mean" in session.output
-    session = Session(project, "-k", "expected_failure", "--agentv-gate", "mean >= 0.5")
-    assert session.outcomes == {"test_expected_failure": "PASSED"}
+    session = Session(project, "-k", "test_checked", "--agentv-gate", "errors >= 1")
+    assert session.outcomes == {"test_checked": "PASSED"}
     assert session.code == 1
     assert "FAIL" in session.output
 
@@ -486,3 +488,80 @@ def test_a_mistake_in_a_check_is_shown_in_the_test_alone(tmp_path: Path, options
     assert "1 passed" in session.output
     assert "site-packages" not in session.output
     assert "src/agentv" not in session.output
+
+
+def stored_verdict(project: Path) -> tuple[int, str]:
+    """Return exit code and sentence of the verdict that `agentv report` finds for the newest run."""
+    command = [sys.executable, "-m", "agentv", "report", "latest", "-o", "report.json"]
+    subprocess.run(command, cwd=project, capture_output=True, check=False)
+    report = json.loads((project / "report.json").read_text())
+    return report["exit_code"], report["verdict"]
+
+
+EXPECTED_FAILURES = """
+import pytest
+
+def test_passes(agentv):
+    agentv.check("30 days", contains="30 days")
+
+@pytest.mark.xfail
+def test_known(agentv):
+    agentv.check("thirty days", contains="30 days")
+
+def test_caught(agentv):
+    with pytest.raises(AssertionError):
+        agentv.check("thirty days", contains="30 days")
+
+@pytest.mark.xfail
+@pytest.mark.agentv("evals/refunds.yaml", case="money")
+def test_known_case():
+    pass
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_expected_failures_are_left_out_of_the_stored_run(tmp_path: Path, options: tuple[str, ...]) -> None:
+    project = make_project(tmp_path, EXPECTED_FAILURES)
+    session = Session(project, *options)
+    assert session.code == 0, session.output
+    assert "PASS: 1 of 1 judged result passed (100 %)" in session.output
+    assert stored_verdict(project)[0] == 0
+    (run,) = rows(project)
+    assert sorted(str(row["status"]) for row in run) == [
+        "fail",
+        "fail",
+        "fail",
+        "pass",
+        "skipped",
+        "skipped",
+        "skipped",
+    ]
+
+
+def test_gate_without_a_counted_result_ends_the_session_with_exit_code_3(project: Path) -> None:
+    session = Session(project, "-k", "expected_failure", "--agentv-gate", "mean >= 0.5")
+    assert session.outcomes == {"test_expected_failure": "PASSED"}
+    assert session.code == 3, session.output
+
+
+def test_case_that_one_test_expects_to_fail_and_another_does_not_is_a_failure(tmp_path: Path) -> None:
+    both = EXPECTED_FAILURES + "\n@pytest.mark.agentv('evals/refunds.yaml', case='money')\ndef test_same(): pass\n"
+    session = Session(make_project(tmp_path, both))
+    assert session.code == 1
+    assert "FAIL: 1 of 2 judged results passed (50 %)" in session.output
+
+
+def test_run_of_a_session_whose_worker_died_is_incomplete(tmp_path: Path) -> None:
+    tests = (
+        "import os, pytest\n"
+        "@pytest.mark.parametrize('n', range(20))\n"
+        "def test_one(agentv, n):\n"
+        "    if n == 9: os._exit(1)\n"
+        "    agentv.check('30 days', contains='30 days')\n"
+    )
+    project = make_project(tmp_path, tests)
+    session = Session(project, "-n", "1", "--max-worker-restart=0")
+    assert session.code == 1, session.output
+    sentence = "INCOMPLETE: worker gw0 of pytest-xdist died, and its tests have no result. 9 results are complete."
+    assert sentence in session.output
+    assert stored_verdict(project) == (3, sentence)

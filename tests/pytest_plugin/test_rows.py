@@ -7,7 +7,7 @@ from threading import Barrier
 
 import pytest
 
-from agentv.pytest_plugin.rows import GivenAnswer, SessionOptions, SessionRun
+from agentv.pytest_plugin.rows import GivenAnswer, SessionEnding, SessionOptions, SessionRun
 
 ROUNDS = 40
 
@@ -17,7 +17,7 @@ def session(tmp_path: Path) -> Iterator[SessionRun]:
     (tmp_path / ".git").mkdir()
     made = SessionRun(SessionOptions(str(tmp_path)))
     yield made
-    made.end(interrupted=False, stop_reason=None)
+    made.end(SessionEnding())
 
 
 def given(file: str, name: str, answer: str) -> GivenAnswer:

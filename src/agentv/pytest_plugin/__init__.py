@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentv.pytest_plugin.fixture import AgentvFixture
     from agentv.pytest_plugin.workers import WorkerServer
 
-_MARKED_FIXTURE: "pytest.StashKey[AgentvFixture]" = pytest.StashKey()
+_FIXTURE: "pytest.StashKey[AgentvFixture]" = pytest.StashKey()
 _MARKER_LINE = (
     "agentv(path, target=None, case=None, trials=None): run each case of an eval file as a test; "
     "target and case are a name or a list, case may have wildcards"
@@ -83,9 +83,9 @@ def agentv(request: pytest.FixtureRequest) -> "AgentvFixture":
     from agentv.pytest_plugin.fixture import AgentvFixture  # noqa: PLC0415 - only for tests that use it
 
     fixture = AgentvFixture(request.node)
+    request.node.stash[_FIXTURE] = fixture
     marked = getattr(request, "param", None)
     if marked is not None:
-        request.node.stash[_MARKED_FIXTURE] = fixture
         fixture.run_case(marked)
     return fixture
 
@@ -93,17 +93,21 @@ def agentv(request: pytest.FixtureRequest) -> "AgentvFixture":
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
     """Fail a marked test whose case did not pass, before its function is called."""
-    fixture = item.stash.get(_MARKED_FIXTURE, None)
+    fixture = item.stash.get(_FIXTURE, None)
     if fixture is not None:
         fixture.assert_passed()
     elif FIXTURE in getattr(getattr(item, "callspec", None), "params", ()) and item.get_closest_marker(MARKER):
         pytest.fail("a fixture of this project hides the fixture `agentv`, so that the case was not run", pytrace=False)
 
 
-@pytest.hookimpl(hookwrapper=True)  # early releases of pytest 7 allow a pluggy without `wrapper`
-def pytest_runtest_makereport(call: "pytest.CallInfo[None]") -> Generator[None, Any, None]:
-    """Record in a report that a target, a judge or the run failed, not the test."""
+# Early releases of pytest 7 allow a pluggy without `wrapper`. First in, last out: after pytest has handled xfail.
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, None]:
+    """Record in a report that a target, a judge or the run failed, not the test; and settle its rows."""
     report = (yield).get_result()
+    fixture = item.stash.get(_FIXTURE, None)
+    if fixture is not None:
+        fixture.note_outcome(report)
     if call.excinfo is not None and report.failed:
         kind = getattr(call.excinfo.value, FAILED_PART, None)
         if kind is not None:
@@ -132,6 +136,12 @@ class AgentvSession:
                 self.state.failed += 1
             else:
                 self.state.without_verdict += 1
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Record that a worker of pytest-xdist died."""
+        if error:
+            self.state.lost = f"worker {node.gateway.id} of pytest-xdist died, and its tests have no result"
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

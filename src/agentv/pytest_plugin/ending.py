@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentv.pytest_plugin.rows import EndedRun
+from agentv.pytest_plugin.rows import EndedRun, SessionEnding
 from agentv.pytest_plugin.state import JUDGE_ERROR, SessionState
 from agentv.scoring.gates.run_verdict import GATE_FAILED, INCOMPLETE
 
@@ -16,8 +16,11 @@ def end_run(session: SessionState, pytest_session: pytest.Session, exit_status: 
         return exit_status
     reason = pytest_session.shouldfail or pytest_session.shouldstop
     session.ended = session.row_source.end(
-        interrupted=exit_status == pytest.ExitCode.INTERRUPTED,
-        stop_reason=f"pytest stopped: {reason}" if reason else None,
+        SessionEnding(
+            interrupted=exit_status == pytest.ExitCode.INTERRUPTED,
+            stop_reason=f"pytest stopped: {reason}" if reason else None,
+            lost=session.lost,
+        )
     )
     if session.ended is None:
         return exit_status
@@ -28,13 +31,15 @@ def exit_code(ended: EndedRun, exit_status: int, *, failed: int, without_verdict
     """Return the exit code of a session from the outcome of its tests and its run (docs/how-to/pytest.md).
 
     `failed` and `without_verdict` are numbers of tests. Return pytest's `exit_status` if pytest was interrupted or
-    itself failed. Otherwise, return 1 if tests or a gate failed, and 3 if tests have no verdict or the run failed.
+    itself failed. Otherwise, return 1 if tests or a gate failed, and 3 if tests have no verdict, if the run failed, or
+    if no result was judged by which a gate could be decided.
     """
     if exit_status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return exit_status
     if failed or (ended.has_gates and ended.report.exit_code == GATE_FAILED):
         return GATE_FAILED
-    return INCOMPLETE if without_verdict or ended.report.state == "failed" else exit_status
+    is_undecided = ended.has_gates and ended.report.exit_code == INCOMPLETE
+    return INCOMPLETE if without_verdict or ended.report.state == "failed" or is_undecided else exit_status
 
 
 def print_ending(reporter: Any, ended: EndedRun) -> None:

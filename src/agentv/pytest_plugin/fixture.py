@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from agentv.types.errors import AgentvError, ConfigError, JudgeUnavailable
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import content_text, reference_answer
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
 MAX_PRINTED_LINES = 30
@@ -112,6 +114,8 @@ class AgentvFixture:
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
         self._case: EvalCase | None = None
+        self._not_passed: list[ResultKey] = []
+        self._has_failed = False
         self.results: tuple[CaseResult, ...] = ()
 
     @property
@@ -131,6 +135,7 @@ class AgentvFixture:
             self.results = self._row_source().of_case(marked.wanted, wanted_cases(self._item.session.items))
         except AgentvError as error:
             raise NoVerdictError(str(error), "run") from None
+        self._not_passed += [row.slot for row in self.results if row.passed is not True]
         broken = [row for row in self.results if row.status == "error"]
         if broken:
             kind = "judge" if all(row.error and row.error.stage == "evaluator" for row in broken) else "target"
@@ -179,6 +184,8 @@ class AgentvFixture:
             row = self._row_source().of_answer(given, wanted_cases(self._item.session.items))
         except AgentvError as error:
             raise error.with_traceback(None) from None  # the message gives the reason; our frames would not help
+        if row.passed is not True:
+            self._not_passed.append(row.slot)
         if row.error is not None and row.error.stage != "evaluator":
             raise ConfigError(f"the answer cannot be checked: {row.error.message}")
         if row.status == "error":
@@ -186,6 +193,18 @@ class AgentvFixture:
         if row.verdict != "pass":
             raise AssertionError(failure_text(row, None, prompt=prompt, expected=expected))
         return row
+
+    def note_outcome(self, report: pytest.TestReport) -> None:
+        """Take the outcome of a phase of the test; after the last one, settle the rows that did not pass.
+
+        If the test did not fail, it expected that they do not pass: by `xfail`, or because it caught the exception.
+        """
+        self._has_failed = self._has_failed or report.failed
+        if report.when != "teardown" or not self._not_passed:
+            return
+        expected = None if self._has_failed else f"{self._item.nodeid} expected that this does not pass"
+        with suppress(AgentvError):  # the run has ended, for instance because the session was interrupted
+            self._row_source().settle(self._not_passed, expected=expected)
 
     def _row_source(self) -> RowSource:
         config = self._item.config

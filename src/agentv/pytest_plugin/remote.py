@@ -6,23 +6,32 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import Struct
 
-from agentv.pytest_plugin.rows import EndedRun, GivenAnswer, RowSource, WantedCases
+from agentv.pytest_plugin.rows import EndedRun, GivenAnswer, RowSource, SessionEnding, WantedCases
 from agentv.storage.records.decode import RESULTS
 from agentv.storage.records.encode import encodable_result
 from agentv.storage.records.json_line import encode
 from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
+
+
+class Settled(Struct):
+    """The outcome of a test whose rows under `keys` did not pass; `expected` is the reason if it expected that."""
+
+    keys: tuple[ResultKey, ...]
+    expected: str | None
 
 
 class Request(Struct):
     """A request of a worker: for the rows of the case in `wanted`, or for the row of the answer in `given`.
 
-    `all_wanted` are all cases that tests request.
+    `all_wanted` are all cases that tests request. A request with `settled` reports the outcome of a test instead.
     """
 
-    all_wanted: tuple[WantedCases, ...]
+    all_wanted: tuple[WantedCases, ...] = ()
     wanted: WantedCases | None = None
     given: GivenAnswer | None = None
+    settled: Settled | None = None
 
 
 class Response(Struct):
@@ -48,6 +57,8 @@ def handle_request(line: bytes, get_row_source: Callable[[], RowSource]) -> byte
             results = source.of_case(request.wanted, request.all_wanted)
         elif request.given is not None:
             results = (source.of_answer(request.given, request.all_wanted),)
+        elif request.settled is not None:
+            source.settle(request.settled.keys, expected=request.settled.expected)
         response = Response(tuple(encode(encodable_result(row)).decode() for row in results))
     except AgentvError as error:
         response = Response(error=str(error), is_config=isinstance(error, ConfigError))
@@ -72,7 +83,11 @@ class ControllerRowSource:
         (row,) = self._request(Request(tuple(all_wanted), given=given))
         return row
 
-    def end(self, *, interrupted: bool, stop_reason: str | None) -> EndedRun | None:  # noqa: ARG002 - the controller decides
+    def settle(self, keys: Sequence[ResultKey], *, expected: str | None) -> None:
+        """Report the outcome of a test whose rows under `keys` did not pass."""
+        self._request(Request(settled=Settled(tuple(keys), expected)))
+
+    def end(self, ending: SessionEnding) -> EndedRun | None:  # noqa: ARG002 - the controller decides
         """Close the connection: the run belongs to the controller."""
         self._file.close()
         self._socket.close()

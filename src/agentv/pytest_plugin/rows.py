@@ -35,6 +35,7 @@ from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, ListedCases
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonValue
 from agentv.types.provider import ProviderRequest
+from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
@@ -106,6 +107,19 @@ class EndedRun(Struct, frozen=True):
     has_gates: bool
 
 
+class SessionEnding(Struct, frozen=True):
+    """The ending of a pytest session.
+
+    `interrupted` is True if pytest was interrupted, for instance by Ctrl-C. `stop_reason` is set if pytest itself
+    decided to stop before it had run all tests, for instance because of `--maxfail`; `lost` if a worker died, so that
+    tests have no result.
+    """
+
+    interrupted: bool = False
+    stop_reason: str | None = None
+    lost: str | None = None
+
+
 class RowSource(Protocol):
     """The source of rows for tests: the run itself, or the controller of pytest-xdist."""
 
@@ -115,12 +129,11 @@ class RowSource(Protocol):
     def of_answer(self, given: GivenAnswer, all_wanted: Sequence[WantedCases]) -> CaseResult:
         """Return the row of a given answer."""
 
-    def end(self, *, interrupted: bool, stop_reason: str | None) -> EndedRun | None:
-        """End the run and return its report; None if it belongs to another process, or never began.
+    def settle(self, keys: Sequence[ResultKey], *, expected: str | None) -> None:
+        """Record the outcome of a test whose rows under `keys` did not pass: whether it `expected` that, and why."""
 
-        `interrupted` is True if pytest was interrupted, for instance by Ctrl-C. `stop_reason` is set if pytest itself
-        decided to stop before it had run all tests, for instance because of `--maxfail`.
-        """
+    def end(self, ending: SessionEnding) -> EndedRun | None:
+        """End the run and return its report; None if it belongs to another process, or never began."""
 
 
 class OpenPlan(RunPlan, frozen=True):
@@ -178,14 +191,21 @@ class SessionRun:
             number = self._check_counts[given.file, given.id]
         return given if number == 1 else replace(given, id=f"{given.id} #{number}")
 
-    def end(self, *, interrupted: bool, stop_reason: str | None) -> EndedRun | None:
+    def settle(self, keys: Sequence[ResultKey], *, expected: str | None) -> None:
+        """Record the outcome of a test whose rows under `keys` did not pass."""
+        if self._thread is not None:
+            self._requested.settle(keys, expected=expected)
+
+    def end(self, ending: SessionEnding) -> EndedRun | None:
         """End the run and return its report, even if the run failed; None if it never began."""
         if self._thread is None or self._plan is None:
             return None
-        if interrupted:
+        if ending.interrupted:
             self._requested.interrupt("pytest was interrupted")
-        elif stop_reason is not None:
-            self._requested.drain(stop_reason)
+        elif ending.lost is not None:
+            self._requested.fail_run(ending.lost)
+        elif ending.stop_reason is not None:
+            self._requested.drain(ending.stop_reason)
         self._requested.close()
         self._thread.join()
         try:

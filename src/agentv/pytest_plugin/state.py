@@ -17,6 +17,7 @@ class SessionState:
     """The state of one pytest session: the source of its rows, None until a test requests one, and counts of tests.
 
     `without_verdict` counts tests that failed because of a target, a judge or the run, `failed` all other failed tests.
+    `lost` says that a worker of pytest-xdist died, whose tests have no result.
     """
 
     def __init__(self) -> None:
@@ -24,6 +25,7 @@ class SessionState:
         self.ended: EndedRun | None = None
         self.failed = 0
         self.without_verdict = 0
+        self.lost: str | None = None
 
 
 SESSION: pytest.StashKey[SessionState] = pytest.StashKey()

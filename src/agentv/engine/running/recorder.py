@@ -261,19 +261,30 @@ class RunRecorder(Struct):
 
         A row with a `seq` is stored already. An UNLISTED one is ignored: it is passed again once its segment is listed.
         """
-        if result.seq == UNLISTED:
+        saved = self.save(result)
+        if saved is None:
             return
-        if result.error is not None and result.error.kind == "budget":
-            self.emit(RowLeft(result.slot))
-            return
-        saved = self.store.append(result) if result.seq is None else result
-        self._count(saved)
-        self.emit(RowFinished(saved))
+        self.count(saved)
         if self.plan.options.fail_fast is not None:
             self._count_for_fail_fast(saved, self.plan.options.fail_fast)
+
+    def save(self, result: CaseResult) -> CaseResult | None:
+        """Save a finished row and return it, to be counted; None for a row that is not stored, or not yet."""
+        if result.seq == UNLISTED:
+            return None
+        if result.error is not None and result.error.kind == "budget":
+            self.emit(RowLeft(result.slot))
+            return None
+        saved = self.store.append(result) if result.seq is None else result
         judge_stop = self._judge_failures.count(saved.evaluator_results)
         if judge_stop is not None:
             self._stop_for_judge(judge_stop)
+        return saved
+
+    def count(self, saved: CaseResult) -> None:
+        """Count and report a row that `save` returned."""
+        self._count(saved)
+        self.emit(RowFinished(saved))
 
     def count_stored(self, result: CaseResult) -> None:
         """Count and report a row that is in the store already and is still valid."""

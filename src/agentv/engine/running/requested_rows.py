@@ -6,6 +6,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.types.errors import AgentvError
 from agentv.types.records.answer import ResultKey
@@ -49,15 +51,28 @@ class RequestedRows:
         self._runner: CaseRunner | None = None
         self._recorder: RunRecorder | None = None
         self._rows: dict[ResultKey, asyncio.Task[CaseResult]] = {}
+        self._saved: dict[ResultKey, CaseResult] = {}
+        self._expected: dict[ResultKey, str] = {}
+        self._unexpected: set[ResultKey] = set()
         self._limits: dict[int, AbstractAsyncContextManager[object]] = {}
 
     async def serve(self, plan: RunPlan, runner: "CaseRunner", recorder: "RunRecorder") -> None:
-        """Run the requested rows until `close` is called."""
+        """Run the requested rows until `close` is called; count them at the end, when it is known which were expected.
+
+        A row that did not pass, in tests that all expected this, is stored again as `skipped`.
+        """
         self._plan, self._runner, self._recorder, self._closing = plan, runner, recorder, asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            self._opened.set_result(asyncio.get_running_loop())
-            await self._closing.wait()
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                self._opened.set_result(asyncio.get_running_loop())
+                await self._closing.wait()
+        finally:
+            for key, row in self._saved.items():
+                reason = None if key in self._unexpected else self._expected.get(key)
+                counted = row if reason is None else recorder.save(_expected_row(row, reason))
+                if counted is not None:
+                    recorder.count(counted)
 
     def get(self, tasks: Sequence[CaseTask], *, needed: Sequence[CaseTask] = ()) -> tuple[CaseResult, ...]:
         """Run tasks concurrently and return their rows. Call this from another thread than that of the run.
@@ -71,6 +86,17 @@ class RequestedRows:
         except (RuntimeError, asyncio.CancelledError, CancelledError) as error:  # closed, or interrupted
             raise RunEndedError(f"the run has ended: {self._why_ended()}") from error
 
+    def settle(self, keys: Sequence[ResultKey], *, expected: str | None) -> None:
+        """Record the outcome of a test whose rows under `keys` did not pass: whether it `expected` that, and why."""
+
+        def record(_stop: "StopSignal", _closing: asyncio.Event) -> None:
+            if expected is None:
+                self._unexpected.update(keys)
+            else:
+                self._expected.update(dict.fromkeys(keys, expected))
+
+        self._call(record)
+
     def close(self) -> None:
         """Let the run end when the rows in flight are finished."""
         self._call(lambda _stop, closing: closing.set())
@@ -78,6 +104,10 @@ class RequestedRows:
     def drain(self, reason: str) -> None:
         """Refuse further rows, and record that the run ends early; the rows in flight are finished."""
         self._call(lambda stop, _closing: stop.drain(reason))
+
+    def fail_run(self, reason: str) -> None:
+        """Refuse further rows, and record that the run lacks rows; the rows in flight are finished."""
+        self._call(lambda stop, _closing: stop.drain(reason, state="failed"))
 
     def interrupt(self, reason: str) -> None:
         """End the run at once."""
@@ -120,7 +150,9 @@ class RequestedRows:
             raise RunEndedError("the run has not begun")
         async with self._limit(task.target, plan, runner):
             row = await runner.run(task)
-            recorder.row(row)
+            saved = recorder.save(row)
+            if saved is not None:
+                self._saved[task.slot] = saved
             return row
 
     def _limit(
@@ -139,3 +171,26 @@ class RequestedRows:
     def _why_ended(self) -> str:
         reason = None if self._recorder is None else self._recorder.stop.reason
         return reason or "it was closed"
+
+
+def _expected_row(row: CaseResult, reason: str) -> CaseResult:
+    """Return a row that supersedes `row`, which was expected not to pass: skipped, with the reason."""
+    return replace(
+        row,
+        seq=None,
+        generation=row.generation + 1,
+        status="skipped",
+        score=None,
+        verdict=None,
+        reasoning=reason,
+        hits=(),
+        misses=(),
+        expected_aspect_count=0,
+        raw_aspects=None,
+        evaluator_results=(),
+        score_keys={},
+        usage_by=None,
+        cost_usd=None,
+        error=None,
+        single_form=False,
+    )
