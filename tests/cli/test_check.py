@@ -85,7 +85,7 @@ def test_cases_make_an_eval_file_whatever_stands_before_them(capsys: pytest.Capt
     write("evals/a.yaml", "evaluators: [{name: x, type: contians}]\n" + CASE)
     code, out = check(capsys)
     assert code == 4
-    assert "evals/a.yaml:1:29" in out
+    assert "evals/a.yaml:1:30" in out
 
 
 def test_an_unknown_type_may_be_a_plugins(capsys: pytest.CaptureFixture[str]) -> None:

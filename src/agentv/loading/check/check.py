@@ -16,13 +16,12 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import (
-    MAX_SKIPPED_LISTED,
     SkippedFile,
     find_eval_files,
     find_repository_root,
     find_skipped_files,
     find_targets_file,
-    more_skipped,
+    listed_and_rest,
     relative_to_cwd,
 )
 from agentv.loading.files.text import shown
@@ -123,11 +122,10 @@ def check_paths(
 
 
 def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Problem]:
-    """Yield a warning for each of the first skipped files; the last one counts the rest."""
-    more = len(skipped) - MAX_SKIPPED_LISTED
-    for index, each in enumerate(skipped[:MAX_SKIPPED_LISTED], start=1):
-        is_last = more > 0 and index == MAX_SKIPPED_LISTED
-        rest = f" ({more_skipped(more)})" if is_last else ""
+    """Yield a warning for each skipped file that is listed; the last one counts the rest."""
+    listed, more = listed_and_rest(skipped)
+    for each in listed:
+        rest = f" ({more})" if more and each is listed[-1] else ""
         yield Problem(relative_to_cwd(each.path, cwd), f"skipped: {each.reason}{rest}", severity="warning")
 
 
