@@ -38,6 +38,9 @@ class Inputs(Struct, frozen=True):
     not_imported: tuple[str, ...] = ()
     """The project's plug-ins, if they were not imported."""
 
+    skipped: tuple[str, ...] = ()
+    """A line for each file that looks like an eval file and is not read, if the run was started from Python."""
+
 
 class TargetsLoader(Struct):
     """Finds the targets of a folder of eval files; folders that share a targets file share its targets.

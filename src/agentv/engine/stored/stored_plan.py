@@ -14,7 +14,7 @@ from agentv.engine.planning.planning import make_plan
 from agentv.engine.stored.baseline import without_lost_baseline
 from agentv.engine.stored.imported import imported_log
 from agentv.loading.criteria.run_configs import load_run_config
-from agentv.loading.files.places import find_eval_files
+from agentv.loading.files.places import find_eval_files, skipped_lines
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import AgentvError, ConfigError
@@ -120,10 +120,12 @@ def load_stored_plan(
     shared = None if backend == "local" else shared_path or options.shared_path
     options = replace(options, backend=backend, ray_address=address, shared_path=shared)
     options, baseline_warnings = without_lost_baseline(options, home)
-    inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=env, secrets=secrets)
+    files = find_eval_files(paths, cwd=cwd)
+    inputs = load_inputs(files, options, cwd=cwd, env=env, secrets=secrets)
     suites = inputs.suites if change_inputs is None else change_inputs(inputs.suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    return replace(plan, paths=paths, folder=str(cwd), warnings=(*plan.warnings, *baseline_warnings))
+    warnings = (*skipped_lines(paths, cwd=cwd, found=files), *plan.warnings, *baseline_warnings)
+    return replace(plan, paths=paths, folder=str(cwd), warnings=warnings)
 
 
 def stored_options(plan: JsonObject) -> RunOptions:

@@ -341,10 +341,8 @@ def listed_and_rest(skipped: Sequence[SkippedFile]) -> tuple[Sequence[SkippedFil
     return skipped[:-more], rest
 
 
-def skipped_lines(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[str]:
-    """Yield a line for each skipped file that is listed, and one for the rest."""
-    listed, rest = listed_and_rest(skipped)
-    for each in listed:
-        yield f"skipped {relative_to_cwd(each.path, cwd)}: {each.reason}"
-    if rest:
-        yield rest
+def skipped_lines(paths: Sequence[str | Path], *, cwd: Path, found: Collection[Path]) -> tuple[str, ...]:
+    """Return a line for each skipped file (`find_skipped_files`) that is listed, and one for the rest."""
+    listed, rest = listed_and_rest(find_skipped_files(paths, cwd=cwd, found=found))
+    lines = (f"skipped {relative_to_cwd(each.path, cwd)}: {each.reason}" for each in listed)
+    return (*lines, rest) if rest else tuple(lines)

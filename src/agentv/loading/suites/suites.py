@@ -30,7 +30,7 @@ from agentv.loading.importers.agentv_files import (
     AgentvImport,
     check_readable,
     convert_advice,
-    newer_version_problem,
+    foreign_file_problem,
     problems_of,
     start_import,
 )
@@ -541,11 +541,12 @@ def open_suite(
     """Return a reader of an eval file's top level, with keys translated to our own, and the import for its case files.
 
     `env` fills the references `${{ NAME }}` of AgentV's files; with None they stay as written. The files that it names
-    must lie in `root`. Raises EvalFileError for a file that cannot be read, and for a file of AgentV 5.
+    must lie in `root`. Raises EvalFileError for a file that cannot be read, for one of AgentV 5 and for a promptfoo
+    configuration.
     """
     reader = _open_top_level(path, data)
     value = reader.document.value
-    problem = newer_version_problem(value, path, reader)
+    problem = foreign_file_problem(value, path, reader)
     if problem is not None:
         raise EvalFileError(shown(path), (problem,))
     lines = list(islice(_parsed_lines(path), _LINES_INSPECTED)) if path.suffix == ".jsonl" else []
