@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.planning.inputs import SuiteInput, load_inputs
+from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
@@ -124,8 +124,19 @@ def load_stored_plan(
     inputs = load_inputs(files, options, cwd=cwd, env=env, secrets=secrets)
     suites = inputs.suites if change_inputs is None else change_inputs(inputs.suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    warnings = (*skipped_lines(paths, cwd=cwd, found=files), *plan.warnings, *baseline_warnings)
+    skipped = (*skipped_lines(paths, cwd=cwd, found=files), *_lost_suites(run.plan, inputs))
+    warnings = (*skipped, *plan.warnings, *baseline_warnings)
     return replace(plan, paths=paths, folder=str(cwd), warnings=warnings)
+
+
+def _lost_suites(plan: JsonObject, inputs: Inputs) -> Iterator[str]:
+    """Yield a line for each eval file of a stored run that is not found any more."""
+    recorded = plan.get("suites")
+    found = {each.suite.path for each in inputs.suites}
+    for suite in recorded if isinstance(recorded, list) else ():
+        path = suite.get("path") if isinstance(suite, Mapping) else None
+        if isinstance(path, str) and path not in found:
+            yield f"{path} is an eval file of this run, but is not found any more; its cases are left out"
 
 
 def stored_options(plan: JsonObject) -> RunOptions:
