@@ -87,9 +87,10 @@ def evaluate(
     agent object of a framework. `evaluators` (configs, objects, functions of the context) replace the evaluators of the
     suite, but not those of a case. `judge` is the model behind model judges. `folder` is the `.agentv` folder to store
     the run in. By default, a run of an eval file is stored in the nearest `.agentv` from the working folder upward, and
-    a run of cases given as objects stays in memory. `store` is the URL of a team database (`postgresql://…`) to store
-    the run in as well as in a folder; it is never read from an environment variable. `quota` is the URL of the database
-    through which runs share rate limits: by default that of `store`; "none" turns sharing off. `options` are the fields
+    a run of cases given as objects stays in memory. A file that looks like an eval file and is not read is a warning,
+    and a note of the report. `store` is the URL of a team database (`postgresql://…`) to store the run in as well as in
+    a folder; it is never read from an environment variable. `quota` is the URL of the database through which runs share
+    rate limits: by default that of `store`; "none" turns sharing off. `options` are the fields
     of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
 
     Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.
@@ -150,7 +151,14 @@ async def _evaluate(
     plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     if isinstance(source, str | os.PathLike) and given.is_resumable:
         plan = replace(plan, paths=(os.fspath(source),), folder=str(cwd))
-    plan = replace(plan, store=recorded_name(destination.store, store_url), quota=quota_source.recorded)
+    for line in inputs.skipped:
+        warnings.warn(line, stacklevel=2)
+    plan = replace(
+        plan,
+        store=recorded_name(destination.store, store_url),
+        quota=quota_source.recorded,
+        warnings=(*inputs.skipped, *plan.warnings),
+    )
     quota = open_quota(quota_source, plan)
     clock = make_clock()
     is_stored = destination.folder is not None or store_url is not None or isinstance(source, str | os.PathLike)

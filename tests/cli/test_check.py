@@ -82,10 +82,10 @@ def test_a_criteria_configuration_is_checked_when_it_is_named(capsys: pytest.Cap
 
 
 def test_cases_make_an_eval_file_whatever_stands_before_them(capsys: pytest.CaptureFixture[str]) -> None:
-    write("evals/a.yaml", "evaluators: []\n" + CASE)
+    write("evals/a.yaml", "evaluators: [{name: x, type: contians}]\n" + CASE)
     code, out = check(capsys)
     assert code == 4
-    assert "evals/a.yaml:1:1" in out
+    assert "evals/a.yaml:1:30" in out
 
 
 def test_an_unknown_type_may_be_a_plugins(capsys: pytest.CaptureFixture[str]) -> None:

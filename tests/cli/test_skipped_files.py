@@ -39,6 +39,15 @@ def dump(path: Path, record: object) -> None:
         ("typo.yaml", {"evalcase": [CASE]}, "its cases are under 'evalcase'"),
         ("questions.yaml", {"questions": [CASE]}, "it has cases, but no 'evalcases'"),
         ("list.yaml", [CASE], "it has cases, but no 'evalcases'"),
+        ("short.yaml", {"evalcase": [{"id": "a", "input": "hi"}]}, "its cases are under 'evalcase'"),
+        ("case.yaml", {"case": [{"id": "a", "input": "hi"}]}, "its cases are under 'case'"),
+        ("typo.yaml", {"evalcase": [CASE], "evaluators": []}, "its cases are under 'evalcase'"),
+        ("typo.yaml", {"targets": [{"name": "a"}], "evalcase": "cases.jsonl"}, "its cases are under 'evalcase'"),
+        ("names.yaml", {"targets": ["a", "b"], "evaluators": []}, "it has 'targets', as eval files do, but no"),
+        ("mixed.yaml", {"targets": [{"name": "a"}, "b"]}, "it has 'targets', as eval files do, but no 'evalcases'"),
+        ("a.eval.yaml", {"description": "x"}, "it is named as an eval file, but has no 'evalcases'"),
+        ("a.eval.ts", {}, "suites that are programs are not read"),
+        ("promptfooconfig.js", {}, "agentv convert some/promptfooconfig.js -o suite.yaml"),
     ],
 )
 def test_a_file_that_is_not_read_is_named(project: Project, folder: Path, name: str, record: object, why: str) -> None:
@@ -51,9 +60,47 @@ def test_a_file_that_is_not_read_is_named(project: Project, folder: Path, name: 
         assert why in " ".join(said.split())
 
 
+@pytest.mark.parametrize("text", ["a: [\n", "cases :\n  - id: a\n b: }\n", "\tevalcases:\n"])
+def test_a_file_that_is_not_valid_yaml_is_read_or_listed(project: Project, folder: Path, text: str) -> None:
+    project.suite = "some/suite.yaml"
+    (folder / "broken.yaml").write_text(text)
+    for command in ("run", "check"):
+        _, said = project.call(command, "some")
+        assert "some/broken.yaml" in said
+
+
+def test_a_comment_does_not_hide_a_file(project: Project, folder: Path) -> None:
+    dump(folder / "alone.jsonl", CASE)
+    (folder / "suite.yaml").write_text(f"# like alone.jsonl, not typo.yaml\nevalcases: {json.dumps([CASE])}\n")
+    dump(folder / "typo.yaml", {"evalcase": [CASE]})
+    code, said = project.call("check", "some")
+    assert (code, "some/alone.jsonl" in said, "some/typo.yaml" in said) == (0, True, True)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_named_folder_without_eval_files_is_listed(project: Project) -> None:
+    project.suite = "some/suite.yaml"
+    (project.folder / "empty").mkdir()
+    for command in ("run", "check"):
+        code, said = project.call(command, "some", "empty")
+        assert code == 0
+        assert "it has no eval files" in said
+
+
+def test_all_files_that_look_like_eval_files_are_listed(project: Project, folder: Path) -> None:
+    project.suite = "some/suite.yaml"
+    for number in range(8):
+        dump(folder / f"typo{number}.yaml", {"evalcase": [CASE]})
+        dump(folder / f"alone{number}.jsonl", CASE)
+    for command in ("run", "check"):
+        _, said = project.call(command, "some")
+        assert [f"some/typo{number}.yaml" in said for number in range(8)] == [True] * 8
+        assert "3 more files are skipped" in said
+
+
 @pytest.mark.parametrize("command", ["run", "check"])
 @pytest.mark.parametrize(("more", "rest"), [(1, "1 more file is skipped"), (3, "3 more files are skipped")])
-def test_at_most_five_skipped_files_are_listed(
+def test_at_most_five_skipped_json_lines_are_listed(
     project: Project, folder: Path, command: str, more: int, rest: str
 ) -> None:
     project.suite = "some/suite.yaml"
@@ -131,9 +178,10 @@ def test_skipped_files_are_stored_with_the_run(project: Project, folder: Path) -
     assert "some/alone.jsonl" in project.call("report")[1]
 
 
-def test_a_circle_of_links_is_no_file(project: Project, folder: Path) -> None:
+def test_links_that_lead_nowhere_are_listed(project: Project, folder: Path) -> None:
     dump(folder / "suite.yaml", {"evalcases": [CASE]})
     (folder / "loop.yaml").symlink_to("loop.yaml")
     (folder / "dangling.yaml").symlink_to("nothing.yaml")
     code, output = project.call("check", "some")
-    assert (code, "1 file checked: no problems found" in output) == (0, True), output
+    assert (code, "1 file checked: 2 warnings" in output) == (0, True), output
+    assert "some/dangling.yaml  $  warning: skipped: it cannot be read" in output

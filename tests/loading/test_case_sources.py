@@ -74,8 +74,10 @@ def test_problems_of_side_file_and_lines_are_reported_together() -> None:
         "cases.jsonl:3:1  $.id  the id 'a' is used twice, first in line 1; ids must be unique in a suite",
         "cases.jsonl:4:8  $  this line is not valid JSON: a value is missing here",
         (
-            "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, execution, "
-            "target, judge, vars, prompts, gates, criteria, evalcases, dialect, evaluator; did you mean 'tags'?"
+            "cases.yaml:1:1  $.tagz  unknown key 'tagz'; allowed: $schema, description, dataset, tags, target, "
+            "targets, judge, evaluators, criteria, gates, pass_score, trials, confirm_reruns, cluster, workers, "
+            "budget_usd, timeout_seconds, evaluator_timeout_seconds, vars, prompts, workspace, evalcases, execution, "
+            "dialect, evaluator; did you mean 'tags'?"
         ),
     ]
 

@@ -42,6 +42,7 @@ _BEYOND_A_SCHEMA = frozenset(
         "legacy-grader",
         "message-no-content",
         "rubrics-id-twice",
+        "settings-twice",
         "single-needs-settings",
         "single-unknown-type",
         "top-gate",

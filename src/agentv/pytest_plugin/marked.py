@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentv.engine.planning.inputs import load_inputs
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.planning.selection import select_cases
-from agentv.loading.files.places import find_eval_files, find_home
+from agentv.loading.files.places import find_eval_files, find_home, skipped_lines
 from agentv.pytest_plugin.rows import SessionOptions, WantedCases, session_options, with_wanted_cases
 from agentv.pytest_plugin.state import FIXTURE
 from agentv.types.cases import BrokenCase, EvalCase
@@ -83,6 +83,8 @@ def _cases(mark: _MarkerArguments, definition: pytest.Item, options: SessionOpti
             f"marker agentv: there is no {mark.path} in {root} or in {test_folder}, the folder of the test"
         )
     files = find_eval_files([mark.path], cwd=base)
+    for line in skipped_lines([mark.path], cwd=base, found=files):
+        definition.warn(pytest.PytestWarning(f"marker agentv: {line}"))
     run_options = replace(options.run_options(), case_globs=_as_tuple(mark.case), gates=())
     inputs = load_inputs(files, run_options, cwd=root, env=os.environ)
     groups: list[tuple[WantedCases, list[EvalCase]]] = []

@@ -15,6 +15,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
 from agentv.types.structs import CamelKeywords
+from agentv.types.targets import TargetConfig
 
 ItemScale: TypeAlias = Literal["likert5", "points10"]
 """The scale of a graded rubric item: 1 to 5, or 0 to 10."""
@@ -385,6 +386,14 @@ def targets_of(suite: "EvalSuite") -> tuple[str | None, ...]:
     return tuple(dict.fromkeys((*own, *named)))
 
 
+DEFAULT_CONFIRM_RERUNS = 2
+"""The number of calls that confirm a regression of a case, unless its suite has `confirm_reruns`."""
+
+
+METADATA_PREFIX = "metadata."
+"""The prefix of columns, roles and keys that stand for an entry of a case's metadata."""
+
+
 class EvalSuite(Struct, frozen=True):
     """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
 
@@ -429,6 +438,9 @@ class EvalSuite(Struct, frozen=True):
     variables: tuple[str, ...] = ()
     fills_placeholders: bool = False
     prompts: tuple[str, ...] = ()
+    confirm_reruns: int = DEFAULT_CONFIRM_RERUNS
+    cluster: str | None = None
+    inline_targets: tuple[TargetConfig, ...] = ()
 
 
 def listed_cases(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:

@@ -83,7 +83,7 @@ def run_paths(
             from agentv.engine.planning.inputs import load_inputs, unchecked_plugin_warnings
             from agentv.engine.planning.planning import make_plan
             from agentv.engine.stored.team_store import named_quota, named_store, recorded_name, secrets_of_store
-            from agentv.loading.files.places import find_skipped_files, skipped_lines
+            from agentv.loading.files.places import skipped_lines
 
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
             chosen_quota = named_quota(quota, store_url)
@@ -92,7 +92,7 @@ def run_paths(
             can_import = dry_run is None or dry_run.pilot is not None
             inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=can_import)
             home = find_home(cwd)
-            skipped = tuple(skipped_lines(find_skipped_files(paths, cwd=cwd, found=files), cwd))
+            skipped = skipped_lines(paths, cwd=cwd, found=files)
 
             def plan_with(options: RunOptions) -> "RunPlan":
                 plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)

@@ -15,7 +15,7 @@ from agentv.engine.planning.targets import KnownTargets, described_target, inlin
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries
 from agentv.loading.files.dotenv import load_env
-from agentv.loading.files.places import find_eval_files
+from agentv.loading.files.places import find_eval_files, skipped_lines
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.providers import PROVIDERS
@@ -200,7 +200,8 @@ def load_given(
     is_name_in_file = isinstance(given.target, str) and not names_model(given.target, PROVIDERS)
     needs_targets_file = given.task is None and (given.target is None or is_name_in_file)
     if isinstance(source, str | os.PathLike):
-        files = find_eval_files([os.fspath(source)], cwd=cwd)
+        paths = [os.fspath(source)]
+        files = find_eval_files(paths, cwd=cwd)
         inputs = load_inputs(
             files,
             options,
@@ -210,6 +211,7 @@ def load_given(
             secrets=secrets,
             evaluators_given=given.evaluators is not None,
         )
+        inputs = replace(inputs, skipped=skipped_lines(paths, cwd=cwd, found=files))
     else:
         suite = source if isinstance(source, EvalSuite) else _suite_of(source)
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)

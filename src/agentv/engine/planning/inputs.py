@@ -38,6 +38,9 @@ class Inputs(Struct, frozen=True):
     not_imported: tuple[str, ...] = ()
     """The project's plug-ins, if they were not imported."""
 
+    skipped: tuple[str, ...] = ()
+    """A line for each file that looks like an eval file and is not read, if the run was started from Python."""
+
 
 class TargetsLoader(Struct):
     """Finds the targets of a folder of eval files; folders that share a targets file share its targets.
@@ -130,8 +133,7 @@ def load_inputs(
             problems.update(dict.fromkeys(_targets_problems(targets_loader, file.parent)))
             continue
         try:
-            known = targets_loader.load_targets(file.parent, options.targets or targets_of(suite))
-            suites.append(SuiteInput(suite, known.judged_by(suite.judge)))
+            suites.append(_with_known_targets(suite, file.parent, targets_loader))
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
         except TargetError as error:
@@ -175,10 +177,18 @@ def load_inputs_of(
     """Return the inputs for a suite given as an object, with the targets, plug-ins and gates found from its folder."""
     folder = Path(suite.base_dir)
     specs, gates = load_project_parts([folder])
-    known = TargetsLoader(
+    targets_loader = TargetsLoader(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
-    ).load_targets(folder)
-    return Inputs((SuiteInput(suite, known.judged_by(suite.judge)),), specs, gates)
+    )
+    return Inputs((_with_known_targets(suite, folder, targets_loader),), specs, gates)
+
+
+def _with_known_targets(suite: EvalSuite, folder: Path, targets_loader: TargetsLoader) -> SuiteInput:
+    """Return a suite with the targets of its folder and its own. Raises TargetError, EvalFileError."""
+    inline = {config.name for config in suite.inline_targets}
+    chosen: Sequence[str | None] = targets_loader.options.targets or targets_of(suite)
+    known = targets_loader.load_targets(folder, [name for name in chosen if name not in inline])
+    return SuiteInput(suite, known.with_inline(suite.inline_targets).judged_by(suite.judge))
 
 
 def load_project_parts(folders: Iterable[Path]) -> tuple[Specs, tuple[str, ...]]:

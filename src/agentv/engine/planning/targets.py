@@ -1,7 +1,7 @@
 """The targets of a suite: named in a file, written as `provider:model`, or inline as an object with `provider`."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -154,6 +154,14 @@ class KnownTargets(Struct, frozen=True):
     def judged_by(self, judge: str | None) -> "KnownTargets":
         """Return these targets with `judge` as the judge of their answers, or unchanged if it is None."""
         return self if judge is None else replace(self, judge=judge, resolved={})
+
+    def with_inline(self, configs: Sequence[TargetConfig]) -> "KnownTargets":
+        """Return these targets with those that a suite defines itself, which replace those of the same name."""
+        if not configs:
+            return self
+        named = {config.name: config for config in configs}
+        parsed = self.parsed.with_inline(configs)
+        return replace(self, configs={**self.configs, **named}, parsed=parsed, resolved={})
 
     def choose(self, name: str | None) -> ResolvedTarget:
         """Return the named target, or the default target for None, ready for use. Raises TargetError, EvalFileError."""

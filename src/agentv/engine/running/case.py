@@ -67,7 +67,7 @@ from agentv.scoring.results.turns import (
     turn_name,
     turn_result,
 )
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
+from agentv.types.cases import METADATA_PREFIX, BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ProviderError, StorageError
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult, Verdict
@@ -75,7 +75,7 @@ from agentv.types.events import LogLine
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, TraceSummary
-from agentv.types.messages_json import reference_answer
+from agentv.types.messages_json import compact_json, reference_answer
 from agentv.types.provider import CallRecord, ProviderResponse
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
@@ -333,11 +333,20 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
         score=None,
         verdict=None,
         conversation_id=case.conversation_id,
+        session_id=_cluster_of(case, task.suite),
         tags=tags_of(case, task.suite),
         metadata=case.metadata,
         file=case.location.path if case.location else "",
         line=case.location.line if case.location else 0,
     )
+
+
+def _cluster_of(case: EvalCase, suite: EvalSuite) -> str | None:
+    """Return the cluster of a case: its value of the metadata that the suite's `cluster` names; None without one."""
+    if suite.cluster is None:
+        return None
+    value = case.metadata.get(suite.cluster.removeprefix(METADATA_PREFIX))
+    return None if value is None else f"{suite.cluster}={compact_json(value)}"
 
 
 def unanswered_row(run_id: str, prepared: PreparedCase, answer: Answer, *, is_model: bool) -> CaseResult:
@@ -383,6 +392,7 @@ def judged_row(
     row = _with_answer(row, answer, fields, is_model=is_model)
     rare = {
         "conversation_id": case.conversation_id,
+        "session_id": _cluster_of(case, task.suite),
         "error": error,
         "raw_aspects": fields.raw_aspects,
         "trace_summary": summary,
@@ -396,7 +406,7 @@ def judged_row(
     return row if list(rare.values()) == _NOTHING_RARE else replace(row, **rare)
 
 
-_NOTHING_RARE = [None] * 10
+_NOTHING_RARE = [None] * 11
 """The values of the fields that most rows do not have; without them a row needs one copy less (bench/echo_cases.py)."""
 
 

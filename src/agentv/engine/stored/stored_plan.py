@@ -7,14 +7,14 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.planning.inputs import SuiteInput, load_inputs
+from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.stored.baseline import without_lost_baseline
 from agentv.engine.stored.imported import imported_log
 from agentv.loading.criteria.run_configs import load_run_config
-from agentv.loading.files.places import find_eval_files
+from agentv.loading.files.places import find_eval_files, skipped_lines
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import AgentvError, ConfigError
@@ -120,10 +120,23 @@ def load_stored_plan(
     shared = None if backend == "local" else shared_path or options.shared_path
     options = replace(options, backend=backend, ray_address=address, shared_path=shared)
     options, baseline_warnings = without_lost_baseline(options, home)
-    inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=env, secrets=secrets)
+    files = find_eval_files(paths, cwd=cwd)
+    inputs = load_inputs(files, options, cwd=cwd, env=env, secrets=secrets)
     suites = inputs.suites if change_inputs is None else change_inputs(inputs.suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    return replace(plan, paths=paths, folder=str(cwd), warnings=(*plan.warnings, *baseline_warnings))
+    skipped = (*skipped_lines(paths, cwd=cwd, found=files), *_lost_suites(run.plan, inputs))
+    warnings = (*skipped, *plan.warnings, *baseline_warnings)
+    return replace(plan, paths=paths, folder=str(cwd), warnings=warnings)
+
+
+def _lost_suites(plan: JsonObject, inputs: Inputs) -> Iterator[str]:
+    """Yield a line for each eval file of a stored run that is not found any more."""
+    recorded = plan.get("suites")
+    found = {each.suite.path for each in inputs.suites}
+    for suite in recorded if isinstance(recorded, list) else ():
+        path = suite.get("path") if isinstance(suite, Mapping) else None
+        if isinstance(path, str) and path not in found:
+            yield f"{path} is an eval file of this run, but is not found any more; its cases are left out"
 
 
 def stored_options(plan: JsonObject) -> RunOptions:

@@ -16,13 +16,12 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import (
-    MAX_SKIPPED_LISTED,
     SkippedFile,
     find_eval_files,
     find_repository_root,
     find_skipped_files,
     find_targets_file,
-    more_skipped,
+    listed_and_rest,
     relative_to_cwd,
 )
 from agentv.loading.files.text import shown
@@ -31,6 +30,7 @@ from agentv.loading.models.settings import read_settings
 from agentv.loading.project import find_criteria_file, paths_to_read, read_named_definitions, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.loading.suites.references import fill, redact_problems
+from agentv.loading.suites.settings import setting_path
 from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suite
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
@@ -122,11 +122,10 @@ def check_paths(
 
 
 def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Problem]:
-    """Yield a warning for each of the first skipped files; the last one counts the rest."""
-    more = len(skipped) - MAX_SKIPPED_LISTED
-    for index, each in enumerate(skipped[:MAX_SKIPPED_LISTED], start=1):
-        is_last = more > 0 and index == MAX_SKIPPED_LISTED
-        rest = f" ({more_skipped(more)})" if is_last else ""
+    """Yield a warning for each skipped file that is listed; the last one counts the rest."""
+    listed, more = listed_and_rest(skipped)
+    for each in listed:
+        rest = f" ({more})" if more and each is listed[-1] else ""
         yield Problem(relative_to_cwd(each.path, cwd), f"skipped: {each.reason}{rest}", severity="warning")
 
 
@@ -217,6 +216,7 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
     if targets_file is not None:
         severity = _unknown_name_severity(parsed.project.plugins)
         targets = read_targets(targets_file, specs, env=values, unknown_provider=severity, unset_severity="warning")
+        targets = targets.with_inline(parsed.suite.inline_targets if parsed.suite else ())
         used = used_targets(parsed.suite, targets)
         yield from targets.problems if used is None else targets.problems_for(used)
         yield from _check_target_names(parsed, targets, targets_file, specs)
@@ -271,9 +271,8 @@ def _check_target_names(
     known = KnownNames(targets.known_names(), targets_file.name, specs)
     reader = Reader(parsed.reader.document)
     places = [
-        ("execution", "target"),
-        ("target",),
-        *(("execution", "targets", i) for i in range(len(parsed.suite.targets))),
+        setting_path(reader, "target"),
+        *((*setting_path(reader, "targets"), i) for i in range(len(parsed.suite.targets))),
         ("judge",),
     ]
     judge = parsed.suite.judge
@@ -412,7 +411,7 @@ def _check_used_targets(
         return
     names = targets.with_needed(chosen)
     for target in targets.targets:
-        if target.name in names:
+        if target.name in names and target.path == reader.document.path:
             yield from _fill_and_check(Reader(reader.document), target, env, specs)
 
 

@@ -21,11 +21,11 @@ from agentv.loading.suites.cases import (
     make_read_row,
     read_case,
 )
-from agentv.loading.suites.models import METADATA_PREFIX, ROLES, CaseModel
+from agentv.loading.suites.models import ROLES, CaseModel
 from agentv.loading.suites.variables import Template
 from agentv.scoring.keys.identity import digest
 from agentv.templating.case_variables import as_text
-from agentv.types.cases import BrokenCase, CaseSource, EvalCase, ListedCases, Location
+from agentv.types.cases import METADATA_PREFIX, BrokenCase, CaseSource, EvalCase, ListedCases, Location
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.fields import at_path

@@ -3,11 +3,12 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import yaml
+from msgspec import Struct
 
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, read_lines
 from agentv.types.log_shapes.fields import decoded, is_otlp
@@ -22,6 +23,10 @@ FUNCTION_REFERENCE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
 """A dataset that is a function: `PATH.py:NAME`."""
 CASE_KEYS = ("evalcases", "cases", "tests", "eval_cases")
 """The spellings of the key of the cases."""
+PROMPTFOO_NAME = "promptfooconfig"
+"""The start of the names of promptfoo's configurations."""
+PROMPTFOO_KEYS = ("defaultTest", "evaluateOptions")
+"""Top-level keys that only promptfoo's configurations have."""
 SKILLS_FILE = "evals.json"
 """The name of Agent Skills' eval files."""
 CONFIG_FILES = (".agentv.yaml", ".agentv/config.yaml")
@@ -30,46 +35,91 @@ _START_BYTES = 2**20
 _EVAL_SCHEMA = "agentv-eval"
 _TARGETS_SCHEMA = "agentv-targets"
 _EVALUATION_SCHEMA = "agentv-evaluation"
-_EVALUATION_KEYS = ("evaluators", "evaluator_configs", "evaluatorConfigs")
-_CASES_LINE = re.compile(r"^['\"]?(?:evalcases|cases|tests|eval_cases)['\"]?\s*:", re.MULTILINE)
+EVALUATION_KEYS = ("evaluators", "evaluator_configs", "evaluatorConfigs")
+_CASES_KEY = re.compile(r"\b(?:evalcases|cases|tests|eval_cases)['\"]?\s*:")
+_CASES_LINE = re.compile(rf"^['\"]?{_CASES_KEY.pattern}", re.MULTILINE)
 
 _RECORD_SCHEMA = re.compile(r'"schema"\s*:\s*"agentv-(\w+)-')
 _RECORD_NOUNS = {"result": "results", "baseline": "a baseline", "label": "labels"}
 
 FileKind: TypeAlias = Literal["eval", "targets", "config", "evaluation", "other"]
+Shape: TypeAlias = Literal["scalar", "object", "empty", "objects", "mixed"]
+"""The kind of a top-level value: `empty` is null or an empty list, `objects` a list of objects, `mixed` any other."""
+_NULLS = frozenset({"", "~", "null"})
+
+
+class Outline(Struct, frozen=True):
+    """The top-level keys of a YAML file in order, each with the shape of its value.
+
+    `schema` is the value of `$schema`. `error` is the reason why the file is not valid YAML, in which case the last
+    keys may be missing. `has_cases` is True if one of the keys is that of the cases; the file is read no further.
+    """
+
+    shapes: Mapping[str, Shape]
+    schema: str = ""
+    error: str | None = None
+    has_cases: bool = False
+
+
+def outline_of(text: str) -> Outline:
+    """Return the outline of the text of a YAML file."""
+    shapes: dict[str, Shape] = {}
+    schema, error, has_cases = "", None, False
+    try:
+        for key, value, shape in _top_level_entries(text):
+            if key in CASE_KEYS:
+                has_cases = True
+                break
+            shapes[key] = shape
+            schema = value if key == "$schema" else schema
+    except yaml.YAMLError as problem:
+        error = " ".join(str(problem).split())
+        has_cases = _CASES_LINE.search(text) is not None
+    if "<<" in shapes:  # the keys of other objects are inserted here
+        has_cases = has_cases or _CASES_KEY.search(text) is not None
+    return Outline(shapes, schema, error, has_cases)
+
+
+def is_promptfoo_outline(name: str, keys: Collection[str]) -> bool:
+    """Return True if the name or the top-level keys of a YAML file look like those of a promptfoo configuration.
+
+    The importers decide, by the whole content, whether it is one.
+    """
+    names_prompts = "providers" in keys and "prompts" in keys
+    return name.startswith(PROMPTFOO_NAME) or names_prompts or any(key in keys for key in PROMPTFOO_KEYS)
 
 
 def kind_of_file(path: Path) -> FileKind:
     """Return the kind of a YAML file: by its name for "config", otherwise by its top-level keys or its `$schema`.
 
-    An eval file has cases, a targets file has targets, and a configuration of `run_evaluation` has evaluators, but
-    neither cases nor targets. A file that is not valid YAML is an eval file if one of its lines starts with the key of
-    the cases.
+    A file with the key of the cases is an eval file, whatever other keys it has; so is a promptfoo configuration, which
+    is refused when it is read. A targets file has `targets` that are objects and no cases, and a configuration of
+    `run_evaluation` has evaluators, but neither cases nor targets. A file that is not valid YAML is an eval file if one
+    of its lines starts with the key of the cases.
     """
     if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):
         return "config"
-    text = start_of(path)
-    try:
-        return _kind_by_entries(_top_level_entries(text))
-    except yaml.YAMLError:
-        return "eval" if _CASES_LINE.search(text) else "other"
+    return kind_of_outline(path.name, outline_of(start_of(path)))
+
+
+def kind_of_outline(name: str, outline: Outline) -> FileKind:
+    """Return the kind of a YAML file, which is no file of settings of a project."""
+    schema, shapes = outline.schema, outline.shapes
+    is_evaluation = schema.startswith(_EVALUATION_SCHEMA)
+    if outline.has_cases or (schema.startswith(_EVAL_SCHEMA) and not is_evaluation):
+        return "eval"
+    if is_promptfoo_outline(name, shapes):
+        return "eval"
+    if schema.startswith(_TARGETS_SCHEMA) or shapes.get("targets") in ("objects", "empty", "object"):
+        return "targets"
+    if is_evaluation or ("targets" not in shapes and not shapes.keys().isdisjoint(EVALUATION_KEYS)):
+        return "evaluation"
+    return "other"
 
 
 def has_cases(path: Path) -> bool:
     """Return True if a YAML file has the key of the cases, as far as it can be read."""
-    text = start_of(path)
-    try:
-        return any(key in CASE_KEYS for key, _ in _top_level_entries(text))
-    except yaml.YAMLError:
-        return _CASES_LINE.search(text) is not None
-
-
-def top_level_keys(path: Path) -> tuple[str, ...]:
-    """Return the top-level keys of a YAML file; () if it cannot be read."""
-    try:
-        return tuple(dict.fromkeys(key for key, _ in _top_level_entries(start_of(path))))
-    except yaml.YAMLError:
-        return ()
+    return outline_of(start_of(path)).has_cases
 
 
 def start_of(path: Path) -> str:
@@ -120,46 +170,35 @@ def is_span_file(path: Path) -> bool:
     return is_otlp(decoded(first.decode(errors="replace")))
 
 
-def _kind_by_entries(entries: Iterable[tuple[str, str]]) -> FileKind:
-    found: FileKind = "other"
-    for entry in entries:
-        kind = _kind_by_entry(entry)
-        if kind == "evaluation":
-            found = kind
-        elif kind != "other":
-            return kind
-    return found
+def _top_level_entries(text: str) -> Iterator[tuple[str, str, Shape]]:
+    """Yield each top-level key of a YAML file, its value if that is a scalar, and the shape of the value.
 
-
-def _kind_by_entry(entry: tuple[str, str]) -> FileKind:
-    key, value = entry
-    if key in CASE_KEYS or (
-        key == "$schema" and value.startswith(_EVAL_SCHEMA) and not value.startswith(_EVALUATION_SCHEMA)
-    ):
-        return "eval"
-    if key == "targets" or (key == "$schema" and value.startswith(_TARGETS_SCHEMA)):
-        return "targets"
-    if key in _EVALUATION_KEYS or (key == "$schema" and value.startswith(_EVALUATION_SCHEMA)):
-        return "evaluation"
-    return "other"
-
-
-def _top_level_entries(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each top-level key of a YAML file with "", and again with its value if that is a scalar; parse lazily."""
+    The file is parsed lazily. The key of the cases is yielded before its value is parsed.
+    """
     depth = 0
     key: str | None = None
+    shape: Shape = "scalar"
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-            key = None if depth == 1 else key
+            if depth == 1 and key is not None:
+                yield key, "", shape
+                key = None
         elif isinstance(event, yaml.NodeEvent):
             if depth == 0 and not isinstance(event, yaml.MappingStartEvent):
                 return
             scalar = event.value if isinstance(event, yaml.ScalarEvent) else ""
             if depth == 1 and key is None:
                 key = scalar
-                yield key, ""
+                if key in CASE_KEYS:
+                    yield key, "", "scalar"
             elif depth == 1 and not isinstance(event, yaml.CollectionStartEvent):
-                yield str(key), scalar
+                is_null = isinstance(event, yaml.ScalarEvent) and event.style is None and scalar in _NULLS
+                yield str(key), scalar, "empty" if is_null else "scalar"
                 key = None
+            elif depth == 1:
+                shape = "object" if isinstance(event, yaml.MappingStartEvent) else "empty"
+            elif depth == 2 and shape != "object":  # noqa: PLR2004 - the items of a top-level list
+                is_object = isinstance(event, yaml.MappingStartEvent | yaml.AliasEvent) and shape != "mixed"
+                shape = "objects" if is_object else "mixed"
             depth += isinstance(event, yaml.CollectionStartEvent)

@@ -9,14 +9,20 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentv.loading.files.kinds import (
+    CASE_KEYS,
+    EVALUATION_KEYS,
+    PROMPTFOO_NAME,
     SKILLS_FILE,
     YAML_SUFFIXES,
+    Outline,
     has_cases,
     kind_of_file,
+    kind_of_outline,
+    outline_of,
     record_noun,
     start_of,
-    top_level_keys,
 )
+from agentv.loading.files.text import MAX_BYTES, TOO_LARGE
 from agentv.types.errors import ConfigError, NothingFoundError, nearest
 
 TARGETS_FILES = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
@@ -171,7 +177,7 @@ def _is_eval_file(path: Path) -> bool:
     if path.suffix == ".jsonl":
         return side_file(path) is not None
     if path.name == SKILLS_FILE:
-        return "evals" in top_level_keys(path)
+        return "evals" in outline_of(start_of(path)).shapes
     return path.suffix in YAML_SUFFIXES and kind_of_file(path) == "eval" and not _is_side_file(path)
 
 
@@ -180,76 +186,133 @@ def _is_side_file(path: Path) -> bool:
 
 
 MAX_SKIPPED_LISTED = 5
+"""The number of JSON Lines files without a side file that are listed; the others are counted."""
 _OTHER_CASE_KEYS = ("evalCases", "test_cases", "testCases")
 """Keys under which other tools, and older files, list cases."""
-_JSON_CASES = re.compile(r'"(?:evalcases|cases|evals|tests|eval_cases|evalCases)"\s*:\s*[\[{]')
+_SETTING_KEYS = ("execution", "confirm_reruns", "pass_score", "budget_usd", "evaluator_timeout_seconds", "targets")
+"""Keys at the top of eval files that other files hardly have."""
+_OTHER_KEYS = frozenset({*EVALUATION_KEYS, "evaluator", "targets", "target", "tags", "gates"})
+"""Keys that are spelled like those of the cases, but are others."""
+_PROGRAM_SUFFIXES = (".ts", ".mts", ".cts", ".js", ".mjs", ".cjs")
+_JSON_CASES = re.compile(r'"(?:evalcases|cases|evals|tests|eval_cases|evalCases)"\s*:\s*[\[{"]')
 _CASE_FIELD = re.compile(
-    r"(?:^|[\s{,-])['\"]?(?:input_messages|inputMessages|expected_outcome|expectedOutcome)['\"]?\s*:"
+    r"(?:^|[\s{,-])['\"]?(?:input_messages|inputMessages|expected_outcome|expectedOutcome|expected_output)['\"]?\s*:"
 )
 """A key that only cases have."""
+_COMMENT = re.compile(r"(?:^|\s)#.*$", re.MULTILINE)
 _WORD = re.compile(r"[^\s'\",{}]+")
 _DATA_SUFFIX = re.compile(r"\.(?:jsonl?|ya?ml)")
 
 
 class SkippedFile(Struct, frozen=True):
-    """A file that is not read, with the reason and what to do."""
+    """A file that is not read, with the reason and what to do.
+
+    `is_data` is True for JSON Lines, which may be anything. `is_cases_file` is True if another file may name it.
+    """
 
     path: Path
     reason: str
+    is_data: bool = False
+    is_cases_file: bool = False
 
 
 def find_skipped_files(paths: Sequence[str | Path], *, cwd: Path, found: Collection[Path]) -> tuple[SkippedFile, ...]:
     """Return the files below the given folders that look like eval files, but are not among the eval files `found`.
 
-    Results, labels and baselines are not listed, nor files of cases that are named in a YAML file of these folders.
+    Results, labels and baselines are not listed, nor files of cases that are named in a YAML file of these folders. A
+    folder without any eval file is listed itself if other paths have some. JSON Lines are last.
     """
     known = set(map(os.path.realpath, found))
     folders = [place for path in paths or ("evals",) if (place := cwd / path).is_dir()]
-    files = [path for folder in folders for path in files_below(folder) if os.path.realpath(path) not in known]
-    skipped = {os.path.realpath(path): each for path in files if (each := _skipped_file(path, cwd)) is not None}
-    if not skipped:
-        return ()
-    named = _named_data_files([*files, *found])
-    return tuple(each for each in skipped.values() if not any(each.path.match(pattern) for pattern in named))
+    below = {folder: tuple(files_below(folder)) for folder in folders}
+    files = [path for listed in below.values() for path in listed]
+    others = {os.path.realpath(path): path for path in files if os.path.realpath(path) not in known}
+    skipped = [each for path in others.values() if (each := _skipped_file(path, cwd)) is not None]
+    if any(each.is_cases_file for each in skipped):
+        named = _named_data_files([*files, *found])
+        skipped = [each for each in skipped if not (each.is_cases_file and any(map(each.path.match, named)))]
+    empty = [
+        SkippedFile(folder, "it has no eval files")
+        for folder, listed in below.items()
+        if found and known.isdisjoint(map(os.path.realpath, listed))
+    ]
+    return (*empty, *sorted(skipped, key=lambda each: each.is_data))
 
 
 def _skipped_file(path: Path, cwd: Path) -> SkippedFile | None:
-    reason = _skip_reason(path, cwd)
-    return None if reason is None else SkippedFile(path, reason)
-
-
-def _skip_reason(path: Path, cwd: Path) -> str | None:
     suffix = path.suffix.lower()
     if suffix == ".jsonl" and record_noun(path) is None:
         side = relative_to_cwd(path.with_suffix(".yaml"), cwd)
         reason, remedy = f"JSON Lines without {side} beside it", "add that file"
         if path.suffix != suffix:
             reason, remedy = "the name does not end in .jsonl", "rename it"
-        return f"{reason}; name the file as an argument, or {remedy}"
+        reason = f"{reason}; name the file as an argument, or {remedy}"
+        return SkippedFile(path, reason, is_data=True, is_cases_file=True)
     if suffix in YAML_SUFFIXES:
-        return _yaml_skip_reason(path)
+        return _skipped_yaml(path)
+    if path.name.startswith(PROMPTFOO_NAME) and suffix in (".json", *_PROGRAM_SUFFIXES):
+        advice = f"convert it with: agentv convert {relative_to_cwd(path, cwd)} -o suite.yaml"
+        return SkippedFile(path, f"a promptfoo configuration; {advice}")
+    if suffix in _PROGRAM_SUFFIXES and path.stem.endswith(".eval"):
+        return SkippedFile(path, "suites that are programs are not read; write the cases as YAML")
     if suffix == ".json" and _JSON_CASES.search(start_of(path)) is not None:
-        return "JSON; name the file as an argument, or convert it to YAML"
+        return SkippedFile(path, "JSON; name the file as an argument, or convert it to YAML", is_cases_file=True)
     return None
 
 
-def _yaml_skip_reason(path: Path) -> str | None:
+def _skipped_yaml(path: Path) -> SkippedFile | None:
+    """Return why a YAML file that is not read may be an eval file; None if it is something else."""
+    if (fault := _read_fault(path)) is not None:
+        return SkippedFile(path, fault)
+    text = start_of(path)
+    outline = outline_of(text)
     if path.suffix not in YAML_SUFFIXES:
-        return "the name does not end in .yaml or .yml" if has_cases(path) else None
-    if kind_of_file(path) != "other":
+        return SkippedFile(path, "the name does not end in .yaml or .yml") if outline.has_cases else None
+    if kind_of_file(path) == "config" or _is_side_file(path):
         return None
-    keys = top_level_keys(path)
-    key = next((key for key in keys if key in _OTHER_CASE_KEYS), None)
-    if key is None:
-        if not _CASE_FIELD.search(start_of(path)):
-            return None
-        key = next((key for key in keys if nearest(key, ("evalcases",))), None)
-    return f"its cases are under {key!r}; they must be under 'evalcases'" if key else "it has cases, but no 'evalcases'"
+    if (reason := _reason_by_keys(path, outline)) is not None:
+        return SkippedFile(path, reason)
+    if outline.error is not None:
+        return SkippedFile(path, f"it is not valid YAML: {outline.error}", is_cases_file=True)
+    kind = kind_of_outline(path.name, outline)
+    if kind != "targets" and _CASE_FIELD.search(text):
+        return SkippedFile(path, "it has cases, but no 'evalcases'", is_cases_file=True)
+    return None
+
+
+def _reason_by_keys(path: Path, outline: Outline) -> str | None:
+    """Return the reason by a key that is nearly that of the cases, by a setting of eval files, or by the name."""
+    shapes = outline.shapes
+    key = next((key for key in shapes if _is_nearly_cases(key, is_list=shapes[key] == "objects")), None)
+    if key is not None:
+        return f"its cases are under {key!r}; they must be under 'evalcases'"
+    if kind_of_outline(path.name, outline) == "targets":
+        return None
+    key = next((key for key in _SETTING_KEYS if key in shapes), None)
+    if key is not None:
+        return f"it has {key!r}, as eval files do, but no 'evalcases'"
+    is_named = path.stem == "eval" or path.stem.endswith(".eval")
+    return "it is named as an eval file, but has no 'evalcases'" if is_named else None
+
+
+def _is_nearly_cases(key: str, *, is_list: bool) -> bool:
+    """Return True for another spelling of a key of the cases; one of a short key must have a list of objects."""
+    near = None if key in _OTHER_KEYS else nearest(key, CASE_KEYS)
+    return key in _OTHER_CASE_KEYS or (near is not None and (is_list or near.startswith("eval")))
+
+
+def _read_fault(path: Path) -> str | None:
+    """Return the reason why a file cannot be read; None if it can."""
+    try:
+        with path.open("rb") as file:
+            return TOO_LARGE if os.fstat(file.fileno()).st_size > MAX_BYTES else None
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
 
 
 def _named_data_files(files: Sequence[Path]) -> set[str]:
-    """Return the names and patterns of JSON, JSON Lines and YAML files that occur in YAML files."""
-    texts = (start_of(path) for path in files if path.suffix in YAML_SUFFIXES)
+    """Return the names and patterns of JSON, JSON Lines and YAML files that occur in YAML files, outside comments."""
+    texts = (_COMMENT.sub("", start_of(path)) for path in files if path.suffix in YAML_SUFFIXES)
     words = (word for text in texts if _DATA_SUFFIX.search(text) for word in _WORD.findall(text))
     return {name.lstrip("./") for word in words if (name := _data_file_name(word))}
 
@@ -265,15 +328,21 @@ def relative_to_cwd(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
-def skipped_lines(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[str]:
-    """Yield a line for each of the first skipped files, and one for the rest."""
-    for each in skipped[:MAX_SKIPPED_LISTED]:
-        yield f"skipped {relative_to_cwd(each.path, cwd)}: {each.reason}"
-    if len(skipped) > MAX_SKIPPED_LISTED:
-        more = len(skipped) - MAX_SKIPPED_LISTED
-        yield more_skipped(more)
+def listed_and_rest(skipped: Sequence[SkippedFile]) -> tuple[Sequence[SkippedFile], str]:
+    """Return the skipped files to list, and the number of the others in words, "" if there are none.
+
+    All are listed, except that of JSON Lines only the first are.
+    """
+    data = [each for each in skipped if each.is_data]
+    more = len(data) - MAX_SKIPPED_LISTED
+    if more <= 0:
+        return skipped, ""
+    rest = f"{more} more files are skipped" if more > 1 else "1 more file is skipped"
+    return skipped[:-more], rest
 
 
-def more_skipped(count: int) -> str:
-    """Return the number of skipped files that are not listed, in words."""
-    return f"{count} more files are skipped" if count > 1 else "1 more file is skipped"
+def skipped_lines(paths: Sequence[str | Path], *, cwd: Path, found: Collection[Path]) -> tuple[str, ...]:
+    """Return a line for each skipped file (`find_skipped_files`) that is listed, and one for the rest."""
+    listed, rest = listed_and_rest(find_skipped_files(paths, cwd=cwd, found=found))
+    lines = (f"skipped {relative_to_cwd(each.path, cwd)}: {each.reason}" for each in listed)
+    return (*lines, rest) if rest else tuple(lines)

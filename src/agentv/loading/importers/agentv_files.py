@@ -15,7 +15,7 @@ from agentv.loading.importers.generations import (
     fifth_key,
     find_generation,
     generation_of_lines,
-    is_agentv_suite,
+    promptfoo_sign,
 )
 from agentv.loading.models.reader import Reader
 from agentv.loading.suites.references import holds_reference
@@ -184,18 +184,20 @@ def start_import(
     return AgentvImport(generation, tuple(folders), is_known_type, env, is_skills=is_skills_file(value))
 
 
-def newer_version_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | None:
-    """Return the problem of a file of AgentV 5, or of a promptfoo configuration with such a key; else None."""
+def foreign_file_problem(value: JsonValue, path: Path, reader: Reader) -> Problem | None:
+    """Return the problem of a promptfoo configuration, or of a file of AgentV 5; None for another file."""
+    sign = promptfoo_sign(path.name, value)
+    if sign is not None:
+        return _problem_at(sign, path, reader, _PROMPTFOO_MESSAGE, convert_advice(path))
     key = fifth_key(value)
     if key is None:
         return None
-    place = reader.document.mark((key,), on_key=True)
-    if isinstance(value, Mapping) and "providers" in value and not is_agentv_suite(value):
-        advice = convert_advice(path)
-        return Problem(
-            shown(path), _PROMPTFOO_MESSAGE, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice
-        )
     advice = f"`{key}` was added in AgentV 5; if this is a file of agentv, write `dialect: agentv` at the top"
-    return Problem(
-        shown(path), FIFTH_MESSAGE, line=place.line, column=place.column, json_path=f"$.{key}", allowed=advice
-    )
+    return _problem_at(key, path, reader, FIFTH_MESSAGE, advice)
+
+
+def _problem_at(key: str, path: Path, reader: Reader, message: str, advice: str) -> Problem:
+    """Return a problem of the file, at one of its keys; with "" at its start."""
+    place = reader.document.mark((key,) if key else (), on_key=True)
+    at = f"$.{key}" if key else "$"
+    return Problem(shown(path), message, line=place.line, column=place.column, json_path=at, allowed=advice)

@@ -129,13 +129,13 @@ class FileTranslator:
         if self.defaults.evaluators:
             listed = self._evaluators.new_list(self.defaults.evaluators)
             options["evaluators"] = Sourced(listed, self._path_of_list(given, execution))
-        if self.generation == Generation.FOURTH:
+        if self.generation == Generation.FOURTH and "pass_score" not in translated:
             options.setdefault("pass_score", Sourced(_DEFAULT_PASS_SCORE, ()))
         if options:
             translated["execution"] = Sourced(
                 self._rewriter.object(options), given.get("execution", Sourced(None, ())).at
             )
-        self._add_trials_gate(execution, translated)
+        self._add_trials_gate(execution if "trials" in execution else given, translated)
         return self._rewriter.document(self._rewriter.object(translated))
 
     def cases(self, value: JsonValue) -> Document:
@@ -188,7 +188,7 @@ class FileTranslator:
         defaults: dict[str, JsonValue] = dict(metadata) if isinstance(metadata, Mapping) else {}
         if "governance" in given:
             defaults["governance"] = given["governance"].value
-        listed = self._evaluators.effective_list({} if self.generation != Generation.FOURTH else given, execution)
+        listed = self._evaluators.effective_list(given, execution)
         found = [] if listed is None else self._evaluators.numbered(self._evaluators.translate_list(listed))
         return SuiteDefaults(
             metadata=defaults,
@@ -210,10 +210,19 @@ class FileTranslator:
                 self.about[key] = sourced.value
         elif key in _SUITE_WITHOUT_EFFECT:
             self.report.drop(sourced, key, _SUITE_WITHOUT_EFFECT[key])
+        elif (ours := SuiteExecutionModel.names().of(key)) is not None:
+            self._translate_setting(key, sourced, translated, ours)
         elif SuiteModel.names().of(key) is not None and key not in ("execution", DIALECT_KEY):
             translated[key] = sourced
         elif key not in _SUITE_KEYS and key != DIALECT_KEY:
             self.report.unknown(sourced, key, [*_SUITE_KEYS, *SuiteModel.names().canonical])
+
+    def _translate_setting(self, key: str, sourced: Sourced, translated: Entries, ours: str) -> None:
+        """Add a setting at the top of the file; evaluators and the workspace are among the defaults of cases."""
+        if ours == "targets":
+            translated[ours] = self._targets(sourced)
+        elif ours != "workspace":
+            self._translate_execution_key(key, sourced, translated, ours)
 
     def _suite_execution(self, given: Entries) -> Entries:
         translated: Entries = {}
@@ -236,7 +245,7 @@ class FileTranslator:
             if count is not None:
                 translated["trials"] = count
         elif ours is not None and key != "evaluators":
-            translated[key] = sourced
+            translated[ours] = sourced
         elif key not in ("evaluators", "assertions", "assert", "skip_defaults", "threshold"):
             self.report.unknown(sourced, key, SuiteExecutionModel.names().canonical)
 
@@ -266,7 +275,7 @@ class FileTranslator:
         names: list[Sourced] = []
         for item in self._rewriter.items(sourced):
             given = self._entries(item)
-            if not given:
+            if not given or "provider" in given:  # a target that is defined here
                 names.append(item)
                 continue
             if "hooks" in given:

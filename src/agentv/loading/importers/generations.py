@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
+from agentv.loading.files.kinds import PROMPTFOO_KEYS, PROMPTFOO_NAME
 from agentv.loading.models.file_model import Names, names_of
+from agentv.loading.suites.models import SuiteModel
 from agentv.loading.targets.models import TargetModel
 from agentv.registry import Registry
 from agentv.templating.environment import is_reference
@@ -127,23 +129,42 @@ def fifth_key(value: JsonValue) -> str | None:
     return next((kind for kind in types if kind in _FIFTH_TYPES), None)
 
 
-_AGENTV_SUITE_KEYS = frozenset({"evalcases", "cases", "eval_cases", "execution", DIALECT_KEY})
-"""Top-level keys that only eval files have, ours or AgentV's."""
-_KEYS_UNKNOWN_TO_PROMPTFOO = frozenset({"name", "target", "environment", "evaluate_options"})
-_PROMPTFOO_KEYS = ("providers", "defaultTest", "evaluateOptions")
+_KEYS_OF_OTHERS_TOO = frozenset({"$schema", "description", "prompts", "tags", "targets", "vars"})
+"""Keys of our eval files that configurations of promptfoo may have as well."""
+_AGENTV_ONLY_SUITE_KEYS = frozenset({"eval_cases", "name", "environment", "evaluate_options"})
+"""Keys that files of AgentV may have at the top, and neither ours nor promptfoo's have."""
+_PROVIDERS = "providers"
 
 
 def is_agentv_suite(value: JsonObject) -> bool:
     """Return True for an eval file of ours or of AgentV; it may have `prompts` and `tests`, as promptfoo's do."""
     schema = value.get("$schema")
-    if not _AGENTV_SUITE_KEYS.isdisjoint(value) or (isinstance(schema, str) and schema.startswith("agentv-")):
+    if isinstance(schema, str) and schema.startswith("agentv-"):
         return True
-    if not _KEYS_UNKNOWN_TO_PROMPTFOO.isdisjoint(value):
+    names = SuiteModel.names()
+    if any(key in _AGENTV_ONLY_SUITE_KEYS or names.of(key) not in (None, *_KEYS_OF_OTHERS_TOO) for key in value):
         return True
     cases = list(_cases_in(value))
     if any(isinstance(item, str) for case in cases for item in _as_list(case.get("assert"))):
         return True
-    return not any(key in value for key in _PROMPTFOO_KEYS) and any("id" in case for case in cases)
+    is_others = any(key in value for key in (_PROVIDERS, *PROMPTFOO_KEYS))
+    return not is_others and any("id" in case for case in cases)
+
+
+def promptfoo_sign(name: str, value: JsonValue) -> str | None:
+    """Return the top-level key by which the file `name` is a promptfoo configuration; None if it is none.
+
+    "" stands for the file's name. `dialect` says that a file is ours or AgentV's, whatever its name and keys are.
+    """
+    if not isinstance(value, Mapping) or value.get(DIALECT_KEY) in DIALECTS:
+        return None
+    if name.startswith(PROMPTFOO_NAME):
+        return ""
+    if is_agentv_suite(value):
+        return None
+    key = next((key for key in PROMPTFOO_KEYS if key in value), None)
+    is_named_as_suite = name.endswith((".eval.yaml", ".eval.yml"))
+    return _PROVIDERS if key is None and {_PROVIDERS, "prompts"} <= value.keys() and not is_named_as_suite else key
 
 
 _KEYS_ABSENT_FROM_ROWS = frozenset({"evaluators", "execution", "rubrics", "outcome", "turns"})

@@ -11,6 +11,7 @@ from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, Fil
 from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.loading.suites.gates import Gates
 from agentv.types.cases import (
+    METADATA_PREFIX,
     ConversationAggregate,
     ItemScale,
     OnDependencyFailure,
@@ -42,9 +43,9 @@ FOREIGN_SUITE_KEYS: Mapping[str, str] = {
         "promptfoo",
         {
             "providers": "here the models are the targets of targets.yaml, and `target` or `--target` chooses one",
-            "defaultTest": "here it is the suite's `execution.evaluators` and `vars`",
+            "defaultTest": "here it is the suite's `evaluators` and `vars`",
             "scenarios": "here it is a case for each combination, or `evalcases: {file, case}`",
-            "evaluateOptions": "here it is `execution`: workers, trials, timeout_seconds",
+            "evaluateOptions": "here these are the keys `workers`, `trials` and `timeout_seconds`",
             "commandLineOptions": "here these are options of `agentv run`",
             "outputPath": "here it is `agentv run -o FILE`",
             "derivedMetrics": "here it is a gate, or an evaluator of type composite",
@@ -59,9 +60,9 @@ FOREIGN_SUITE_KEYS: Mapping[str, str] = {
         {
             "samples": "here it is `evalcases`",
             "solver": "here it is a target: provider python, cli or http",
-            "scorer": "here it is `execution.evaluators`",
-            "epochs": "here it is `execution.trials`",
-            "sandbox": "here it is `execution.workspace`",
+            "scorer": "here it is `evaluators`",
+            "epochs": "here it is `trials`",
+            "sandbox": "here it is `workspace`",
         },
     ),
     **_advice_on_keys(
@@ -69,7 +70,7 @@ FOREIGN_SUITE_KEYS: Mapping[str, str] = {
         {
             "goldens": "here it is `evalcases`",
             "test_cases": "here it is `evalcases`",
-            "metrics": "here it is `execution.evaluators`",
+            "metrics": "here it is `evaluators`",
         },
     ),
 }
@@ -187,6 +188,15 @@ _VARIABLE_NAME = re.compile(r"[^\W\d][\w-]*")
 Variables: TypeAlias = Annotated[JsonFields, Checked(_check_variable_names)]
 
 
+def _check_cluster(key: str) -> str:
+    if not key.startswith(METADATA_PREFIX) or key == METADATA_PREFIX:
+        raise ValueError("must be metadata.NAME, with the name of an entry of the cases' metadata")
+    return key
+
+
+ClusterKey: TypeAlias = Annotated[str, Checked(_check_cluster)]
+
+
 class WorkspaceRepoModel(FileModel, frozen=True, kw_only=True):
     """A repository in a workspace."""
 
@@ -217,7 +227,7 @@ class WorkspaceModel(FileModel, frozen=True, kw_only=True):
 
 
 class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
-    """The options for running a suite."""
+    """Settings of a suite under `execution`, which is their place in files of AgentV; ours have them at the top."""
 
     target: Name | None = None
     targets: list[Name] = field(default_factory=list)
@@ -248,39 +258,36 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
     turn_window: Count | None = None
 
 
-_IN_EXECUTION = {
-    name: f"{name!r} belongs under `execution:`"
-    for name in (
-        "evaluators",
-        "workers",
-        "trials",
-        "timeout_seconds",
-        "evaluator_timeout_seconds",
-        "pass_score",
-        "workspace",
-    )
-}
-
-
 class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     """The top level of an eval file."""
 
     ALIASES: ClassVar = {"cases": "evalcases"}
-    ELSEWHERE: ClassVar = {**FOREIGN_SUITE_KEYS, **_IN_EXECUTION}
+    ELSEWHERE: ClassVar = FOREIGN_SUITE_KEYS
     KEYS: ClassVar = {"schema_name": "$schema"}
 
     schema_name: Literal["agentv-eval-v2"] | None = None
     description: str | None = None
     dataset: Name | None = None
     tags: list[Name] = field(default_factory=list)
-    execution: SuiteExecutionModel | None = None
     target: Name | None = None
+    targets: list[Name | JsonFields] = field(default_factory=list)
     judge: Name | JsonFields | None = None
+    evaluators: Evaluators = None
+    criteria: Criteria = None
+    gates: Gates | None = None
+    pass_score: Share | None = None
+    trials: Count | None = None
+    confirm_reruns: Count | None = None
+    cluster: ClusterKey | None = None
+    workers: Count | None = None
+    budget_usd: Dollars | None = None
+    timeout_seconds: Seconds | None = None
+    evaluator_timeout_seconds: Seconds | None = None
     vars: Variables = field(default_factory=dict)
     prompts: Prompts = None
-    gates: Gates | None = None
-    criteria: Criteria = None
+    workspace: WorkspaceModel | None = None
     evalcases: Cases = None
+    execution: SuiteExecutionModel | None = None
     dialect: Literal["agentv", "agentv-1", "agentv-2", "agentv-4"] | None = None
 
 
@@ -300,9 +307,6 @@ ROLES = {
 """The role of each column name. Of several columns with the same role, the first in this order has it.
 
 A dataset's `columns` maps roles to other column names; there, a role may also be written as one of these names."""
-
-METADATA_PREFIX = "metadata."
-"""The prefix of columns and roles whose values become entries of a case's metadata."""
 
 
 def _check_roles(columns: dict[str, str]) -> dict[str, str]:
@@ -439,10 +443,12 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     ALIASES: ClassVar = {"outcome": "expected_outcome"}
     ELSEWHERE: ClassVar = {
         **FOREIGN_CASE_KEYS,
-        **{name: _IN_EXECUTION[name] for name in ("trials", "timeout_seconds", "pass_score", "workspace")},
         **{
             name: f"{name!r} belongs under `execution:`"
-            for name in ("turn_aggregate", "on_turn_failure", "turn_window")
+            for name in (
+                *("trials", "timeout_seconds", "pass_score", "workspace"),
+                *("turn_aggregate", "on_turn_failure", "turn_window"),
+            )
         },
         **_advice_on_keys(
             "AgentV 4",

@@ -30,7 +30,7 @@ from agentv.loading.importers.agentv_files import (
     AgentvImport,
     check_readable,
     convert_advice,
-    newer_version_problem,
+    foreign_file_problem,
     problems_of,
     start_import,
 )
@@ -56,12 +56,12 @@ from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, 
 from agentv.loading.suites.models import (
     SINGLE_FORM_KEYS,
     DatasetModel,
-    SuiteExecutionModel,
     SuiteModel,
     read_grader,
     warned_once,
 )
 from agentv.loading.suites.prompts import read_prompts
+from agentv.loading.suites.settings import check_places, setting_path, suite_settings
 from agentv.loading.suites.variables import (
     SuiteVariables,
     Template,
@@ -72,12 +72,21 @@ from agentv.loading.suites.variables import (
     used_variables,
 )
 from agentv.registry import Specs
-from agentv.types.cases import CASES_CHECKED_AHEAD, CaseSource, EvalCase, EvalSuite, ListedCases, Location
+from agentv.types.cases import (
+    CASES_CHECKED_AHEAD,
+    DEFAULT_CONFIRM_RERUNS,
+    METADATA_PREFIX,
+    CaseSource,
+    EvalCase,
+    EvalSuite,
+    ListedCases,
+    Location,
+)
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
-from agentv.types.targets import name_of_target
+from agentv.types.targets import TargetConfig, name_of_target
 
 if TYPE_CHECKING:
     from agentv.loading.datasets.rows import RowFile
@@ -489,8 +498,11 @@ def read_suite(
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
+    inline_targets = _read_inline_targets(reader, specs, unknown_type)
     suite = _suite(reader, case_scope.evaluators, parts.suite, cases)
     suite, order_problems = _in_order(suite, cases)
+    if suite is not None:
+        _check_cluster(reader, suite)
     found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems, *order_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if has_errors and (other := _foreign_file_problem(path)) is not None:
@@ -498,6 +510,7 @@ def read_suite(
     if suite is not None:
         is_stream = path.suffix == ".jsonl" and not has_errors
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
+        suite = replace(suite, inline_targets=inline_targets)
         suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
     return ParsedSuite(
         suite,
@@ -528,17 +541,23 @@ def open_suite(
     """Return a reader of an eval file's top level, with keys translated to our own, and the import for its case files.
 
     `env` fills the references `${{ NAME }}` of AgentV's files; with None they stay as written. The files that it names
-    must lie in `root`. Raises EvalFileError for a file that cannot be read, and for a file of AgentV 5.
+    must lie in `root`. Raises EvalFileError for a file that cannot be read, for one of AgentV 5 and for a promptfoo
+    configuration.
     """
     reader = _open_top_level(path, data)
     value = reader.document.value
-    problem = newer_version_problem(value, path, reader)
+    problem = foreign_file_problem(value, path, reader)
     if problem is not None:
         raise EvalFileError(shown(path), (problem,))
     lines = list(islice(_parsed_lines(path), _LINES_INSPECTED)) if path.suffix == ".jsonl" else []
     base, known = path.resolve().parent, specs.evaluators.__contains__
     importer = start_import(value, base=base, root=root, is_known_type=known, env=env, lines=lines)
-    return (importer.suite(reader) if importer.applies_to(value) else reader), importer
+    check_places(reader)
+    if not importer.applies_to(value):
+        return reader, importer
+    translated = importer.suite(reader)
+    check_places(translated)  # `execution.threshold` is our `pass_score`
+    return translated, importer
 
 
 def _parsed_lines(path: Path) -> Iterator[JsonValue]:
@@ -557,8 +576,9 @@ def _with_suite_parts(reader: Reader, cases: CaseScope, *, evaluators_given: boo
     scope = cases.evaluators
     criteria = read_criteria(reader, ("criteria",), scope.criteria) if criteria_template is None else ()
     scope = replace(scope, criteria_names=frozenset(_criteria_names(criteria, criteria_template)))
-    evaluators_template = _template(reader, ("execution", "evaluators"), variables)
-    evaluators = read_evaluators(reader, ("execution", "evaluators"), scope) if evaluators_template is None else None
+    place = setting_path(reader, "evaluators")
+    evaluators_template = _template(reader, place, variables)
+    evaluators = read_evaluators(reader, place, scope) if evaluators_template is None else None
     single = next((each for key in SINGLE_FORM_KEYS if isinstance(each := reader.document.at((key,)), str)), None)
     defaults = EvalSuite(
         path="",
@@ -617,29 +637,55 @@ def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: Ca
         return None
     check_single_form(reader, (), model, scope)
     grader = read_grader(reader, (), model)
-    execution = model.execution or SuiteExecutionModel()
-    check_workspace(reader, ("execution", "workspace"), execution.workspace, cases.scope.files)
+    settings = suite_settings(model)
+    check_workspace(reader, setting_path(reader, "workspace"), settings.workspace, cases.scope.files)
     return EvalSuite(
         path=cases.scope.file,
         cases=cases.source(),
         dataset=model.dataset or Path(cases.scope.file).stem,
         description=model.description,
         tags=tuple(model.tags),
-        target=execution.target or model.target,
-        targets=tuple(execution.targets),
+        target=settings.target,
+        targets=tuple(map(_name_of_entry, model.targets or settings.targets)),
         judge=None if model.judge is None else name_of_target(cast(str | JsonObject, model.judge)),
         evaluators=defaults.evaluators,
         evaluator=model.evaluator or grader,
         criteria=defaults.criteria,
-        workers=execution.workers,
-        trials=execution.trials or 1,
-        timeout_s=execution.timeout_seconds,
-        evaluator_timeout_s=execution.evaluator_timeout_seconds,
-        workspace=execution.workspace.given() if execution.workspace else None,
+        workers=settings.workers,
+        trials=settings.trials or 1,
+        timeout_s=settings.timeout_seconds,
+        evaluator_timeout_s=settings.evaluator_timeout_seconds,
+        workspace=settings.workspace.given() if settings.workspace else None,
         gates=tuple(model.gates or ()),
-        pass_score=execution.pass_score,
-        budget_usd=execution.budget_usd,
+        pass_score=settings.pass_score,
+        budget_usd=settings.budget_usd,
+        confirm_reruns=model.confirm_reruns or DEFAULT_CONFIRM_RERUNS,
+        cluster=model.cluster,
     )
+
+
+def _read_inline_targets(reader: Reader, specs: Specs, unknown_provider: Severity) -> tuple[TargetConfig, ...]:
+    """Return the targets that are objects in the suite's list of targets."""
+    entries = reader.document.at(("targets",))
+    if not isinstance(entries, list) or not any(isinstance(entry, Mapping) for entry in entries):
+        return ()
+    from agentv.loading.targets.targets import read_inline_targets  # noqa: PLC0415 - few suites define targets
+
+    return read_inline_targets(reader, specs, unknown_provider)
+
+
+def _name_of_entry(entry: object) -> str:
+    """Return the name in an entry of `targets`; "" for an object without a name, which is reported elsewhere."""
+    return str(entry.get("name", "") if isinstance(entry, Mapping) else entry)
+
+
+def _check_cluster(reader: Reader, suite: EvalSuite) -> None:
+    """Record an error if no case has the metadata that `cluster` names; those of a stream are not known yet."""
+    if suite.cluster is None or suite.cases.count is None:
+        return
+    name = suite.cluster.removeprefix(METADATA_PREFIX)
+    if not any(isinstance(case, EvalCase) and name in case.metadata for case in suite.cases):
+        reader.error(("cluster",), f"no case has {name!r} in its metadata", allowed="name an entry that cases have")
 
 
 def _with_origin(suite: EvalSuite, cases: CaseScope, importer: AgentvImport, variables: tuple[str, ...]) -> EvalSuite:

@@ -170,6 +170,15 @@ class ParsedTargets(Struct, frozen=True):
                     waiting += _listed_texts(configs[name].settings.get(key))
         return frozenset(found)
 
+    def with_inline(self, configs: Sequence[TargetConfig]) -> "ParsedTargets":
+        """Return these targets with those that an eval file defines, which replace those of the same name."""
+        inline = {config.name for config in configs}
+        return replace(
+            self,
+            targets=(*(target for target in self.targets if target.name not in inline), *configs),
+            names=(*(None if name in inline else name for name in self.names), *(config.name for config in configs)),
+        )
+
     def problems_of_target(self, name: str) -> tuple[Problem, ...]:
         """Return the problems of one target."""
         return tuple(problem for problem in self.problems if self.owner_of(problem) == name)
@@ -244,6 +253,24 @@ def read_targets(
             chains[str(names[index])] = tuple(str(names[each]) for each in chain[1:])
     _check_names(reader, names, specs.providers, unknown_judge="error" if translation is None else "warning")
     return ParsedTargets(tuple(targets), in_order(reader.problems), names, chains)
+
+
+def read_inline_targets(reader: Reader, specs: Specs, unknown_provider: Severity) -> tuple[TargetConfig, ...]:
+    """Return the targets that an eval file defines: the objects in its list `targets`. Problems are recorded."""
+    own = ReferenceReader(reader.document)
+    entries = reader.document.at(("targets",))
+    found: list[TargetConfig] = []
+    places: dict[str, Mark] = {}
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        at = ("targets", index)
+        name = entry.get("name") if isinstance(entry, Mapping) else entry
+        if isinstance(name, str):
+            _record_repeated_name(own, at if name is entry else (*at, "name"), name, places)
+        target = _read_target(own, at, specs, unknown_provider) if isinstance(entry, Mapping) else None
+        if target is not None:
+            found.append(target)
+    reader.problems += own.problems
+    return tuple(found)
 
 
 def open_targets(path: Path, specs: Specs, env: Mapping[str, str]) -> ReferenceReader:
@@ -343,16 +370,13 @@ def _check_names(
     """Record duplicate names, unknown fallbacks, and, with severity `unknown_judge`, unknown judges."""
     entries = reader.document.at(("targets",))
     names = set(filter(None, all_names))
-    lines: dict[str, int] = {}
+    places: dict[str, Mark] = {}
     for index, raw in enumerate(entries if isinstance(entries, list) else ()):
         if not isinstance(raw, Mapping):
             continue
         name = raw.get("name")
         if isinstance(name, str):
-            line = reader.document.mark(("targets", index)).line
-            if lines.setdefault(name, line) != line:
-                message = f"a second target named {name!r}, first in line {lines[name]}"
-                reader.error(("targets", index, "name"), message)
+            _record_repeated_name(reader, ("targets", index, "name"), name, places)
         for at, target in _named_targets(raw):
             if target == name and at[0] not in ("judge_target", "judgeTarget"):
                 reader.error(("targets", index, *at), "a target cannot be its own fallback")
@@ -369,6 +393,14 @@ def _check_names(
                     suggestion=nearest(target, names),
                     severity=severity,
                 )
+
+
+def _record_repeated_name(reader: Reader, at: JsonPath, name: str, places: dict[str, Mark]) -> None:
+    """Record a problem for a target's name that an earlier entry has; `places` are those of the entries so far."""
+    place = reader.document.mark(at[:2])
+    first = places.setdefault(name, place)
+    if first != place:
+        reader.error(at, f"a second target named {name!r}, first in line {first.line}")
 
 
 def _named_targets(raw: Mapping[str, JsonValue]) -> Iterator[tuple[JsonPath, str]]:
