@@ -5,6 +5,7 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
+from agentv.types.cases import Unmet
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, JudgeCall, JudgeRole, Verdict
 from agentv.types.failures import FAILURE_KINDS, Failure, Stage
 from agentv.types.json_value import JsonObject, JsonValue
@@ -231,6 +232,7 @@ def evaluator_results(members: st.SearchStrategy = no_members) -> st.SearchStrat
         status=st.sampled_from(get_args(EvaluatorStatus)),
         weight=numbers,
         required=st.booleans() | numbers,
+        unmet=st.sampled_from(get_args(Unmet)),
         verdict=verdicts,
         hits=tuples(texts),
         misses=tuples(texts),

@@ -24,6 +24,7 @@ from agentv.scoring.results.criteria import (
     result_of,
     weights_of,
 )
+from agentv.types.cases import Unmet
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import (
@@ -323,6 +324,7 @@ _FIELDS: Mapping[type, Mapping[str, Check]] = {
         "score": unit_number,
         "weight": plain_weight,
         "required": _required,
+        "unmet": partial(plain_name, get_args(Unmet)),
         "evaluator_provider_request": _optional_object,
         "duration_ms": _optional_number,
         "usage": _optional_usage,
