@@ -32,7 +32,7 @@ _ROUNDING = 1e-9
 
 Outcome: TypeAlias = Literal["win", "loss", "tie"]
 Change: TypeAlias = Literal["improved", "regressed", "same"]
-Finding: TypeAlias = Literal["better", "worse", "no evidence"]
+Finding: TypeAlias = Literal["better", "worse", "no significant difference"]
 
 
 class CaseDifference(Struct, frozen=True):
@@ -89,9 +89,9 @@ class Comparison(Struct, frozen=True):
 
     @property
     def finding(self) -> Finding:
-        """`better` or `worse` if the mean score differs significantly, otherwise `no evidence`."""
+        """`better` or `worse` if the mean score differs significantly."""
         if self.score is None or self.score.p is None or self.score.p > SIGNIFICANCE or not self.score.difference:
-            return "no evidence"
+            return "no significant difference"
         return "better" if self.score.difference > 0 else "worse"
 
     @property
@@ -118,10 +118,9 @@ class Comparison(Struct, frozen=True):
         return table_html(self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows())
 
     def _heading(self) -> str:
-        finding = "no significant difference" if self.finding == "no evidence" else self.finding
         kind = "" if self.is_paired else ", unpaired"
         cases = 0 if self.score is None else self.score.cases
-        return one_line(f"{self.after.label} compared with {self.before.label}: {finding} ({cases} cases{kind})")
+        return one_line(f"{self.after.label} compared with {self.before.label}: {self.finding} ({cases} cases{kind})")
 
     def _rows(self) -> list[tuple[str, ...]]:
         measures = (self.score, self.passed, *self.evaluators, *self.spending)
@@ -139,16 +138,21 @@ class Comparison(Struct, frozen=True):
         ]
 
     def outcomes(self, outcome: Outcome) -> int:
-        """Return the number of cases with this outcome."""
+        """Return the number of pairs with this outcome."""
         return sum(case.outcome == outcome for case in self.cases)
 
     def regressions(self, suite: str | None = None) -> float | None:
-        """Return the number of cases that got worse, of one suite if it is named; None if no case is in both runs."""
-        cases = [case for case in self.cases if suite in (None, case.pair.after.suite)]
-        return float(sum(case.change == "regressed" for case in cases)) if cases else None
+        """Return the number of cases that regressed, of one suite if it is named; None if no case is in both runs."""
+        has_cases = any(suite in (None, case.pair.after.suite) for case in self.cases)
+        return float(self.changed_count("regressed", suite)) if has_cases else None
+
+    def changed_count(self, change: Change, suite: str | None = None) -> int:
+        """Return the number of cases that improved or regressed with any target and prompt, of one suite if named."""
+        changed = (case.pair.after for case in self.cases if case.change == change)
+        return len({name[:2] for name in changed if suite in (None, name.suite)})
 
     def changed(self, change: Change) -> tuple[CaseDifference, ...]:
-        """Return the cases that improved or regressed, the largest difference first."""
+        """Return the pairs that improved or regressed, the largest difference first."""
         found = [case for case in self.cases if case.change == change]
         return tuple(sorted(found, key=lambda case: case.difference, reverse=change == "improved"))
 
@@ -245,9 +249,15 @@ def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Ra
 
 
 def _with_holm(measured: Sequence[MeasureDifference]) -> tuple[MeasureDifference, ...]:
-    """Return measures with their p corrected for multiple tests by Holm's method; untested measures are unchanged."""
-    corrected_p = iter(holm([each.test.p for each in measured if each.test is not None]))
-    return tuple(each if each.test is None else replace(each, p=next(corrected_p)) for each in measured)
+    """Return measures with their p corrected for multiple tests by Holm's method; untested measures are unchanged.
+
+    Their intervals get the level at which Holm's method ends: that of as many tests as it does not reject.
+    """
+    corrected_p = holm([each.test.p for each in measured if each.test is not None])
+    kept = sum(p > SIGNIFICANCE for p in corrected_p)
+    level = 1 - SIGNIFICANCE / max(kept, 1)
+    remaining = iter(corrected_p)
+    return tuple(each if each.test is None else each.corrected(next(remaining), level) for each in measured)
 
 
 def correct_comparisons(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
@@ -270,23 +280,35 @@ def correct_comparisons(comparisons: Sequence[Comparison]) -> tuple[Comparison, 
 
 
 def finding_text(comparison: Comparison) -> str:
-    """Return "better", "worse", or "no evidence of a difference" with the number of cases that would be needed.
+    """Return what happened and what it shows: "16 cases fell, none rose: worse".
 
-    The finding of independent samples ends with "unpaired".
+    Without a significant difference, the number of cases that would be needed follows. The finding of independent
+    samples has no such counts, and ends with "unpaired".
     """
-    unpaired = "" if comparison.is_paired else ", unpaired"
-    if comparison.finding != "no evidence":
-        return f"{comparison.finding}{unpaired}"
-    return f"no evidence of a difference (n needed: {_needed(comparison)}){unpaired}"
+    finding: str = comparison.finding
+    if finding == "no significant difference":
+        finding = f"{finding} (n needed: {_needed(comparison)})"
+    if not comparison.is_paired:
+        return f"{finding}, unpaired"
+    return finding if comparison.score is None else f"{_changes_text(comparison.score)}: {finding}"
+
+
+def _changes_text(score: MeasureDifference) -> str:
+    """Return how many cases fell and rose, the larger number first."""
+    changes = [(score.lower, "fell"), (score.higher, "rose")]
+    (more, first), (fewer, second) = sorted(changes, key=lambda each: -each[0])
+    if not more:
+        return "no case changed"
+    return f"{more:,} {'case' if more == 1 else 'cases'} {first}, {fewer or 'none'} {second}"
 
 
 def _needed(comparison: Comparison) -> str:
     if comparison.score is None:
-        return "not known, no case can be compared"
+        return "unknown, no case can be compared"
     if not comparison.is_paired and comparison.detectable is None:
-        return "not known, too few cases"
+        return "unknown, too few cases"
     if not comparison.score.difference:
-        return "not known, the means are equal"
+        return "unknown, equal means"
     if comparison.needed is None:
         return "more than 10,000,000"
     if comparison.needed <= comparison.score.cases:
@@ -305,8 +327,8 @@ def summarize_baseline(comparison: Comparison) -> BaselineSummary:
         finding=finding_text(comparison),
         difference=None if score is None else score.difference,
         interval=None if score is None else score.interval,
-        improved=len(comparison.changed("improved")),
-        regressed=len(comparison.changed("regressed")),
+        improved=comparison.changed_count("improved"),
+        regressed=comparison.changed_count("regressed"),
         evaluators={evaluator_of(each.measure) or "": each.difference for each in comparison.evaluators},
         lost=len({name[:2] for name in alignment.only_before} - paired),
     )

@@ -12,7 +12,7 @@ from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.gates.gates import Measurements
 from agentv.scoring.gates.run_verdict import VerdictCounts
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
-from agentv.types.summaries import Interval
+from agentv.types.summaries import LEVEL, Interval
 
 _HALF = 0.5
 
@@ -155,7 +155,7 @@ class ComparedPairs:
         match name:
             case "regressions" | "improvements":
                 change: Change = "regressed" if name == "regressions" else "improved"
-                return float(len(found.changed(change))) if found.cases else None
+                return float(found.changed_count(change)) if found.cases else None
             case "mean" | "pass_rate":
                 measured = found.score if name == "mean" else found.passed
                 return None if measured is None else measured.after
@@ -176,12 +176,12 @@ class ComparedPairs:
                 return None if found.passed is None else rate_interval(found.passed.moments_after)
             case "mean_difference" | "pass_rate_difference":
                 measured = found.score if name == "mean_difference" else found.passed
-                return None if measured is None else measured.interval
+                return None if measured is None else measured.interval_at(LEVEL)
             case _:
                 each = self._evaluator(argument)
                 if each is None:
                     return None
-                return each.interval if field == "difference" else mean_interval(each.moments_after)
+                return each.interval_at(LEVEL) if field == "difference" else mean_interval(each.moments_after)
 
     def names(self, kind: str) -> Collection[str]:  # noqa: ARG002 - evaluators alone have names here
         """Return the evaluators that both runs have."""
