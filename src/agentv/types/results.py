@@ -23,17 +23,40 @@ RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states of a row: a verdict, or the reason why there is none."""
 
 
+class CaseBefore(Struct, frozen=True):
+    """A case in the baseline: its mean score, and its answer; None if that is not known, as in a baseline file."""
+
+    score: float
+    answer: str | None = None
+
+
+class GateCase(Struct, frozen=True):
+    """A case that made a gate fail: the result that counts most against the gate, and what the baseline has.
+
+    `failed` of its `results` count against the gate; they are its trials. `question` is empty if it was not stored.
+    `before` is None for a gate that is not about a baseline.
+    """
+
+    result: CaseResult
+    question: str = ""
+    failed: int = 1
+    results: int = 1
+    before: CaseBefore | None = None
+
+
 class GateResult(Struct, frozen=True):
     """One gate expression with its result.
 
     `value` is the number that was compared with the bound: the metric, or for `with 95%` an end of its interval; None
-    if nothing was measured.
+    if nothing was measured. `cases` are the first of the `cases_total` cases that made the gate fail, the worst first.
     """
 
     expression: str
     passed: bool
     value: float | None
     sentence: str
+    cases: tuple[GateCase, ...] = ()
+    cases_total: int = 0
 
 
 class RunVerdict(Struct, frozen=True):
@@ -42,6 +65,11 @@ class RunVerdict(Struct, frozen=True):
     exit_code: int
     sentence: str
     gates: tuple[GateResult, ...] = ()
+
+    @property
+    def gates_with_cases(self) -> tuple[GateResult, ...]:
+        """The failed gates whose cases are known."""
+        return tuple(gate for gate in self.gates if gate.cases)
 
 
 class ReportOutputs(Protocol):

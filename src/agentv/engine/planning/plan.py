@@ -177,7 +177,8 @@ class RunPlan(Struct, frozen=True):
     `paths` are the eval files as given by the user, relative to `folder`, which is None if the files are not known.
     `store` is the URL of the team database that the run is shared in, `quota` that of the shared quota; neither has a
     password. `overrides` are evaluators given as objects, by type name. `baseline` holds the scores of the run to
-    compare with. `git` returns the state of the repository, if it is being read in the background.
+    compare with, and `baseline_folder` is the folder of that run, None for a file of scores. `git` returns the state of
+    the repository, if it is being read in the background.
     """
 
     suites: tuple[SuitePlan, ...]
@@ -194,6 +195,7 @@ class RunPlan(Struct, frozen=True):
     store: str | None = None
     quota: str | None = None
     baseline: "Side | None" = None
+    baseline_folder: str | None = None
     git: Callable[[], GitState] | None = None
     default_workers: int = 1
     """Concurrent rows of a target without a setting; more where stored answers are judged and no target is called."""

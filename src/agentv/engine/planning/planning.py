@@ -23,7 +23,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:
-    from agentv.scoring.comparison.sides import Side
+    from agentv.storage.run.scores import FoundScores
 
 
 _DEFAULT_GATES = ("pass_rate >= 100%",)
@@ -147,7 +147,7 @@ def make_plan(
         prices.update(item.suite.prices)
     target_ids = {id(target) for plan in suites for target in plan.targets}
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in target_ids}
-    options, baseline, warnings = _load_baseline(options, home)
+    options, found, warnings = _load_baseline(options, home)
     run_plan = RunPlan(
         suites=tuple(suites),
         specs=specs,
@@ -163,7 +163,8 @@ def make_plan(
             *_unused_fallback_warnings(suites),
             *warnings,
         ),
-        baseline=baseline,
+        baseline=None if found is None else found.side,
+        baseline_folder=None if found is None or found.stored is None else str(found.stored.folder),
     )
     if options.budget_usd is None:
         return _with_suite_budget(run_plan)
@@ -193,7 +194,7 @@ def _unused_fallback_warnings(suites: Sequence[SuitePlan]) -> Iterator[str]:
             yield f"target {target.name!r} answers in batches, which do not use its fallback_targets"
 
 
-def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
+def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "FoundScores | None", tuple[str, ...]]:
     """Return the options with the id of the baseline, the scores of the baseline, and warnings about it."""
     if options.baseline is None:
         return options, None, ()
@@ -203,7 +204,7 @@ def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | 
 
     found = find_scores(Path(home), options.baseline)
     # `latest` may name another run later.
-    return replace(options, baseline=found.reference), found.side, tuple(baseline_warnings(found))
+    return replace(options, baseline=found.reference), found, tuple(baseline_warnings(found))
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:

@@ -1,11 +1,13 @@
 """The report of a stored run: numbers counted again from its rows, and a verdict compared with the recorded one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.engine.running.gate_cases import with_cases
 from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
@@ -13,6 +15,7 @@ from agentv.engine.stored.stored_plan import stored_options
 from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
+from agentv.scoring.gates.failing_cases import FailingCases, ListedCases, WorstRows
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import (
     INCOMPLETE,
@@ -32,8 +35,9 @@ from agentv.storage.run.checksums import (
     load_checksums,
     read_checksum,
 )
-from agentv.storage.run.stored import StoredRun
-from agentv.types.errors import StorageError
+from agentv.storage.run.find import find_run
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
@@ -44,16 +48,21 @@ _NOT_RECORDED = "an older agentv did not record why"
 class StoredCounts(Struct):
     """The counts of a stored run's results. `has_trials` is True if several rows may have the same case.
 
-    `invalid_rows` counts the lines of a dataset that could not be read.
+    `failing` are the cases that count against the gates, `fallen` those that fell against the baseline. `invalid_rows`
+    counts the lines of a dataset that could not be read.
     """
 
     summary: Summary
     has_trials: bool
+    failing: FailingCases
+    fallen: WorstRows
     invalid_rows: int = 0
 
     def add(self, row: CaseResult) -> None:
         """Count a row."""
         self.summary.add(row, has_trials=self.has_trials)
+        self.failing.add(row, has_trials=self.has_trials)
+        self.fallen.add(row)
         self.invalid_rows += row.error is not None and row.error.stage == "load"
 
     @property
@@ -84,7 +93,8 @@ class VerdictBasis(Struct, frozen=True):
         summary = summary_for(
             self.gates, has_shared_cases=has_trials, has_given_answers=self.has_given_answers, order=self.order
         )
-        counts = StoredCounts(summary, has_trials)
+        fallen = [case.name for listed in self._recorded_cases for case in listed.cases]
+        counts = StoredCounts(summary, has_trials, FailingCases(self.gates), WorstRows(fallen))
         for row in rows:
             counts.add(row)
         return counts
@@ -99,6 +109,19 @@ class VerdictBasis(Struct, frozen=True):
         return run_verdict(
             self._with_recorded_regressions(summary), ending, gates=self.gates, max_errors=self.max_errors
         )
+
+    @property
+    def _recorded_cases(self) -> tuple[ListedCases, ...]:
+        return () if self.recorded is None else self.recorded.listed_cases
+
+    def listed_cases(self, counts: StoredCounts) -> list[ListedCases]:
+        """Return the cases that count against each gate: those that fell as recorded, others as counted."""
+        recorded = [counts.fallen.current(listed) for listed in self._recorded_cases]
+        indexes = range(1 if self.gates is None else len(self.gates))
+        return [
+            recorded[index] if index < len(recorded) and recorded[index].cases else counts.failing.of_gate(index)
+            for index in indexes
+        ]
 
     def _ending(self, invalid_rows: int) -> Ending:
         ending = Ending(
@@ -226,6 +249,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         run.refuse_repeated_results()
     difference = _difference(run, basis, counts)
     verdict = basis.verdict(counts) if difference is None else difference.verdict
+    verdict = with_cases(verdict, basis.listed_cases(counts), run=run, baseline=_baseline(run))
     corrected, correction_notes = corrected_or_note(run)
     log = imported_log(run.run.plan)
     default_notes = _older_notes(basis) if log is None else (log.note,)
@@ -240,6 +264,17 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         baseline=recorded.baseline,
         is_imported=log is not None,
     )
+
+
+def _baseline(run: StoredRun) -> StoredRun | None:
+    """Return the stored run that a run was compared with, if it still exists; None for a file of scores."""
+    reference = stored_options(run.run.plan).baseline
+    if reference is None or Path(reference).is_file():
+        return None
+    try:
+        return open_run(find_run(run.folder.parent.parent, reference))
+    except (ConfigError, StorageError):
+        return None
 
 
 class StoredCheck(Struct, frozen=True):

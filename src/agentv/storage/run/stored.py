@@ -207,6 +207,15 @@ class StoredRun:
         """Yield the results of every generation."""
         return self._read("results.jsonl", RESULTS)
 
+    def results_numbered(self, numbers: Collection[int]) -> dict[int, CaseResult]:
+        """Return the results with these `seq`; other lines are not decoded."""
+        name = "results.jsonl"
+        return {
+            number - 1: self._row(name, number, line, RESULTS)
+            for number, line in enumerate(whole_lines(self.folder / name), start=1)
+            if number - 1 in numbers
+        }
+
     def answers_at(self, numbers: Collection[int]) -> dict[int, Answer]:
         """Return the answers with these `seq`, which results refer to as `answer_seq`."""
         name = "answers.jsonl"
