@@ -321,7 +321,7 @@ class RunPlan(Struct, frozen=True):
         """Return the gates of the plan; nothing for the default one."""
         if self.gates is None:
             return {}
-        return {"gates": [{"expression": each.gate.expression, "suite": each.suite} for each in self.gates]}
+        return {"gates": [each.to_json() for each in self.gates]}
 
 
 def _is_among(target: ResolvedTarget, targets: tuple[ResolvedTarget, ...]) -> bool:

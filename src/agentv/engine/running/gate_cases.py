@@ -38,15 +38,13 @@ def contents_of(store: ResultStore) -> RunContents | None:
 def listed_cases(
     gates: Sequence[ScopedGate] | None, failing: FailingCases, comparison: Comparison | None
 ) -> tuple[ListedCases, ...]:
-    """Return the cases that count against each gate of a run; `gates` None is the default gate."""
-    if gates is None:
-        return (failing.of_gate(0),)
-    return tuple(
-        fallen_cases(comparison, scoped.suite)
+    """Return the cases that count against each gate of a run, then those against its default gates."""
+    fallen = {
+        index: fallen_cases(comparison, scoped.suite)
+        for index, scoped in enumerate(gates or ())
         if comparison is not None and scoped.gate.name in BASELINE_GATES
-        else failing.of_gate(index)
-        for index, scoped in enumerate(gates)
-    )
+    }
+    return tuple(fallen.get(index) or failing.of_gate(index) for index in range(len(failing)))
 
 
 def with_cases(
@@ -60,7 +58,7 @@ def with_cases(
     failed = {
         index: listed[index]
         for index, gate in enumerate(verdict.gates)
-        if not gate.passed and gate.value is not None and listed[index].cases
+        if gate.state == "failed" and listed[index].cases
     }
     if not failed:
         return verdict

@@ -345,7 +345,7 @@ class RunRecorder(Struct):
 
     def _with_cases(self, verdict: RunVerdict) -> RunVerdict:
         """Return the verdict with the cases that made its gates fail, as far as they can be read back."""
-        if all(gate.passed for gate in verdict.gates):
+        if all(gate.state != "failed" for gate in verdict.gates):
             return verdict
         from agentv.engine.running.gate_cases import contents_of, listed_cases, with_cases  # noqa: PLC0415
         from agentv.storage.run.stored import open_run  # noqa: PLC0415 - a run that passes reads nothing back

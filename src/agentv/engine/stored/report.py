@@ -117,10 +117,9 @@ class VerdictBasis(Struct, frozen=True):
     def listed_cases(self, counts: StoredCounts) -> list[ListedCases]:
         """Return the cases that count against each gate: those that fell as recorded, others as counted."""
         recorded = [counts.fallen.current(listed) for listed in self._recorded_cases]
-        indexes = range(1 if self.gates is None else len(self.gates))
         return [
             recorded[index] if index < len(recorded) and recorded[index].cases else counts.failing.of_gate(index)
-            for index in indexes
+            for index in range(len(counts.failing))
         ]
 
     def _ending(self, invalid_rows: int) -> Ending:
@@ -221,9 +220,8 @@ def _state_differences(found: Mapping[str, int], recorded: Mapping[str, int]) ->
 def _gate_differences(found: RunVerdict, recorded: RunVerdict) -> Iterator[str]:
     """Yield the gates whose outcome is not as recorded."""
     for gate, recorded_gate in zip(found.gates, recorded.gates, strict=False):
-        if gate.passed != recorded_gate.passed:
-            outcome, recorded_outcome = ("passed" if each.passed else "failed" for each in (gate, recorded_gate))
-            yield f"gate {gate.expression!r} {outcome} (recorded {recorded_outcome})"
+        if gate.state != recorded_gate.state:
+            yield f"gate {gate.expression!r} {_STATES[gate.state]} (recorded {_STATES[recorded_gate.state]})"
 
 
 def _only_lacks_rows(found: Mapping[str, int], recorded: Mapping[str, int]) -> bool:
@@ -231,6 +229,7 @@ def _only_lacks_rows(found: Mapping[str, int], recorded: Mapping[str, int]) -> b
     return is_within and sum(found.values()) < sum(recorded.values())
 
 
+_STATES = {"passed": "passed", "failed": "failed", "undecided": "undecided", "not_evaluated": "not evaluated"}
 _RESULTS = "results.jsonl"
 _OLDER_RUN = "this run was made by an older agentv and has no stored verdict; the default gate is applied"
 _NO_CHECKSUMS = "checksums of its files: not recorded; changes to them cannot be detected"
@@ -384,7 +383,7 @@ def _gates(run: StoredRun) -> tuple[ScopedGate, ...] | None:
     planned = run.run.plan.get("gates")
     if isinstance(planned, list):
         gates = [each for each in planned if isinstance(each, Mapping)]
-        return tuple(ScopedGate(parse_gate(str(each.get("expression"))), _text(each.get("suite"))) for each in gates)
+        return tuple(map(ScopedGate.from_json, gates))
     options = stored_options(run.run.plan)
     return None if options.gates is None else tuple(ScopedGate(parse_gate(gate)) for gate in options.gates)
 

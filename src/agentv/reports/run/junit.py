@@ -66,8 +66,8 @@ def junit(report: RunReport, tools: ReportTools) -> str:
     """Return the report as JUnit XML.
 
     A result that did not pass is a `failure`; a case that could not be scored is an `error`. The verdict and the exit
-    code are properties of each testsuite, as are the failed gates. The cases that made a gate fail are the first ones of
-    their testsuite.
+    code are properties of each testsuite, as are the failed gates. The cases that made a gate fail are the first of their
+    testsuite.
     """
     suites: dict[str, _Suite] = {}
     with_target = len(report.targets) > 1

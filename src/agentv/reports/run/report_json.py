@@ -9,7 +9,7 @@ from agentv.reports.text.printable import printable_json
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.records.result import CaseResult
-from agentv.types.results import GateCase, GateResult, RunReport
+from agentv.types.results import GateCase, GateResult, RunReport, gate_to_json
 from agentv.types.summaries import (
     CellSummary,
     CorrectedRate,
@@ -60,10 +60,7 @@ def report_text(report: RunReport) -> str:
 def _gate(gate: GateResult) -> JsonObject:
     """Return a gate as JSON, with the cases that made it fail."""
     return {
-        "expression": gate.expression,
-        "passed": gate.passed,
-        "value": gate.value,
-        "sentence": gate.sentence,
+        **gate_to_json(gate),
         **({"cases": list(map(_gate_case, gate.cases)), "cases_total": gate.cases_total} if gate.cases else {}),
     }
 

@@ -11,7 +11,7 @@ from agentv.scoring.comparison.sides import CaseName
 from agentv.scoring.counting.row_kinds import evaluator_state
 from agentv.scoring.counting.tallies import JUDGED_STATES
 from agentv.scoring.gates.gates import Gate
-from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.scoring.gates.run_verdict import ScopedGate, scopes_of_default_gate
 from agentv.scoring.keys.identity import DigestMap
 from agentv.scoring.results.aggregation import reaches, row_state
 from agentv.types.evaluation import verdict_of
@@ -96,7 +96,7 @@ def _key(name: CaseName) -> str:
 
 
 class FailingCases:
-    """Lists the cases that count against each of a run's `gates`; None is the default gate.
+    """Lists the cases that count against each of a run's `gates`, then those against its default gates.
 
     A gate on a rate lists the cases that did not pass, a gate on a mean those with a score below its bound, a gate on
     errors those with an error. Gates on costs, durations and a baseline list none. Of each gate, the worst cases and
@@ -104,8 +104,8 @@ class FailingCases:
     """
 
     def __init__(self, gates: Sequence[ScopedGate] | None) -> None:
-        default = (_Worst(_whole_row, _is_not_passed),)
-        self._worst: tuple[_Worst | None, ...] = default if gates is None else tuple(map(_worst_of, gates))
+        default = [_Worst(_whole_row, _is_not_passed, suite) for suite in scopes_of_default_gate(gates)]
+        self._worst: tuple[_Worst | None, ...] = (*map(_worst_of, gates or ()), *default)
         self._results = DigestMap("I")
         # A row that passed can only count against the mean of a gate, or by one of its evaluators or criteria.
         self._ignores_passes = all(worst is None or worst.ignores_passes for worst in self._worst)
@@ -123,6 +123,10 @@ class FailingCases:
         for worst in self._worst:
             if worst is not None:
                 worst.add(row, state, row.seq)
+
+    def __len__(self) -> int:
+        """Return the number of gates, those that apply by default included."""
+        return len(self._worst)
 
     def of_gate(self, index: int) -> ListedCases:
         """Return the cases that count against the gate with this index."""
