@@ -218,18 +218,19 @@ def _gate_cases(
     for case in gate.cases:
         state = row_state(case.result)
         target = f"  {one_line(case.result.slot.target)}" if labels.with_target else ""
-        head = f"{labels.case(case.result)}{target}  {case_facts(case)}".rstrip()
+        head = f"{labels.case(case.result)}{target}  {case_facts(case)}"
         lines.append(f"{paint(signs.marks[state], state_colour(state))} {_cut(head, width, signs, indent=2)}")
         for name, text in case_texts(case):
-            lines.append(f"  {name:{_TEXT_LABEL_WIDTH}}{_cut(text, width, signs, indent=_TEXT_LABEL_WIDTH + 2)}")
+            shown = _cut(one_line(text[: 4 * _MAX_TEXT_WIDTH]), width, signs, indent=_TEXT_LABEL_WIDTH + 2)
+            lines.append(f"  {name:{_TEXT_LABEL_WIDTH}}{shown}")
     rest = rest_text(gate, report)
     return [*lines, rest] if rest else lines
 
 
 def _cut(text: str, width: int | None, signs: Signs, *, indent: int) -> str:
-    """Return a text on one line, cut to the room behind an indent, or to 300 cells if lines are not cut."""
-    shown = signs.escape_unsupported(one_line(text[: 4 * _MAX_TEXT_WIDTH]))
-    return clip(shown, _MAX_TEXT_WIDTH if width is None else max(width - indent, _MIN_NAME_WIDTH), mark=signs.ellipsis)
+    """Return one line of text, cut to the room behind an indent, or to 300 cells if lines are not cut."""
+    room = _MAX_TEXT_WIDTH if width is None else max(width - indent, _MIN_NAME_WIDTH)
+    return clip(signs.escape_unsupported(text), room, mark=signs.ellipsis)
 
 
 def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:

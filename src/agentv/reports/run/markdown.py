@@ -35,6 +35,7 @@ from agentv.types.summaries import BaselineSummary, CellSummary, GroupSummary, M
 
 MARKER = "agentv-report"
 _MAX_ITEMS = 20
+_MAX_GATES = 3
 _INTERVAL = "95 % CI"
 _MAX_EVALUATORS = 100
 _MAX_GROUP_ROWS = 100
@@ -63,7 +64,7 @@ def markdown(report: RunReport, tools: ReportTools) -> str:
     record = tools.record(report)
     blocks = [
         *_head(report, record),
-        *(_gate_cases(gate, report) for gate in report.verdict.gates_with_cases),
+        *_failed_gates(report),
         _target_table(report),
         _matrix(report.matrix),
         _corrected_table(report),
@@ -214,6 +215,13 @@ def _items(texts: Sequence[str]) -> str:
     """Return a list of at most 20 items and the number of further ones."""
     more = [f"- and {len(texts) - _MAX_ITEMS:,} more"] if len(texts) > _MAX_ITEMS else []
     return "\n".join([*(f"- {text}" for text in texts[:_MAX_ITEMS]), *more])
+
+
+def _failed_gates(report: RunReport) -> Iterator[str]:
+    """Yield the cases of failed gates, of the first gates only if there are many."""
+    gates = report.verdict.gates_with_cases
+    yield from (_gate_cases(gate, report) for gate in gates[:_MAX_GATES])
+    yield _more((len(gates) - _MAX_GATES, "failed gate"))
 
 
 def _gate_cases(gate: GateResult, report: RunReport) -> str:
