@@ -137,6 +137,8 @@ class RunReport(Struct, frozen=True):
     in a report that `evaluate()` returned; in every other report it is empty. `read`, the number of lines read, and the
     percentiles of the time to judge an answer are set for a stream of given answers only. `is_imported` is True for a
     run made from another program's log, which cannot be resumed. `by` are the kinds of `groups` to show as tables.
+    `reruns` counts the results that were re-run after they had an answer, `rescored` how often answers were judged
+    again.
     """
 
     run_id: str
@@ -151,6 +153,8 @@ class RunReport(Struct, frozen=True):
     worst: tuple[CaseResult, ...] = ()
     errors: tuple[CaseResult, ...] = ()
     flaky: tuple[str, ...] = ()
+    reruns: int = 0
+    rescored: int = 0
     notes: tuple[str, ...] = ()
     duration_s: float = 0.0
     folder: str | None = None

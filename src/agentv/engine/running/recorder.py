@@ -24,6 +24,7 @@ from agentv.types.events import (
     RowFinished,
     RowKept,
     RowLeft,
+    RowRerun,
     RunEvent,
     RunNote,
 )
@@ -267,6 +268,8 @@ class RunRecorder(Struct):
     def row(self, result: CaseResult) -> None:
         """Save, count and report a finished row. A row that the budget refused is left for a resume.
 
+        A row with `rerun` is saved and reported as a re-run; it stops nothing and is in no rate.
+
         A row with a `seq` is stored already. An UNLISTED one is ignored: it is passed again once its segment is listed.
         """
         if result.seq == UNLISTED:
@@ -276,6 +279,9 @@ class RunRecorder(Struct):
             return
         saved = self.store.append(result) if result.seq is None else result
         self._count(saved)
+        if saved.rerun is not None:
+            self.emit(RowRerun(saved))
+            return
         self.emit(RowFinished(saved))
         if self.plan.options.fail_fast is not None:
             self._count_for_fail_fast(saved, self.plan.options.fail_fast)
@@ -284,12 +290,15 @@ class RunRecorder(Struct):
             self._stop_for_judge(judge_stop)
 
     def count_stored(self, result: CaseResult) -> None:
-        """Count and report a row that is in the store already and is still valid."""
+        """Count and report a row that is in the store already and is still valid; a re-run is only counted as such."""
         self._count(result)
-        self.emit(RowKept(result))
+        if result.rerun is None:
+            self.emit(RowKept(result))
 
     def _count(self, result: CaseResult) -> None:
         self.summary.add(result, has_trials=self.has_trials)
+        if result.rerun is not None:
+            return
         self._failing.add(result, has_trials=self.has_trials)
         if self.comparison is not None:
             self.comparison.add(result)

@@ -26,6 +26,7 @@ from agentv.types.events import (
     RowFinished,
     RowKept,
     RowLeft,
+    RowRerun,
     RowsCounted,
     RunEnded,
     RunEvent,
@@ -69,10 +70,11 @@ class Progress(Struct):
             self.busy += 1
         elif type(event) is RowFinished:
             self.busy = max(self.busy - 1, 0)
-            result = event.result
-            self._count(result)
-            if result.judge_cost_usd is not None:
-                self._add_cost(max(0.0, result.judge_cost_usd - saved_by_judges(result)))
+            self._count(event.result)
+            self._add_judge_cost(event.result)
+        elif type(event) is RowRerun:
+            self.busy = max(self.busy - 1, 0)
+            self._add_judge_cost(event.result)
         elif type(event) is AnswerArrived:
             answer = event.answer
             self._add_cost(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
@@ -96,6 +98,10 @@ class Progress(Struct):
             counts = self.by_target[target] = Counter()
         counts[state] += 1
         self.done += 1
+
+    def _add_judge_cost(self, result: CaseResult) -> None:
+        if result.judge_cost_usd is not None:
+            self._add_cost(max(0.0, result.judge_cost_usd - saved_by_judges(result)))
 
     def _add_cost(self, dollars: float | None) -> None:
         if dollars is not None:

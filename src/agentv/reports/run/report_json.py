@@ -46,6 +46,8 @@ def report_to_json(report: RunReport) -> JsonObject:
         "failing": [_failing(result) for result in report.failing],
         "failing_total": report.failing_total,
         "flaky": report.flaky,
+        "reruns": report.reruns,
+        "rescored": report.rescored,
         "notes": report.notes,
         "duration_s": report.duration_s,
         "folder": report.folder,

@@ -81,6 +81,16 @@ class ComparedRun(Struct, frozen=True):
         return self.counted.unverified
 
     @property
+    def reruns(self) -> int:
+        """The number of the run's results that were re-run after they had an answer."""
+        return self.counted.reruns
+
+    @property
+    def rescored(self) -> int:
+        """How often the run's answers were judged again."""
+        return self.counted.rescored
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of the run's rows that a judge failed to judge, and of all for which one was called."""
         return self.counted.judge_failures
@@ -116,9 +126,9 @@ class ComparedPairs:
     These are the cases judged in both runs, or all judged cases of the later run if the runs are not paired.
     """
 
-    unverified = 0
+    unverified = reruns = rescored = 0
     judge_failures = (0, 0)
-    """Both are always 0: the reports of the two runs give these numbers."""
+    """All are always 0: the reports of the two runs give these numbers."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
