@@ -111,9 +111,7 @@ def test_a_baseline_file_has_no_answers_and_says_so(project: Project) -> None:
         (None, "every judged result passes"),
     ],
 )
-def test_a_gate_on_a_rate_or_mean_names_ten_of_its_failing_cases(
-    project: Project, gate: str | None, name: str
-) -> None:
+def test_a_gate_on_a_rate_or_mean_names_ten_of_its_failing_cases(project: Project, gate: str | None, name: str) -> None:
     break_cases(project, *NAMES[:12])
     code, said = project.call("run", "suite.yaml", *(() if gate is None else ("--gate", gate)))
     assert code == 1

@@ -39,7 +39,8 @@ class GateCase(Struct, frozen=True):
     """A case that made a gate fail: the result that counts most against the gate, and what the baseline has.
 
     `failed` of its `results` count against the gate; they are its trials. `question` is empty if it was not stored.
-    `before` is None for a gate that is not about a baseline.
+    `before` is None for a gate that is not about a baseline. `reruns` is how often the case failed when it was called
+    again to confirm that it fails.
     """
 
     result: CaseResult
@@ -47,6 +48,7 @@ class GateCase(Struct, frozen=True):
     failed: int = 1
     results: int = 1
     before: CaseBefore | None = None
+    reruns: int = 0
 
 
 class GateResult(Struct, frozen=True):

@@ -15,12 +15,13 @@ from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.provenance import GitState
 from agentv.registry import Specs
 from agentv.scoring.counting.matrix import PlanOrder
+from agentv.scoring.gates.gates import CONFIRMED
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import target_key
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.records.answer import Answer, ResultKey
+from agentv.types.records.answer import Answer, Rerun, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -40,8 +41,8 @@ class CaseTask(Struct, frozen=True, gc=False):
 
     `known` has the targets that may be called besides `target`: judges and fallbacks. `generation` counts how often a
     resume, retry or rescore has made the row again. With `stored` the target is not called: the stored answer is
-    scored. `trial` is counted from 0, `trials` is the number of trials of the case. `slot`, the row's position in the
-    plan, follows from the other fields.
+    scored. `trial` is counted from 0, `trials` is the number of trials of the case. `rerun` is set for a further answer
+    of a row that has one. `slot`, the row's position in the plan, follows from the other fields.
     """
 
     case: EvalCase | BrokenCase
@@ -54,6 +55,7 @@ class CaseTask(Struct, frozen=True, gc=False):
     generation: int = 0
     stored: AnswerToScore | None = None
     trials: int = 1
+    rerun: Rerun | None = None
     slot: ResultKey = ResultKey("", "", "")
 
     def __post_init__(self) -> None:
@@ -199,6 +201,11 @@ class RunPlan(Struct, frozen=True):
     git: Callable[[], GitState] | None = None
     default_workers: int = 1
     """Concurrent rows of a target without a setting; more where stored answers are judged and no target is called."""
+
+    @property
+    def confirms_regressions(self) -> bool:
+        """True if a gate asks for confirmed regressions, so that suspected ones are called again."""
+        return any(scoped.gate.name == CONFIRMED and scoped.not_evaluated is None for scoped in self.gates or ())
 
     @property
     def targets(self) -> tuple[ResolvedTarget, ...]:

@@ -14,7 +14,7 @@ from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.suite_check import Findings, SuiteCheck
 from agentv.loading.targets.choice import DEFAULT_TARGET
 from agentv.registry import Specs
-from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.gates import BASELINE_METRICS, CONFIRMED, parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.cases import targets_of
 from agentv.types.errors import AgentvError, ConfigError, TargetError, UnknownNameError
@@ -78,9 +78,29 @@ def check_gates(
         for problem in _gate_problems(scoped, measured):
             error = scoped.gate.wrong_argument(f"{problem}{hint}")
             findings.add(f"{scoped.suite}: {error}" if scoped.suite else str(error))
-        if scoped.gate.name == "regressions" and options.baseline is None:
+        if scoped.gate.name in BASELINE_METRICS and options.baseline is None and options.gates is not None:
             expression = scoped.gate.expression
             findings.add(f"gate {expression!r} needs a baseline; name the earlier run with --baseline RUN")
+
+
+def with_scope(gates: Sequence[ScopedGate], plans: Sequence[SuitePlan], options: RunOptions) -> tuple[ScopedGate, ...]:
+    """Return the gates, those that do not apply to the run with the reason why they are not evaluated."""
+    return tuple(
+        replace(gate, not_evaluated=gate.not_evaluated or _why_not_evaluated(gate, plans, options)) for gate in gates
+    )
+
+
+def _why_not_evaluated(scoped: ScopedGate, plans: Sequence[SuitePlan], options: RunOptions) -> str | None:
+    """Return why a gate about a baseline does not apply to a run, None if it does."""
+    if scoped.gate.name not in BASELINE_METRICS:
+        return None
+    if options.baseline is None:
+        return "no --baseline; save one with: agentv baseline save"
+    if scoped.gate.name != CONFIRMED:
+        return None
+    targets = [target for plan in plans if scoped.suite in (None, plan.suite.path) for target in plan.targets]
+    recorded = next((target.name for target in targets if target.provider == "replay"), None)
+    return None if recorded is None else f"target {recorded!r} replays recorded answers, so it cannot be called again"
 
 
 def _gate_problems(scoped: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
@@ -140,6 +160,7 @@ def make_plan(
         check.run()
     gates = scoped_gates(suites, options, project_gates, findings)
     check_gates(gates or (), checks, options, findings)
+    gates = None if gates is None else with_scope(gates, suites, options)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}

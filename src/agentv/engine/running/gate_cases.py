@@ -7,8 +7,10 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from agentv.scoring.comparison.compare import Comparison
+from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.fallen import fallen_cases
-from agentv.scoring.gates.failing_cases import BASELINE_GATES, FailingCases, ListedCase, ListedCases
+from agentv.scoring.gates.failing_cases import FailingCases, ListedCase, ListedCases
+from agentv.scoring.gates.gates import BASELINE_METRICS, CONFIRMED
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import open_run
@@ -36,13 +38,17 @@ def contents_of(store: ResultStore) -> RunContents | None:
 
 
 def listed_cases(
-    gates: Sequence[ScopedGate] | None, failing: FailingCases, comparison: Comparison | None
+    gates: Sequence[ScopedGate] | None,
+    failing: FailingCases,
+    comparison: Comparison | None,
+    confirmations: Confirmations | None = None,
 ) -> tuple[ListedCases, ...]:
     """Return the cases that count against each gate of a run, then those against its default gates."""
+    confirmed = {} if confirmations is None else confirmations.confirmed() or {}
     fallen = {
-        index: fallen_cases(comparison, scoped.suite)
+        index: fallen_cases(comparison, scoped.suite, only=confirmed if scoped.gate.name == CONFIRMED else None)
         for index, scoped in enumerate(gates or ())
-        if comparison is not None and scoped.gate.name in BASELINE_GATES
+        if comparison is not None and scoped.gate.name in BASELINE_METRICS
     }
     return tuple(fallen.get(index) or failing.of_gate(index) for index in range(len(failing)))
 
@@ -77,6 +83,7 @@ def with_cases(
             failed=case.failed,
             results=case.results,
             before=None if case.before is None else CaseBefore(case.before, answer),
+            reruns=case.reruns,
         )
 
     def gate_result(index: int, gate: GateResult) -> GateResult:

@@ -38,6 +38,7 @@ from agentv.types.results import RunReport, RunState, RunVerdict
 
 if TYPE_CHECKING:
     from agentv.engine.stored.baseline import BaselineComparison
+    from agentv.scoring.comparison.confirmations import Confirmations
 
 
 MAX_NOTES = 100
@@ -180,6 +181,7 @@ class RunRecorder(Struct):
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
     comparison: "BaselineComparison | None" = None
+    confirmations: "Confirmations | None" = None
     listed_cases: tuple[ListedCases, ...] = ()
     _failing: FailingCases = field(default_factory=lambda: FailingCases(()))
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
@@ -194,6 +196,10 @@ class RunRecorder(Struct):
             from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
 
             self.comparison = BaselineComparison(self.plan.baseline)
+            if self.plan.confirms_regressions:
+                from agentv.scoring.comparison.confirmations import Confirmations  # noqa: PLC0415
+
+                self.confirmations = Confirmations()
         self.summary = summary_for(
             self.plan.gates, has_shared_cases=self.plan.has_several_rows_per_trial, order=self.plan.order
         )
@@ -298,6 +304,8 @@ class RunRecorder(Struct):
     def _count(self, result: CaseResult) -> None:
         self.summary.add(result, has_trials=self.has_trials)
         if result.rerun is not None:
+            if self.confirmations is not None:
+                self.confirmations.add(result)
             return
         self._failing.add(result, has_trials=self.has_trials)
         if self.comparison is not None:
@@ -340,7 +348,11 @@ class RunRecorder(Struct):
             is_judge_stop=self.stop.is_judge_stop,
         )
         max_errors = self.plan.options.max_errors
-        counted, baseline = (self.summary, None) if self.comparison is None else self.comparison.compared(self.summary)
+        counted, baseline = (
+            (self.summary, None)
+            if self.comparison is None
+            else self.comparison.compared(self.summary, self.confirmations)
+        )
         verdict = self._with_cases(run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors))
         return replace(
             self.summary.report(self.store.run_id, self.stop.state, verdict),
@@ -362,7 +374,7 @@ class RunRecorder(Struct):
         folder = self.plan.baseline_folder
 
         compared = None if self.comparison is None else self.comparison.latest
-        self.listed_cases = listed_cases(self.plan.gates, self._failing, compared)
+        self.listed_cases = listed_cases(self.plan.gates, self._failing, compared, self.confirmations)
         try:
             run, baseline = contents_of(self.store), None if folder is None else open_run(Path(folder))
             return verdict if run is None else with_cases(verdict, self.listed_cases, run=run, baseline=baseline)

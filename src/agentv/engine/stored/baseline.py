@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.options import RunOptions
 from agentv.scoring.comparison.compare import Comparison, compare_sides, summarize_baseline
+from agentv.scoring.comparison.confirmations import Confirmations, suspected_cases
 from agentv.scoring.comparison.gated import ComparedRun
-from agentv.scoring.comparison.sides import RowPosition, Side, scored_row
+from agentv.scoring.comparison.sides import CaseName, RowPosition, Side, scored_row
 from agentv.scoring.counting.summary import Summary
 from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.scores import FoundScores, find_scores
@@ -60,8 +61,14 @@ class BaselineComparison:
         """Record the key of a case's content."""
         self._run.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
 
-    def compared(self, summary: Summary) -> tuple[ComparedRun, BaselineSummary]:
+    def suspected_cases(self) -> tuple[CaseName, ...]:
+        """Return the cases that passed in every trial of the baseline and fail now."""
+        return tuple(suspected_cases(self._baseline, self._run))
+
+    def compared(
+        self, summary: Summary, confirmations: Confirmations | None = None
+    ) -> tuple[ComparedRun, BaselineSummary]:
         """Return the comparison of the rows so far, for gates, and as a summary."""
         rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
         comparison = self.latest = compare_sides(self._baseline, self._run, rng=rng)
-        return ComparedRun(summary, comparison), summarize_baseline(comparison)
+        return ComparedRun(summary, comparison, confirmations), summarize_baseline(comparison)

@@ -7,16 +7,18 @@ from typing import cast, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.engine.running.confirm import stored_confirmations
 from agentv.engine.running.gate_cases import with_cases
 from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.stored_plan import stored_options
+from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.failing_cases import FailingCases, ListedCases, WorstRows
-from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.gates import CONFIRMED, parse_gate
 from agentv.scoring.gates.run_verdict import (
     INCOMPLETE,
     SIGNALLED,
@@ -84,6 +86,7 @@ class VerdictBasis(Struct, frozen=True):
     max_errors: int
     recorded: RecordedReport | None = None
     order: PlanOrder = PlanOrder()
+    confirmations: Confirmations | None = None
     reason: str | None = None
     """Why the run did not finish, if its plan records it."""
     has_given_answers: bool = False
@@ -170,11 +173,16 @@ class VerdictBasis(Struct, frozen=True):
         return VerdictDifference(found, recorded, numbers, _only_lacks_rows(counts.by_state, recorded_counts))
 
     def _with_recorded_regressions(self, summary: Summary) -> VerdictCounts:
-        """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run."""
+        """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run.
+
+        So are the suspected ones, but their re-runs are counted again.
+        """
         recorded = () if self.recorded is None else self.recorded.verdict.gates
         pairs = zip(self.gates or (), recorded, strict=False)
         regressions = {scoped.suite: result.value for scoped, result in pairs if scoped.gate.name == "regressions"}
-        return ComparedRun(summary, RecordedRegressions(regressions)) if regressions else summary
+        if not regressions and self.confirmations is None:
+            return summary
+        return ComparedRun(summary, RecordedRegressions(regressions), self.confirmations)
 
 
 class VerdictDifference(Struct, frozen=True):
@@ -317,16 +325,24 @@ def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[s
 
 def _load_basis(run: StoredRun) -> VerdictBasis:
     recorded, log = load_recorded_report(run), imported_log(run.run.plan)
+    gates = _gates(run) if recorded is None or not recorded.has_gates else recorded.gates
     return VerdictBasis(
         state=_state(run),
         planned=_planned(run) if recorded is None else recorded.planned,
-        gates=_gates(run) if recorded is None or not recorded.has_gates else recorded.gates,
+        gates=gates,
         max_errors=stored_options(run.run.plan).max_errors,
         recorded=recorded,
         order=plan_order(run),
+        confirmations=_confirmations(run, gates),
         reason=None if log is None else log.why_incomplete,
         has_given_answers=run.has_given_answers,
     )
+
+
+def _confirmations(run: StoredRun, gates: Sequence[ScopedGate] | None) -> Confirmations | None:
+    """Return the confirmations of a run's suspected regressions; None if no gate asks for them."""
+    is_needed = any(scoped.gate.name == CONFIRMED and scoped.not_evaluated is None for scoped in gates or ())
+    return stored_confirmations(run) if is_needed else None
 
 
 def plan_order(run: StoredRun) -> PlanOrder:

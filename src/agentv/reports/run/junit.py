@@ -66,7 +66,7 @@ def junit(report: RunReport, tools: ReportTools) -> str:
     """Return the report as JUnit XML.
 
     A result that did not pass is a `failure`; a case that could not be scored is an `error`. The verdict and the exit
-    code are properties of each testsuite, as are the failed gates. The cases that made a gate fail are the first of their
+    code are properties of each testsuite, as are the failed gates. Cases that made a gate fail are the first of their
     testsuite.
     """
     suites: dict[str, _Suite] = {}

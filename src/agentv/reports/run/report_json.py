@@ -73,6 +73,7 @@ def _gate_case(case: GateCase) -> JsonObject:
         **_failing(case.result),
         "results": case.results,
         "failed": case.failed,
+        "reruns": case.reruns,
         "question": case.question,
         "answer": None if case.result.error is not None else case.result.candidate_answer,
         **({} if before is None else {"before": {"score": before.score, "answer": before.answer}}),

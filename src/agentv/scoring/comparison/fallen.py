@@ -1,16 +1,25 @@
 """The cases of a run that fell against its baseline, for the gates that they make fail."""
 
+from collections.abc import Mapping
+
 from agentv.scoring.comparison.compare import Comparison
-from agentv.scoring.comparison.sides import SCORE
+from agentv.scoring.comparison.sides import SCORE, CaseName
 from agentv.scoring.gates.failing_cases import MAX_GATE_CASES, ListedCase, ListedCases
 
 
-def fallen_cases(comparison: Comparison, suite: str | None = None) -> ListedCases:
+def fallen_cases(
+    comparison: Comparison, suite: str | None = None, *, only: Mapping[CaseName, int] | None = None
+) -> ListedCases:
     """Return the cases that regressed since the baseline, the largest fall first; of one suite if it is named.
 
-    The side of the run must have the positions of its rows.
+    `only` has the cases to return, with the numbers of their failed re-runs; None returns all. The side of the run must
+    have the positions of its rows.
     """
-    fallen = [case for case in comparison.changed("regressed") if suite in (None, case.pair.after.suite)]
+    fallen = [
+        case
+        for case in comparison.changed("regressed")
+        if suite in (None, case.pair.after.suite) and (only is None or case.pair.after in only)
+    ]
     before, after = comparison.before, comparison.after
     cases = []
     for case in fallen[:MAX_GATE_CASES]:
@@ -25,6 +34,7 @@ def fallen_cases(comparison: Comparison, suite: str | None = None) -> ListedCase
                     results=results,
                     before=case.before,
                     seq_before=None if earlier is None else earlier.line - 1,
+                    reruns=0 if only is None else only[case.pair.after],
                 )
             )
     return ListedCases(tuple(cases), len(fallen))

@@ -21,9 +21,6 @@ from agentv.types.results import RowState
 MAX_GATE_CASES = 10
 """The number of cases that a failed gate names."""
 
-BASELINE_GATES = frozenset({"regressions"})
-"""The gates about a baseline, whose cases are those that fell against it."""
-
 Part: TypeAlias = tuple[RowState, float | None]
 """State and score of the part of a row that a gate measures: the whole row, an evaluator or a criterion."""
 
@@ -32,7 +29,8 @@ class ListedCase(Struct, frozen=True):
     """A case that counts against a gate. `seq` is the number of its worst result in results.jsonl.
 
     `failed` of its `results` count against the gate. `before` is its mean score in the baseline, and `seq_before` the
-    number of a result there; None without a baseline, or for a file of scores.
+    number of a result there; None without a baseline, or for a file of scores. `reruns` is how often it failed when it
+    was called again.
     """
 
     name: CaseName
@@ -41,6 +39,7 @@ class ListedCase(Struct, frozen=True):
     results: int = 1
     before: float | None = None
     seq_before: int | None = None
+    reruns: int = 0
 
 
 class ListedCases(Struct, frozen=True):
