@@ -1,8 +1,7 @@
 """The gate `confirmed_regressions`: cases that passed in every trial of the baseline and fail now are called again."""
 
 import json
-from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.support.carrying import Project
@@ -66,7 +65,7 @@ def test_a_broken_case_is_confirmed_and_named_in_every_report(project: Project) 
     assert (code, said.splitlines()[-1]) == (1, f"{sentence} Exit code 1.")
     assert "b  0.00 (was 1.00, failed again in 2 re-runs)" in said
     written = {path.name: path.read_text() for path in project.folder.glob("report.*")}
-    properties = ElementTree.fromstring(written["report.junit.xml"]).iter("property")  # noqa: S314 - our own
+    properties = ET.fromstring(written["report.junit.xml"]).iter("property")
     assert sentence in [each.get("value") for each in properties]
     assert json.loads(written["report.json"])["verdict"] == sentence
     assert sentence in written["report.md"]
@@ -81,11 +80,9 @@ def test_a_broken_case_is_confirmed_and_named_in_every_report(project: Project) 
 def test_a_case_that_passes_on_a_re_run_is_not_confirmed(project: Project) -> None:
     script(project, b=["fail", "fail", "pass"])
     code, said = run(project)
-    assert (code, said.splitlines()[-1]) == (
-        0,
-        "PASS: confirmed_regressions is 0 (1 of 1 not confirmed), as required (<= 0). 1 result was re-run; first answers "
-        "count. Exit code 0.",
-    )
+    counted = "1 result was re-run; first answers count."
+    verdict = f"PASS: confirmed_regressions is 0 (1 of 1 not confirmed), as required (<= 0). {counted} Exit code 0."
+    assert (code, said.splitlines()[-1]) == (0, verdict)
     assert "flaky   b (t)" in said
     assert "66.7 % of 3" in said
 
@@ -129,8 +126,9 @@ def test_the_suite_says_how_often_a_case_is_called_again(project: Project) -> No
 
 
 def test_a_budget_that_ends_during_the_re_runs_stops_the_run_which_resumes(project: Project) -> None:
+    price = "{input_per_million: 1, output_per_million: 1}"
     (project.folder / "targets.yaml").write_text(
-        "targets: [{name: t, provider: python, callable: 'priced.py:answer', workers: 1, price: {input_per_million: 1, output_per_million: 1}}]"
+        f"targets: [{{name: t, provider: python, callable: 'priced.py:answer', workers: 1, price: {price}}}]"
     )
     agent = AGENT.replace('return f"answer', 'return priced(f"answer').replace('"we will see"', '"we will see")')
     priced = (

@@ -1,8 +1,7 @@
 """The cases that make a gate fail: every report names them first, with question, answers and reasons."""
 
 import json
-from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.support.carrying import Project
@@ -43,7 +42,7 @@ def run_and_report(project: Project, *arguments: str) -> tuple[int, str, dict[st
 def assert_same_sentence(said: str, reports: dict[str, str]) -> None:
     verdict = json.loads(reports["json"])["verdict"]
     assert f"{verdict} Exit code" in said.splitlines()[-1]
-    properties = ElementTree.fromstring(reports["junit.xml"]).iter("property")  # noqa: S314 - our own
+    properties = ET.fromstring(reports["junit.xml"]).iter("property")
     assert verdict in [each.get("value") for each in properties]
     assert verdict in reports["md"]
     assert verdict.replace("<", "&lt;") in reports["html"]
@@ -83,7 +82,7 @@ def test_a_case_that_fell_is_named_first_with_both_answers(project: Project) -> 
         assert at == sorted(at), kind
         assert len(at) >= 4, kind
     assert "case-1" not in reports["md"]
-    first = ElementTree.fromstring(reports["junit.xml"]).find("testsuite/testcase")  # noqa: S314 - our own
+    first = ET.fromstring(reports["junit.xml"]).find("testsuite/testcase")
     assert first is not None
     failure = first.find("failure")
     assert failure is not None
@@ -149,7 +148,7 @@ def test_a_later_report_names_the_same_cases(project: Project, reference: str) -
     project.call("baseline", "save")
     break_cases(project, "case-3", "case-4")
     arguments = ("--baseline", reference, "--gate", "regressions <= 0", "--gate", "pass_rate >= 100%")
-    _, said, reports = run_and_report(project, *arguments)
+    _, _, reports = run_and_report(project, *arguments)
     outputs = [word for each in ("md", "json") for word in ("-o", f"later.{each}")]
     project.call("report", "latest", *outputs)
     gates = [json.loads(text)["gates"] for text in (reports["json"], (project.folder / "later.json").read_text())]
@@ -157,7 +156,7 @@ def test_a_later_report_names_the_same_cases(project: Project, reference: str) -
     assert (project.folder / "later.md").read_text() == reports["md"]
 
 
-def test_the_comment_on_a_pull_request_stays_short(project: Project, tmp_path: Path) -> None:
+def test_the_comment_on_a_pull_request_stays_short(project: Project) -> None:
     break_cases(project, "case-3")
     project.cases = {f"case-{number}": f"question {number}" for number in range(150)}
     project.call("run", "suite.yaml", "--name", "before", "--gate", "none")

@@ -1,7 +1,8 @@
 """The cases that made a gate fail, as every report of a run names them: question, answers and reasons."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, error_command, row_reason, row_score
 from agentv.reports.text.amounts import count_text, score_text
@@ -72,9 +73,24 @@ def other_failing(report: RunReport) -> tuple[tuple[CaseResult, ...], int]:
     return rows, max(0, report.failing_total - not_passed - len(rows))
 
 
-def gate_commands(report: RunReport, labels: RowLabels = PLAIN_LABELS) -> Iterator[str]:
-    """Yield the commands of GitHub Actions that show the cases of failed gates as errors at their file and line."""
+Annotation: TypeAlias = tuple[CaseName, str]
+"""The case of a result, and the command of GitHub Actions that shows the result as an error."""
+
+
+def annotation_of(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> Annotation:
+    """Return the annotation of a result that did not pass."""
+    return case_name(result), error_command(result, labels)
+
+
+def annotations(report: RunReport, failed: Iterable[Annotation], labels: RowLabels = PLAIN_LABELS) -> Iterator[str]:
+    """Yield the commands of GitHub Actions that show failures as errors at the file and line of their case.
+
+    The cases that made a gate fail come first, then the other results, which are given as `failed`.
+    """
+    named = set()
     for gate in report.verdict.gates_with_cases:
         for case in gate.cases:
+            named.add(case_name(case.result))
             texts = (f"{name}: {one_line(text[:_MAX_COMMAND_CHARS])}" for name, text in case_texts(case))
             yield error_command(case.result, labels, text="\n".join((gate_heading(gate), *texts)))
+    yield from (command for name, command in failed if name not in named)
