@@ -385,6 +385,10 @@ def targets_of(suite: "EvalSuite") -> tuple[str | None, ...]:
     return tuple(dict.fromkeys((*own, *named)))
 
 
+DEFAULT_CONFIRM_RERUNS = 2
+"""The number of calls that confirm a regression of a case, unless its suite has `confirm_reruns`."""
+
+
 class EvalSuite(Struct, frozen=True):
     """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
 
@@ -429,6 +433,7 @@ class EvalSuite(Struct, frozen=True):
     variables: tuple[str, ...] = ()
     fills_placeholders: bool = False
     prompts: tuple[str, ...] = ()
+    confirm_reruns: int = DEFAULT_CONFIRM_RERUNS
 
 
 def listed_cases(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:

@@ -270,7 +270,7 @@ def _answer_without_response(
 
     Python passes more than 15 keywords of one call in a dict, which is slower than two calls (bench/echo_cases.py).
     """
-    return Answer(
+    answer = Answer(
         slot=prepared.task.slot,
         answer_key=prepared.answer_key,
         text="",
@@ -283,6 +283,7 @@ def _answer_without_response(
         workspace=workspace,
         repaired=is_repaired,
     )
+    return answer if prepared.task.rerun is None else replace(answer, rerun=prepared.task.rerun)
 
 
 def _read_response(result: ProviderResponse | Failure) -> ProviderResponse | Failure:

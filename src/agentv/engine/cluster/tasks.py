@@ -39,6 +39,7 @@ from agentv.scoring.keys.identity import digest, target_key
 from agentv.storage.run.find import find_run, list_run_folders
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.records.answer import Rerun
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
@@ -111,6 +112,7 @@ class TaskData(Struct, frozen=True):
     trials: int
     generation: int
     stored: AnswerToScore | None = None
+    rerun: Rerun | None = None
 
 
 def make_spec(
@@ -247,6 +249,7 @@ def to_data(task: CaseTask) -> TaskData:
         trials=task.trials,
         generation=task.generation,
         stored=task.stored,
+        rerun=task.rerun,
     )
 
 
@@ -278,6 +281,7 @@ class TaskReader:
             generation=data.generation,
             stored=data.stored,
             trials=data.trials,
+            rerun=data.rerun,
         )
 
     def _with_shared_evaluators(self, case: EvalCase) -> EvalCase:

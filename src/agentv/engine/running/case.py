@@ -25,6 +25,7 @@ from agentv.engine.calling.budget import refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
+from agentv.engine.calling.uncached import calls_of
 from agentv.engine.planning.fingerprints import Fingerprints, StoredEvaluators, put_bounded
 from agentv.engine.planning.plan import AnswerToScore, CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prepared_turn
@@ -292,6 +293,7 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
         slot=task.slot,
         dataset=task.suite.dataset,
         generation=task.generation,
+        rerun=task.rerun,
         status="error",
         score=None,
         verdict=None,
@@ -329,6 +331,7 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
         slot=task.slot,
         dataset=task.suite.dataset,
         generation=task.generation,
+        rerun=task.rerun,
         status="skipped",
         score=None,
         verdict=None,
@@ -392,11 +395,12 @@ def judged_row(
         "trace": answer.trace,
         "output_messages": answer.output_messages,
         "partial": answer.partial,
+        "rerun": task.rerun,
     }
     return row if list(rare.values()) == _NOTHING_RARE else replace(row, **rare)
 
 
-_NOTHING_RARE = [None] * 10
+_NOTHING_RARE = [None] * 11
 """The values of the fields that most rows do not have; without them a row needs one copy less (bench/echo_cases.py)."""
 
 
@@ -669,7 +673,8 @@ class CaseRunner(Struct, frozen=True):
     async def _row_or_error(self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]) -> CaseResult:
         """Return the row that `work` returns; if it raises, a row with its error."""
         try:
-            return await work
+            with calls_of(task):
+                return await work
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001 - see `run`

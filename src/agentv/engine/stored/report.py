@@ -1,19 +1,24 @@
 """The report of a stored run: numbers counted again from its rows, and a verdict compared with the recorded one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.engine.running.confirm import stored_confirmations
+from agentv.engine.running.gate_cases import with_cases
 from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.stored_plan import stored_options
+from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.failing_cases import FailingCases, ListedCases, WorstRows
+from agentv.scoring.gates.gates import CONFIRMED, parse_gate
 from agentv.scoring.gates.run_verdict import (
     INCOMPLETE,
     SIGNALLED,
@@ -32,8 +37,9 @@ from agentv.storage.run.checksums import (
     load_checksums,
     read_checksum,
 )
-from agentv.storage.run.stored import StoredRun
-from agentv.types.errors import StorageError
+from agentv.storage.run.find import find_run
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
@@ -44,16 +50,21 @@ _NOT_RECORDED = "an older agentv did not record why"
 class StoredCounts(Struct):
     """The counts of a stored run's results. `has_trials` is True if several rows may have the same case.
 
-    `invalid_rows` counts the lines of a dataset that could not be read.
+    `failing` are the cases that count against the gates, `fallen` those that fell against the baseline. `invalid_rows`
+    counts the lines of a dataset that could not be read.
     """
 
     summary: Summary
     has_trials: bool
+    failing: FailingCases
+    fallen: WorstRows
     invalid_rows: int = 0
 
     def add(self, row: CaseResult) -> None:
         """Count a row."""
         self.summary.add(row, has_trials=self.has_trials)
+        self.failing.add(row, has_trials=self.has_trials)
+        self.fallen.add(row)
         self.invalid_rows += row.error is not None and row.error.stage == "load"
 
     @property
@@ -75,6 +86,7 @@ class VerdictBasis(Struct, frozen=True):
     max_errors: int
     recorded: RecordedReport | None = None
     order: PlanOrder = PlanOrder()
+    confirmations: Confirmations | None = None
     reason: str | None = None
     """Why the run did not finish, if its plan records it."""
     has_given_answers: bool = False
@@ -84,7 +96,8 @@ class VerdictBasis(Struct, frozen=True):
         summary = summary_for(
             self.gates, has_shared_cases=has_trials, has_given_answers=self.has_given_answers, order=self.order
         )
-        counts = StoredCounts(summary, has_trials)
+        fallen = [case.name for listed in self._recorded_cases for case in listed.cases]
+        counts = StoredCounts(summary, has_trials, FailingCases(self.gates), WorstRows(fallen))
         for row in rows:
             counts.add(row)
         return counts
@@ -99,6 +112,18 @@ class VerdictBasis(Struct, frozen=True):
         return run_verdict(
             self._with_recorded_regressions(summary), ending, gates=self.gates, max_errors=self.max_errors
         )
+
+    @property
+    def _recorded_cases(self) -> tuple[ListedCases, ...]:
+        return () if self.recorded is None else self.recorded.listed_cases
+
+    def listed_cases(self, counts: StoredCounts) -> list[ListedCases]:
+        """Return the cases that count against each gate: those that fell as recorded, others as counted."""
+        recorded = [counts.fallen.current(listed) for listed in self._recorded_cases]
+        return [
+            recorded[index] if index < len(recorded) and recorded[index].cases else counts.failing.of_gate(index)
+            for index in range(len(counts.failing))
+        ]
 
     def _ending(self, invalid_rows: int) -> Ending:
         ending = Ending(
@@ -148,11 +173,16 @@ class VerdictBasis(Struct, frozen=True):
         return VerdictDifference(found, recorded, numbers, _only_lacks_rows(counts.by_state, recorded_counts))
 
     def _with_recorded_regressions(self, summary: Summary) -> VerdictCounts:
-        """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run."""
+        """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run.
+
+        So are the suspected ones, but their re-runs are counted again.
+        """
         recorded = () if self.recorded is None else self.recorded.verdict.gates
         pairs = zip(self.gates or (), recorded, strict=False)
         regressions = {scoped.suite: result.value for scoped, result in pairs if scoped.gate.name == "regressions"}
-        return ComparedRun(summary, RecordedRegressions(regressions)) if regressions else summary
+        if not regressions and self.confirmations is None:
+            return summary
+        return ComparedRun(summary, RecordedRegressions(regressions), self.confirmations)
 
 
 class VerdictDifference(Struct, frozen=True):
@@ -226,6 +256,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         run.refuse_repeated_results()
     difference = _difference(run, basis, counts)
     verdict = basis.verdict(counts) if difference is None else difference.verdict
+    verdict = with_cases(verdict, basis.listed_cases(counts), run=run, baseline=_baseline(run))
     corrected, correction_notes = corrected_or_note(run)
     log = imported_log(run.run.plan)
     default_notes = _older_notes(basis) if log is None else (log.note,)
@@ -240,6 +271,17 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         baseline=recorded.baseline,
         is_imported=log is not None,
     )
+
+
+def _baseline(run: StoredRun) -> StoredRun | None:
+    """Return the stored run that a run was compared with, if it still exists; None for a file of scores."""
+    reference = stored_options(run.run.plan).baseline
+    if reference is None or Path(reference).is_file():
+        return None
+    try:
+        return open_run(find_run(run.folder.parent.parent, reference))
+    except (ConfigError, StorageError):
+        return None
 
 
 class StoredCheck(Struct, frozen=True):
@@ -283,16 +325,24 @@ def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[s
 
 def _load_basis(run: StoredRun) -> VerdictBasis:
     recorded, log = load_recorded_report(run), imported_log(run.run.plan)
+    gates = _gates(run) if recorded is None or not recorded.has_gates else recorded.gates
     return VerdictBasis(
         state=_state(run),
         planned=_planned(run) if recorded is None else recorded.planned,
-        gates=_gates(run) if recorded is None or not recorded.has_gates else recorded.gates,
+        gates=gates,
         max_errors=stored_options(run.run.plan).max_errors,
         recorded=recorded,
         order=plan_order(run),
+        confirmations=_confirmations(run, gates),
         reason=None if log is None else log.why_incomplete,
         has_given_answers=run.has_given_answers,
     )
+
+
+def _confirmations(run: StoredRun, gates: Sequence[ScopedGate] | None) -> Confirmations | None:
+    """Return the confirmations of a run's suspected regressions; None if no gate asks for them."""
+    is_needed = any(scoped.gate.name == CONFIRMED and scoped.not_evaluated is None for scoped in gates or ())
+    return stored_confirmations(run) if is_needed else None
 
 
 def plan_order(run: StoredRun) -> PlanOrder:

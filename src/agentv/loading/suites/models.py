@@ -279,6 +279,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     vars: Variables = field(default_factory=dict)
     prompts: Prompts = None
     gates: Gates | None = None
+    confirm_reruns: Count | None = None
     criteria: Criteria = None
     evalcases: Cases = None
     dialect: Literal["agentv", "agentv-1", "agentv-2", "agentv-4"] | None = None

@@ -72,7 +72,15 @@ from agentv.loading.suites.variables import (
     used_variables,
 )
 from agentv.registry import Specs
-from agentv.types.cases import CASES_CHECKED_AHEAD, CaseSource, EvalCase, EvalSuite, ListedCases, Location
+from agentv.types.cases import (
+    CASES_CHECKED_AHEAD,
+    DEFAULT_CONFIRM_RERUNS,
+    CaseSource,
+    EvalCase,
+    EvalSuite,
+    ListedCases,
+    Location,
+)
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -639,6 +647,7 @@ def _suite(reader: Reader, scope: EvaluatorScope, defaults: EvalSuite, cases: Ca
         gates=tuple(model.gates or ()),
         pass_score=execution.pass_score,
         budget_usd=execution.budget_usd,
+        confirm_reruns=model.confirm_reruns or DEFAULT_CONFIRM_RERUNS,
     )
 
 

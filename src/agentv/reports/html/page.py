@@ -18,6 +18,7 @@ from agentv.reports.run.figures import (
     target_figures,
 )
 from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, rest_text
 from agentv.reports.run.matrix import (
     BEST_MARK,
     NO_PROMPT,
@@ -28,7 +29,7 @@ from agentv.reports.run.matrix import (
     mean_cell,
     rate_cell,
 )
-from agentv.reports.run.row_text import PLAIN_LABELS, row_score
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_score
 from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.amounts import count_text, took_text
@@ -39,7 +40,7 @@ from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
-from agentv.types.results import GateState, RunReport
+from agentv.types.results import GateCase, GateResult, GateState, RunReport
 from agentv.types.summaries import BaselineSummary, CellSummary, MatrixSummary, TargetSummary
 
 _GATE_TONES: Mapping[GateState, str] = {
@@ -91,6 +92,35 @@ def _facts(report: RunReport, record: RunRecord | None) -> list[Html]:
 def _commit(git: JsonObject | None) -> str:
     commit = str((git or {}).get("commit") or "")[:12]
     return f"{commit} with changes" if commit and (git or {}).get("dirty") else commit
+
+
+def gate_section(gate: GateResult, report: RunReport) -> Html:
+    """Return the cases that made a gate fail, each with its question, answers and reasons."""
+    labels = RowLabels(with_suite=len({case.result.slot.suite for case in gate.cases}) > 1)
+    rest = rest_text(gate, report)
+    return element(
+        "section",
+        element("h2", gate_heading(gate)),
+        *(_gate_case(case, labels) for case in gate.cases),
+        element("p", rest, class_="notice") if rest else None,
+        class_="gate-cases",
+    )
+
+
+def _gate_case(case: GateCase, labels: RowLabels) -> Html:
+    state = row_state(case.result)
+    texts = [
+        element("div", element("dt", name), element("dd", shortened(text, max_chars=_MAX_ANSWER_CHARS), dir="auto"))
+        for name, text in case_texts(case)
+    ]
+    head = element(
+        "h3",
+        element("span", f"{row_score(case.result)} {state}".strip(), class_=f"badge {state}"),
+        f" {labels.case(case.result)} on {case.result.slot.target} ",
+        element("small", case_facts(case)),
+        dir="auto",
+    )
+    return element("section", head, element("dl", *texts), class_="gate-case")
 
 
 def target_table(targets: Sequence[TargetSummary]) -> Html:
@@ -273,6 +303,7 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
         element(
             "main",
             verdict_band(report, record),
+            *(gate_section(gate, report) for gate in report.verdict.gates_with_cases),
             target_table(report.targets) if report.targets else None,
             matrix_section(report.matrix),
             corrected_section(report),

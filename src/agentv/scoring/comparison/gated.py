@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from agentv.scoring.comparison.compare import Change, Comparison
+from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import PASSED, SCORE, evaluator_measure, evaluator_of
 from agentv.scoring.counting.tallies import Tally
@@ -35,17 +36,28 @@ class RecordedRegressions(Struct, frozen=True):
 
 
 class MeasurementsWithBaseline(Struct, frozen=True):
-    """The measurements of a run, or of one `suite` if it is set, plus the metric `regressions`."""
+    """The measurements of a run, or of one `suite` if it is set, plus the metrics about its baseline.
+
+    `confirmations` is None if no gate asks for confirmed regressions.
+    """
 
     measured: Measurements
     comparison: Regressions
+    confirmations: Confirmations | None = None
     suite: str | None = None
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
-        if name != "regressions":
-            return self.measured.measure(name, argument, field)
-        return self.comparison.regressions(self.suite)
+        match name:
+            case "regressions":
+                return self.comparison.regressions(self.suite)
+            case "confirmed_regressions":
+                confirmed = None if self.confirmations is None else self.confirmations.confirmed(self.suite)
+                return None if confirmed is None else float(len(confirmed))
+            case "suspected_regressions":
+                return None if self.confirmations is None else self.confirmations.suspected(self.suite)
+            case _:
+                return self.measured.measure(name, argument, field)
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
         """Return the 95 % interval of a gate's metric."""
@@ -57,6 +69,8 @@ class MeasurementsWithBaseline(Struct, frozen=True):
 
     def left_out(self, kind: str, name: str) -> int:
         """Return the number of unmeasured results under that name, such as those with an error."""
+        if kind == "confirmed_regressions":
+            return 0 if self.confirmations is None else self.confirmations.undecided(self.suite)
         return self.measured.left_out(kind, name)
 
     def is_estimated(self, name: str) -> bool:
@@ -65,10 +79,11 @@ class MeasurementsWithBaseline(Struct, frozen=True):
 
 
 class ComparedRun(Struct, frozen=True):
-    """A run's counts, plus the metric `regressions` against a baseline."""
+    """A run's counts, plus the metrics about its baseline."""
 
     counted: VerdictCounts
     comparison: Regressions
+    confirmations: Confirmations | None = None
 
     @property
     def all(self) -> Tally:
@@ -81,17 +96,31 @@ class ComparedRun(Struct, frozen=True):
         return self.counted.unverified
 
     @property
+    def reruns(self) -> int:
+        """The number of the run's results that were re-run after they had an answer."""
+        return self.counted.reruns
+
+    @property
+    def rescored(self) -> int:
+        """How often the run's answers were judged again."""
+        return self.counted.rescored
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of the run's rows that a judge failed to judge, and of all for which one was called."""
         return self.counted.judge_failures
 
     def of_suite(self, suite: str) -> Measurements:
         """Return the measurements over one suite's rows, plus its regressions."""
-        return MeasurementsWithBaseline(self.counted.of_suite(suite), self.comparison, suite)
+        return MeasurementsWithBaseline(self.counted.of_suite(suite), self.comparison, self.confirmations, suite)
+
+    @property
+    def _measured(self) -> MeasurementsWithBaseline:
+        return MeasurementsWithBaseline(self.counted, self.comparison, self.confirmations)
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
-        return MeasurementsWithBaseline(self.counted, self.comparison).measure(name, argument, field)
+        return self._measured.measure(name, argument, field)
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
         """Return the 95 % interval of a gate's metric."""
@@ -103,7 +132,7 @@ class ComparedRun(Struct, frozen=True):
 
     def left_out(self, kind: str, name: str) -> int:
         """Return the number of unmeasured results under that name, such as those with an error."""
-        return self.counted.left_out(kind, name)
+        return self._measured.left_out(kind, name)
 
     def is_estimated(self, name: str) -> bool:
         """Return True if a metric of the run is a sum with estimated parts."""
@@ -116,9 +145,9 @@ class ComparedPairs:
     These are the cases judged in both runs, or all judged cases of the later run if the runs are not paired.
     """
 
-    unverified = 0
+    unverified = reruns = rescored = 0
     judge_failures = (0, 0)
-    """Both are always 0: the reports of the two runs give these numbers."""
+    """All are always 0: the reports of the two runs give these numbers."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison

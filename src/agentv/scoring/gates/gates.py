@@ -86,8 +86,13 @@ METRICS: Metrics = {
     **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
     **dict.fromkeys(("pass_at", "pass_hat"), _TRIALS),
     "regressions": _NUMBER,
+    "confirmed_regressions": _NUMBER,
 }
-"""Metrics of a run; `regressions` only with a baseline."""
+"""Metrics of a run; those of BASELINE_METRICS only with a baseline."""
+
+CONFIRMED = "confirmed_regressions"
+BASELINE_METRICS = frozenset({"regressions", CONFIRMED})
+"""The metrics of a run that compare it with a baseline."""
 
 STREAM_METRICS: Metrics = {
     **_COMMON_METRICS,
@@ -244,6 +249,7 @@ _MAX_NAMES = 5
 _MAX_NAME_LENGTH = 60
 _WHY_UNMEASURED = {
     "regressions": "there are no pairs of judged cases",
+    CONFIRMED: "suspected cases are called again at the end of a run",
     "improvements": "there are no pairs of judged cases",
     "p50": "nothing was timed",
     "p95": "nothing was timed",
@@ -347,6 +353,8 @@ class Gate(Struct, frozen=True):
             names = measured.names(self.name) if self.metric.takes == "name" else ()
             why = why_unmeasured(self.name, self.argument, names, left_out=measured.left_out(self.name, ""))
             return self._undecided(f"{self._metric_text} could not be measured ({why})")
+        if self.name == CONFIRMED:
+            return self._check_confirmed(measured, value)
         notes = []
         if not self.uses_interval and self.is_rate and self.metric.has_interval:
             notes.append("point estimate")
@@ -365,6 +373,23 @@ class Gate(Struct, frozen=True):
         is_lower_limit = self.operator in (">=", ">")
         end, side = (interval.low, "low") if is_lower_limit else (interval.high, "high")
         return self._compared(end, f"{point} and the {side} end of its 95 % interval is {self._shown(end)}")
+
+    def _check_confirmed(self, measured: Measurements, confirmed: float) -> GateResult:
+        """Compare the number of confirmed regressions with the bound; undecided ones may be regressions or not."""
+        suspected = measured.measure("suspected_regressions", None, None) or 0.0
+        undecided = measured.left_out(CONFIRMED, "")
+        cleared = suspected - confirmed - undecided
+        notes = [
+            f"{count:,.0f} of {suspected:,.0f} {what}"
+            for count, what in ((cleared, "not confirmed"), (undecided, "undecided"))
+            if count
+        ]
+        point = f"{CONFIRMED} is {confirmed:,.0f}{_in_brackets(notes)}"
+        result = self._compared(confirmed, point)
+        if result.state == self._compared(confirmed + undecided, point).state:
+            return result
+        re_runs = "its re-runs have" if undecided == 1 else "their re-runs have"
+        return self._undecided(f"{point}: {re_runs} an error or are missing")
 
     def wrong_argument(self, what: str) -> GateError:
         """Return a GateError that points at the argument in brackets; `what` says what is wrong with it."""

@@ -75,6 +75,14 @@ class VerdictCounts(Measurements, Protocol):
         """The number of rows with an unverified verdict of a judge."""
 
     @property
+    def reruns(self) -> int:
+        """The number of results that were re-run after they had an answer."""
+
+    @property
+    def rescored(self) -> int:
+        """How often answers were judged again."""
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of rows that a judge failed to judge, and of all rows for which one was called."""
 
@@ -155,7 +163,7 @@ def _incomplete(ending: Ending, counted: VerdictCounts, results: Sequence[GateRe
         judged = _count(rows.judged, f"judged {ending.noun}")
         return (
             f"{_with_errors(errors, ending.noun)}; {_state_of_gates(results)} on the {judged}."
-            f"{_unverified(counted, ending.noun)}"
+            f"{_unverified_and_rerun(counted, ending.noun)}"
         )
     return None
 
@@ -177,15 +185,18 @@ def _of_planned(rows: int, ending: Ending) -> str:
     return f"{rows:,} of {_count(ending.planned, f'planned {ending.noun}')} {verb}"
 
 
+def scopes_of_default_gate(gates: Sequence[ScopedGate] | None) -> tuple[str | None, ...]:
+    """Return the scopes without an evaluated gate, whose results must all pass; `gates` None has none for the run."""
+    if gates is None:
+        return (None,)
+    evaluated = {scoped.suite for scoped in gates if scoped.not_evaluated is None}
+    return tuple(dict.fromkeys(scoped.suite for scoped in gates if scoped.suite not in evaluated))
+
+
 def _check_gates(counted: VerdictCounts, gates: Sequence[ScopedGate] | None, noun: str) -> tuple[GateResult, ...]:
     """Return the results of the gates, and of the default gate for each scope without an evaluated one."""
-    if gates is None:
-        return (_default_gate(counted, None, noun),)
-    bare = {scoped.suite: None for scoped in gates}
-    for scoped in gates:
-        if scoped.not_evaluated is None:
-            bare.pop(scoped.suite, None)
-    return (*(scoped.check(counted) for scoped in gates), *(_default_gate(counted, suite, noun) for suite in bare))
+    bare = [_default_gate(counted, suite, noun) for suite in scopes_of_default_gate(gates)]
+    return (*(scoped.check(counted) for scoped in gates or ()), *bare)
 
 
 def _default_gate(counted: VerdictCounts, suite: str | None, noun: str) -> GateResult:
@@ -228,14 +239,18 @@ def _failing_judge(counted: VerdictCounts, noun: str) -> str:
 
 
 def _with_errors_and_unverified(counted: VerdictCounts, noun: str) -> str:
-    """Return the end of a verdict: the numbers of results with errors and of unverified results."""
+    """Return the end of a verdict: the numbers of results with errors, unverified and re-run."""
     errors = counted.all.counts["error"]
-    return (f" {_with_errors(errors, noun)}." if errors else "") + _unverified(counted, noun)
+    return (f" {_with_errors(errors, noun)}." if errors else "") + _unverified_and_rerun(counted, noun)
 
 
-def _unverified(counted: VerdictCounts, noun: str) -> str:
-    number = counted.unverified
-    return f" {_count(number, noun)} {'is' if number == 1 else 'are'} unverified." if number else ""
+def _unverified_and_rerun(counted: VerdictCounts, noun: str) -> str:
+    """Return what a reader must know of results that count, and of those that do not."""
+    unverified, reruns, rescored = counted.unverified, counted.reruns, counted.rescored
+    said = f" {_count(unverified, noun)} {'is' if unverified == 1 else 'are'} unverified." if unverified else ""
+    if reruns:
+        said += f" {_count(reruns, noun)} {'was' if reruns == 1 else 'were'} re-run; first answers count."
+    return said + (f" Answers were rescored {_count(rescored, 'time')}." if rescored else "")
 
 
 def _with_errors(number: int, noun: str) -> str:

@@ -29,6 +29,8 @@ SCORED = "scored"
 """The key of the plan of a run that judged given answers; its value describes how they were read."""
 
 
+_CONFIRMS = b'"rerun":"confirm"'
+
 R = TypeVar("R")
 
 
@@ -206,6 +208,33 @@ class StoredRun:
     def all_results(self) -> Iterator[CaseResult]:
         """Yield the results of every generation."""
         return self._read("results.jsonl", RESULTS)
+
+    def results_numbered(self, numbers: Collection[int]) -> dict[int, CaseResult]:
+        """Return the results with these `seq`; other lines are not decoded."""
+        name = "results.jsonl"
+        return {
+            number - 1: self._row(name, number, line, RESULTS)
+            for number, line in enumerate(whole_lines(self.folder / name), start=1)
+            if number - 1 in numbers
+        }
+
+    def confirming_results(self) -> Iterator[CaseResult]:
+        """Yield the results of the re-runs that confirm regressions; other lines are not decoded."""
+        name = "results.jsonl"
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            if _CONFIRMS in line:
+                row = self._row(name, number, line, RESULTS)
+                if row.rerun == "confirm":
+                    yield row
+
+    def highest_generations(self, keys: Collection[ResultKey]) -> dict[ResultKey, int]:
+        """Return the highest generation of the results and answers with these keys."""
+        highest: dict[ResultKey, int] = {}
+        for name in ("results.jsonl", "answers.jsonl"):
+            for _, _, head in self._heads(name):
+                if head.slot in keys:
+                    highest[head.slot] = max(head.generation, highest.get(head.slot, 0))
+        return highest
 
     def answers_at(self, numbers: Collection[int]) -> dict[int, Answer]:
         """Return the answers with these `seq`, which results refer to as `answer_seq`."""
