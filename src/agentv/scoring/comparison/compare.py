@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from agentv.scoring.comparison.sides import (
     align,
     evaluator_of,
 )
+from agentv.scoring.gates.gates import ScoreChange
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import SIGNIFICANCE
 from agentv.types.summaries import BaselineSummary
@@ -26,6 +27,10 @@ from agentv.types.views import one_line, table_html
 
 THRESHOLD = 0.1
 """The smallest change of a case's score, in either direction, that counts as a win or a loss."""
+
+_SEED = 0
+_MAX_TARGETS = 5
+"""Up to this many targets are named in what was found; those that are worse are always named."""
 
 _ROUNDING = 1e-9
 """Rounding errors in differences of mean scores are smaller than this."""
@@ -90,9 +95,7 @@ class Comparison(Struct, frozen=True):
     @property
     def finding(self) -> Finding:
         """`better` or `worse` if the mean score differs significantly."""
-        if self.score is None or self.score.p is None or self.score.p > SIGNIFICANCE or not self.score.difference:
-            return "no significant difference"
-        return "better" if self.score.difference > 0 else "worse"
+        return _finding(self.score)
 
     @property
     def detectable(self) -> float | None:
@@ -103,6 +106,24 @@ class Comparison(Struct, frozen=True):
     def needed(self) -> int | None:
         """The number of cases to detect the observed difference at 80 % power; None if no number would suffice."""
         return None if self.score is None else self.score.needed
+
+    def score_change(self, suite: str | None = None) -> ScoreChange | None:
+        """Return what was found on the mean score, of one suite if it is named; None if no case can be compared.
+
+        Several targets are tested separately, with p corrected by Holm's method for their number.
+        """
+        if self.score is None:
+            return None
+        if not self.is_paired or (suite is None and len(self.after.targets) == 1):
+            return ScoreChange(int(self.finding == "worse"), finding_text(self))
+        by_target: dict[str, list[Pair]] = {}
+        for case in self.cases:
+            if suite in (None, case.pair.after.suite):
+                by_target.setdefault(case.pair.after.target, []).append(case.pair)
+        rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
+        scores = [measure_difference(SCORE, self.before, self.after, each, rng=rng) for each in by_target.values()]
+        corrected = dict(zip(by_target, _with_holm([each for each in scores if each is not None]), strict=True))
+        return _score_change(corrected) if corrected else None
 
     @property
     def mean_of_pairs(self) -> float:
@@ -279,18 +300,39 @@ def correct_comparisons(comparisons: Sequence[Comparison]) -> tuple[Comparison, 
     )
 
 
+def _finding(score: MeasureDifference | None) -> Finding:
+    if score is None or score.p is None or score.p > SIGNIFICANCE or not score.difference:
+        return "no significant difference"
+    return "better" if score.difference > 0 else "worse"
+
+
+def _score_change(by_target: Mapping[str, MeasureDifference]) -> ScoreChange:
+    """Return what was found for each target, those that are worse first."""
+    worse = {target: score for target, score in by_target.items() if _finding(score) == "worse"}
+    if len(by_target) == 1:
+        return ScoreChange(len(worse), _score_text(*by_target.values()))
+    shown = list({**worse, **by_target}.items())[: max(len(worse), _MAX_TARGETS)]
+    more = len(by_target) - len(shown)
+    texts = [f"target {one_line(target)}: {_score_text(score)}" for target, score in shown]
+    return ScoreChange(len(worse), "; ".join([*texts, *([f"{more:,} more targets: not worse"] if more else [])]))
+
+
 def finding_text(comparison: Comparison) -> str:
     """Return what happened and what it shows: "16 cases fell, none rose: worse".
 
     Without a significant difference, the number of cases that would be needed follows. The finding of independent
     samples has no such counts, and ends with "unpaired".
     """
-    finding: str = comparison.finding
-    if finding == "no significant difference":
-        finding = f"{finding} (n needed: {_needed(comparison)})"
-    if not comparison.is_paired:
-        return f"{finding}, unpaired"
-    return finding if comparison.score is None else f"{_changes_text(comparison.score)}: {finding}"
+    return _score_text(comparison.score) if comparison.is_paired else f"{_found(comparison.score)}, unpaired"
+
+
+def _score_text(score: MeasureDifference | None) -> str:
+    return _found(score) if score is None else f"{_changes_text(score)}: {_found(score)}"
+
+
+def _found(score: MeasureDifference | None) -> str:
+    finding = _finding(score)
+    return f"{finding} (n needed: {_needed(score)})" if finding == "no significant difference" else finding
 
 
 def _changes_text(score: MeasureDifference) -> str:
@@ -302,19 +344,18 @@ def _changes_text(score: MeasureDifference) -> str:
     return f"{more:,} {'case' if more == 1 else 'cases'} {first}, {fewer or 'none'} {second}"
 
 
-def _needed(comparison: Comparison) -> str:
-    if comparison.score is None:
+def _needed(score: MeasureDifference | None) -> str:
+    if score is None:
         return "unknown, no case can be compared"
-    if not comparison.is_paired and comparison.detectable is None:
+    if score.independent is not None and score.detectable is None:
         return "unknown, too few cases"
-    if not comparison.score.difference:
+    if not score.difference:
         return "unknown, equal means"
-    if comparison.needed is None:
+    needed = score.needed
+    if needed is None:
         return "more than 10,000,000"
-    if comparison.needed <= comparison.score.cases:
-        # `needed` is for a single comparison; several comparisons at once need more cases.
-        return f"more than {comparison.score.cases:,}"
-    return f"{comparison.needed:,}"
+    # `needed` is for a single comparison; several comparisons at once need more cases.
+    return f"more than {score.cases:,}" if needed <= score.cases else f"{needed:,}"
 
 
 def summarize_baseline(comparison: Comparison) -> BaselineSummary:

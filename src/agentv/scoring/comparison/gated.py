@@ -10,7 +10,7 @@ from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import PASSED, SCORE, evaluator_measure, evaluator_of
 from agentv.scoring.counting.tallies import Tally
-from agentv.scoring.gates.gates import Measurements
+from agentv.scoring.gates.gates import Measurements, ScoreChange
 from agentv.scoring.gates.run_verdict import VerdictCounts
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
 from agentv.types.summaries import LEVEL, Interval
@@ -19,10 +19,13 @@ _HALF = 0.5
 
 
 class Regressions(Protocol):
-    """Gives the number of cases that regressed since an earlier run."""
+    """Gives what changed since an earlier run: the number of regressed cases, the finding on the mean score."""
 
     def regressions(self, suite: str | None = None) -> float | None:
         """Return the number, of one suite if it is named; None if no case is in both runs."""
+
+    def score_change(self, suite: str | None = None) -> ScoreChange | None:
+        """Return what was found on the mean score, of one suite if it is named; None if no case is in both runs."""
 
 
 class RecordedRegressions(Struct, frozen=True):
@@ -33,6 +36,10 @@ class RecordedRegressions(Struct, frozen=True):
     def regressions(self, suite: str | None = None) -> float | None:
         """Return the recorded number."""
         return self.recorded.get(suite)
+
+    def score_change(self, suite: str | None = None) -> ScoreChange | None:  # noqa: ARG002 - part of the protocol
+        """Return None: the result of the gate is recorded as a whole."""
+        return None
 
 
 class MeasurementsWithBaseline(Struct, frozen=True):
@@ -45,6 +52,10 @@ class MeasurementsWithBaseline(Struct, frozen=True):
     comparison: Regressions
     confirmations: Confirmations | None = None
     suite: str | None = None
+
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison with the baseline found on the mean score."""
+        return self.comparison.score_change(self.suite)
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
@@ -118,6 +129,10 @@ class ComparedRun(Struct, frozen=True):
     def _measured(self) -> MeasurementsWithBaseline:
         return MeasurementsWithBaseline(self.counted, self.comparison, self.confirmations)
 
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison with the baseline found on the mean score."""
+        return self._measured.score_change()
+
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
         return self._measured.measure(name, argument, field)
@@ -177,6 +192,10 @@ class ComparedPairs:
     def of_suite(self, suite: str) -> Measurements:
         """Raise NotImplementedError: a comparison has no gates of suites."""
         raise NotImplementedError(suite)
+
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison found on the mean score."""
+        return self._comparison.score_change()
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of one of COMPARE_METRICS, None when there is nothing to measure."""
