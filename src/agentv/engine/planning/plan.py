@@ -20,7 +20,7 @@ from agentv.scoring.keys.identity import target_key
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.records.answer import Answer, ResultKey
+from agentv.types.records.answer import Answer, Rerun, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -39,9 +39,9 @@ class CaseTask(Struct, frozen=True, gc=False):
     """One row of the plan: data only, so that it can be sent to another process.
 
     `known` has the targets that may be called besides `target`: judges and fallbacks. `generation` counts how often a
-    resume, retry or rescore has made the row again. With `stored` the target is not called: the stored answer is
-    scored. `trial` is counted from 0, `trials` is the number of trials of the case. `slot`, the row's position in the
-    plan, follows from the other fields.
+    resume, retry or rescore has made the row again; with `rerun` the new row does not count. With `stored` the target
+    is not called: the stored answer is scored. `trial` is counted from 0, `trials` is the number of trials of the case.
+    `slot`, the row's position in the plan, follows from the other fields.
     """
 
     case: EvalCase | BrokenCase
@@ -52,6 +52,7 @@ class CaseTask(Struct, frozen=True, gc=False):
     timeout_s: float | None = None
     only_free: bool = False
     generation: int = 0
+    rerun: Rerun | None = None
     stored: AnswerToScore | None = None
     trials: int = 1
     slot: ResultKey = ResultKey("", "", "")

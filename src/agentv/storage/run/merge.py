@@ -8,9 +8,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentv.scoring.keys.identity import DigestMap, digest_64
+from agentv.storage.run.first_answers import slot_name
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
-from agentv.storage.run.stored import StoredRun, slot_name
+from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.answer import AnswerRef
 from agentv.types.records.label import Label
