@@ -116,7 +116,7 @@ def events_of_the_code() -> dict[str, set[str]]:
             if isinstance(type_, ast.Name) and type_.id == "GENERATION_STARTED":
                 found["generation_started"] = written_by("engine/stored/resume.py", "to_event")
             if isinstance(type_, ast.Name) and type_.id == "TARGET_CHANGED":
-                found["target_changed"] = _outer_keys(fields)
+                found.setdefault("target_changed", set()).update(_outer_keys(fields))
     return found
 
 

@@ -20,7 +20,6 @@ from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import (
     GENERATION_STARTED,
-    TARGET_CHANGED,
     Purpose,
     RequestedGeneration,
     ResumePlan,
@@ -36,7 +35,7 @@ from agentv.loading.files.places import find_home
 from agentv.scoring.keys.identity import target_key
 from agentv.storage.files.run_file import whole_lines
 from agentv.storage.run.find import find_run, find_unfinished
-from agentv.storage.run.stored import StoredRun, open_run
+from agentv.storage.run.stored import TARGET_CHANGED, StoredRun, open_run
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ResultStore

@@ -19,7 +19,7 @@ from agentv.scoring.keys.identity import DigestSet, answer_key, keys_of, questio
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.storage.run.first_answers import is_answered
-from agentv.storage.run.stored import StoredRun
+from agentv.storage.run.stored import TARGET_CHANGED, StoredRun
 from agentv.storage.run.stored_rows import StoredRows
 from agentv.types.cases import BrokenCase, EvalCase
 from agentv.types.evaluation import EvaluatorResult
@@ -195,8 +195,9 @@ class ResumePlan(Struct):
             is_kept = row is not None and not self._must_rejudge(row) and self._is_valid(row, task, case, runner)
             if is_kept and not is_called_again:
                 return None
-            stored = None if is_called_again else self._with_stored_answer(task, case, row, runner)
-            return stored or self._new_call(task, row)
+            stored = self._with_stored_answer(task, case, row, runner)
+            is_failed = stored is None or (stored.stored is not None and stored.stored.answer.error is not None)
+            return self._new_call(task, row) if stored is None or (is_called_again and is_failed) else stored
         key = answered.answer_key
         if answered is not row or self._must_rejudge(row) or not self._is_valid(row, task, case, runner, key):
             return self._with_stored_answer(task, case, row, runner, key) or self._again(task, row, runner)
@@ -216,10 +217,13 @@ class ResumePlan(Struct):
             row = next((found for found in map(self.rows.find, old_keys) if found is not None), None)
         if row is None or not is_answered(row) or isinstance(task.case, BrokenCase):
             return None
-        question, target = question_key(task.case), task.target
-        keys = {runner.fingerprints.target_key(target), *self.target_keys.get(target.name, ())}
-        is_same = any(row.answer_key == answer_key(question, key, task.trial) for key in keys)
-        return row if is_same else None
+        return row if row.answer_key in self._answer_keys(task, task.case, runner) else None
+
+    def _answer_keys(self, task: CaseTask, case: EvalCase, runner: CaseRunner) -> list[str]:
+        """Return the keys of answers to a question: of the target as it is now, then as it was before."""
+        question, now = question_key(case), runner.fingerprints.target_key(task.target)
+        before = self.target_keys.get(task.target.name, frozenset()) - {now}
+        return [answer_key(question, key, task.trial) for key in (now, *sorted(before))]
 
     def _again(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask:
         """Return the task to call the target although there was an answer, which is lost or has nothing to score."""
@@ -299,14 +303,17 @@ class ResumePlan(Struct):
     ) -> CaseTask | None:
         """Return the task to score a stored answer, or None if there is no usable answer or nothing to score.
 
-        `key` is the key of the answer, if it is not that of the target as it is now.
+        `key` is the key of the answer if it is known; else an answer of the target as it was before is used, too.
         """
         if runner.has_nothing_to_score(task):
             return None
-        result_key, key = task.slot, key or _answer_key(task, case, runner)
+        result_key = task.slot
+        keys = [key] if key is not None else self._answer_keys(task, case, runner)
         # The answers of a renamed suite are stored under its old name.
-        answers = (self.rows.answer(suite, key) for suite in (result_key.suite, *self.gone_suites))
-        answer = next((each for each in answers if each is not None), None)
+        names = [(suite, each) for each in keys for suite in (result_key.suite, *self.gone_suites)]
+        answers = [answer for name in names if (answer := self.rows.answer(*name)) is not None]
+        current = (each for each in answers if each.answer_key == keys[0])
+        answer = next((each for each in answers if each.error is None), None) or next(current, None)
         if answer is None or (answer.error is not None and answer.error.kind == "cancelled"):
             return None
         earlier_row = row if answer.slot == result_key else self.rows.find(answer.slot)
@@ -335,10 +342,6 @@ def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumeP
         gone_suites=gone,
         rejudges=rejudges,
     )
-
-
-TARGET_CHANGED = "target_changed"
-"""The event of a resume or retry that called a target with other settings than before."""
 
 
 def target_keys(run: StoredRun) -> dict[str, frozenset[str]]:

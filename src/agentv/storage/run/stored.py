@@ -33,6 +33,9 @@ from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 _BUFFER_BYTES = 16 * 1024
 
+TARGET_CHANGED = "target_changed"
+"""The event of a resume or retry that called a target with other settings than before."""
+
 SCORED = "scored"
 """The key of the plan of a run that judged given answers; its value describes how they were read."""
 
