@@ -270,7 +270,7 @@ def _answer_without_response(
 
     Python passes more than 15 keywords of one call in a dict, which is slower than two calls (bench/echo_cases.py).
     """
-    answer = Answer(
+    return Answer(
         slot=prepared.task.slot,
         answer_key=prepared.answer_key,
         text="",
@@ -278,12 +278,12 @@ def _answer_without_response(
         ended_at=outcome.ended_at,
         duration_ms=to_ms((outcome.ended_at - outcome.started_at).total_seconds()),
         generation=prepared.task.generation,
+        rerun=prepared.task.rerun,
         attempt=attempt,
         calls=calls,
         workspace=workspace,
         repaired=is_repaired,
     )
-    return answer if prepared.task.rerun is None else replace(answer, rerun=prepared.task.rerun)
 
 
 def _read_response(result: ProviderResponse | Failure) -> ProviderResponse | Failure:

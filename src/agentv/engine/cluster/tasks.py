@@ -111,8 +111,8 @@ class TaskData(Struct, frozen=True):
     trial: int
     trials: int
     generation: int
-    stored: AnswerToScore | None = None
     rerun: Rerun | None = None
+    stored: AnswerToScore | None = None
 
 
 def make_spec(
@@ -248,8 +248,8 @@ def to_data(task: CaseTask) -> TaskData:
         trial=task.trial,
         trials=task.trials,
         generation=task.generation,
-        stored=task.stored,
         rerun=task.rerun,
+        stored=task.stored,
     )
 
 
@@ -279,9 +279,9 @@ class TaskReader:
             timeout_s=suite.timeout_s(data.case),
             only_free=suite.only_free,
             generation=data.generation,
+            rerun=data.rerun,
             stored=data.stored,
             trials=data.trials,
-            rerun=data.rerun,
         )
 
     def _with_shared_evaluators(self, case: EvalCase) -> EvalCase:

@@ -40,9 +40,9 @@ class CaseTask(Struct, frozen=True, gc=False):
     """One row of the plan: data only, so that it can be sent to another process.
 
     `known` has the targets that may be called besides `target`: judges and fallbacks. `generation` counts how often a
-    resume, retry or rescore has made the row again. With `stored` the target is not called: the stored answer is
-    scored. `trial` is counted from 0, `trials` is the number of trials of the case. `rerun` is set for a further answer
-    of a row that has one. `slot`, the row's position in the plan, follows from the other fields.
+    resume, retry or rescore has made the row again; with `rerun` the new row does not count. With `stored` the target
+    is not called: the stored answer is scored. `trial` is counted from 0, `trials` is the number of trials of the case.
+    `slot`, the row's position in the plan, follows from the other fields.
     """
 
     case: EvalCase | BrokenCase
@@ -53,9 +53,9 @@ class CaseTask(Struct, frozen=True, gc=False):
     timeout_s: float | None = None
     only_free: bool = False
     generation: int = 0
+    rerun: Rerun | None = None
     stored: AnswerToScore | None = None
     trials: int = 1
-    rerun: Rerun | None = None
     slot: ResultKey = ResultKey("", "", "")
 
     def __post_init__(self) -> None:

@@ -44,11 +44,8 @@ async def confirm_regressions(
     confirmations.suspects = tuple(Suspect(name, reruns[name.suite]) for name in names)
     generations: Mapping[ResultKey, int] = {}
     if resume_plan is not None and recorder.store.folder is not None:
-        stored = open_run(Path(recorder.store.folder))
-        for row in stored.confirming_results():
-            confirmations.add(row)
         slots = {ResultKey(each.suite, each.eval_id, each.target, prompt=each.prompt) for each in names}
-        generations = stored.highest_generations(slots)
+        generations = open_run(Path(recorder.store.folder)).highest_generations(slots)
     recorder.store.note(SUSPECTED, {"cases": msgspec.to_builtins(confirmations.suspects)})
     if resume_plan is not None and not resume_plan.calls_targets:
         return
@@ -91,6 +88,6 @@ def stored_confirmations(run: StoredRun) -> Confirmations:
             except msgspec.ValidationError as error:
                 raise StorageError(f"{run.folder}: event {SUSPECTED!r}: {error}") from error
     confirmations = Confirmations(suspects)
-    for row in run.confirming_results():
+    for row in run.reruns():
         confirmations.add(row)
     return confirmations

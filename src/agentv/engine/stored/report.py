@@ -63,9 +63,10 @@ class StoredCounts(Struct):
     def add(self, row: CaseResult) -> None:
         """Count a row."""
         self.summary.add(row, has_trials=self.has_trials)
-        self.failing.add(row, has_trials=self.has_trials)
-        self.fallen.add(row)
-        self.invalid_rows += row.error is not None and row.error.stage == "load"
+        if row.rerun is None:
+            self.failing.add(row, has_trials=self.has_trials)
+            self.fallen.add(row)
+            self.invalid_rows += row.error is not None and row.error.stage == "load"
 
     @property
     def by_state(self) -> Mapping[str, int]:
@@ -249,6 +250,7 @@ def _only_lacks_rows(found: Mapping[str, int], recorded: Mapping[str, int]) -> b
 _STATES = {"passed": "passed", "failed": "failed", "undecided": "undecided", "not_evaluated": "not evaluated"}
 _RESULTS = "results.jsonl"
 _OLDER_RUN = "this run was made by an older agentv and has no stored verdict; the default gate is applied"
+_OLDER_RERUNS = "an older agentv re-run results of this run and counted the newest answers; now first answers count"
 _NO_CHECKSUMS = "checksums of its files: not recorded; changes to them cannot be detected"
 
 
@@ -261,6 +263,8 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     """
     basis = _load_basis(run)
     counts = basis.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
+    for rerun in run.reruns():
+        counts.add(rerun)
     if basis.planned is not None and counts.summary.all.rows > basis.planned:
         run.refuse_repeated_results()
     difference = _difference(run, basis, counts)
@@ -269,6 +273,8 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     corrected, correction_notes = corrected_or_note(run)
     log = imported_log(run.run.plan)
     default_notes = _older_notes(basis) if log is None else (log.note,)
+    if run.newest_results() is not None:
+        correction_notes = (_OLDER_RERUNS, *correction_notes)
     recorded = basis.recorded or RecordedReport(verdict, basis.planned, default_notes, 0.0)
     return replace(
         counts.summary.report(run.run_id, basis.state, verdict),
@@ -371,15 +377,22 @@ def _strings(value: JsonValue) -> list[str]:
 
 
 def _difference(run: StoredRun, basis: VerdictBasis, counts: StoredCounts) -> VerdictDifference | None:
-    """Compare the recorded verdict with that of the rows. Rows that were appended later are left out."""
+    """Compare the recorded verdict with that of the rows. Rows that were appended later are left out.
+
+    None for a run of an older version if the newest answers, which counted there, give the recorded verdict.
+    """
     if not basis.is_comparable or basis.recorded is None:
         return None
     checksum = read_checksum((basis.recorded.ended or {}).get(CHECKSUMS), _RESULTS)
-    path = run.folder / _RESULTS
+    path, lines = run.folder / _RESULTS, None
     if checksum is not None and size_of(path) not in (0, checksum.size):
-        rows = run.results(lines=checksum.lines)
-        counts = basis.count(rows, has_trials=counts.has_trials)
-    return basis.difference(counts)
+        lines = checksum.lines
+        counts = basis.count(run.results(lines=lines), has_trials=counts.has_trials)
+    difference = basis.difference(counts)
+    newest = None if difference is None else run.newest_results(lines=lines)
+    if newest is None or basis.difference(basis.count(newest, has_trials=counts.has_trials)) is not None:
+        return difference
+    return None
 
 
 def _file_notes(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
