@@ -212,7 +212,7 @@ def compare_unpaired(before: Side, after: Side, *, threshold: float = THRESHOLD)
 def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: float = THRESHOLD) -> Comparison:
     """Compare two runs, pair by pair."""
     alignment = align(before, after)
-    cases = tuple(_case_differences(before, after, alignment.pairs, threshold))
+    cases = tuple(case_differences(before, after, alignment.pairs, threshold))
     judged = [case.pair for case in cases]
     spending = [measure_difference(name, before, after, alignment.pairs) for name in SPENDING]
     return Comparison(
@@ -231,7 +231,9 @@ def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: f
     )
 
 
-def _case_differences(before: Side, after: Side, pairs: Sequence[Pair], threshold: float) -> Iterator[CaseDifference]:
+def case_differences(
+    before: Side, after: Side, pairs: Sequence[Pair], threshold: float = THRESHOLD
+) -> Iterator[CaseDifference]:
     """Yield the differences of the pairs that were judged on both sides."""
     for pair in pairs:
         old, new = before.mean(SCORE, pair.before), after.mean(SCORE, pair.after)

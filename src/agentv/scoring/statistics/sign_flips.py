@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from operator import getitem
 from typing import Self
 
@@ -113,32 +114,41 @@ _BLOCK = 8
 """The number of clusters whose sums of subsets are tabulated together: a byte selects one of 256."""
 
 
-class SignFlips(Struct, frozen=True):
+class SignFlips(Struct, frozen=True, dict=True):
     """The test of a mean difference by sign flips, and its inversion.
 
-    `subset_means` are the sorted mean differences of subsets of the clusters (a case without a session is a cluster):
-    all subsets, or a random sample. `empty` of them have no cluster. The interval at the level 1 - a goes from the
-    a/2 quantile of these means to the 1 - a/2 quantile: a mean difference d is rejected by sign flips of (difference -
-    d) exactly if it lies outside. Hartigan 1969, JASA 64(328).
+    `sums` and `sizes` are those of the differences of each cluster (a case without a session is a cluster). The
+    interval at the level 1 - a goes from the a/2 quantile of the mean differences of subsets of the clusters to the
+    1 - a/2 quantile: a mean difference d is rejected by sign flips of (difference - d) exactly if it lies outside.
+    Hartigan 1969, JASA 64(328). `seed` draws the subsets.
     """
 
     test: PairedTest
     differences: PairedDifferences
-    subset_means: "array[float]"
-    empty: int
-    changed: int
-    """The number of clusters whose sum of differences is not 0."""
+    sums: tuple[float, ...]
+    sizes: tuple[int, ...]
+    seed: int
 
     @classmethod
     def of(cls, clusters: Sequence[Sequence[float]], rng: random.Random) -> Self:
         """Test the differences of cases in clusters; there is at least one."""
-        sums, sizes = [math.fsum(each) for each in clusters], [len(each) for each in clusters]
-        differences = PairedDifferences.of_clusters(clusters)
+        sums = tuple(map(math.fsum, clusters))
         test = permutation_test(sums, rng)
-        means = sorted(_subset_means(sums, sizes, differences, rng))
-        known = [each for each in means if math.isfinite(each)]
-        changed = sum(abs(each) > ROUNDING for each in sums)
-        return cls(test, differences, array("d", known), len(means) - len(known), changed)
+        differences = PairedDifferences.of_clusters(clusters)
+        return cls(test, differences, sums, tuple(map(len, clusters)), rng.getrandbits(64))
+
+    @cached_property
+    def _subset_means(self) -> "tuple[array[float], int]":
+        """The sorted mean differences of subsets, all or a random sample, and the number of empty subsets."""
+        rng = random.Random(self.seed)  # noqa: S311 - draws subsets, keeps no secret
+        means = sorted(_subset_means(self.sums, self.sizes, self.differences, rng))
+        known = array("d", means[: bisect_right(means, 1.0 + ROUNDING)])
+        return known, len(means) - len(known)
+
+    @property
+    def changed(self) -> int:
+        """The number of clusters whose sum of differences is not 0."""
+        return sum(abs(each) > ROUNDING for each in self.sums)
 
     @property
     def p(self) -> float:
@@ -169,17 +179,19 @@ class SignFlips(Struct, frozen=True):
         to 0. That share is known better than the random subsets show it, so they are weighted to have it: a bound is
         then on the same side of 0 as p is of its level.
         """
-        means = self.subset_means if sign > 0 else array("d", [-each for each in reversed(self.subset_means)])
-        count = len(means) + self.empty
-        up_to_zero = bisect_right(means, ROUNDING) + self.empty
+        means, empty = self._subset_means
+        if sign < 0:
+            means = array("d", [-each for each in reversed(means)])
+        count = len(means) + empty
+        up_to_zero = bisect_right(means, ROUNDING) + empty
         rank = tail * count
         if sign * self.differences.mean > 0 and 0 < up_to_zero < count:
             share = self.p / 2
             if tail >= share - ROUNDING:
                 above = max(tail - share, 0.0) / (1 - share) * (count - up_to_zero)
-                return means[min(up_to_zero + int(above + ROUNDING), count - 1) - self.empty]
+                return means[min(up_to_zero + int(above + ROUNDING), count - 1) - empty]
             rank = min(tail / share * up_to_zero, up_to_zero - 1)
-        index = int(rank + ROUNDING) - self.empty
+        index = int(rank + ROUNDING) - empty
         found = -math.inf if index < 0 else means[min(index, len(means) - 1)]
         return min(found, 0.0) if sign * self.differences.mean <= 0 or rank < up_to_zero else found
 
