@@ -143,7 +143,8 @@ def test_a_changed_target_script_is_reported_and_fresh_calls_it_again(project: P
     assert "its code has changed since the run began (agent.py); its stored answers are used; --fresh" in said
     assert project.call("resume", "latest", "--fresh")[0] == 0
     assert project.calls() == ["a", "b", "c"]
-    assert {generation for _, generation in current(project).values()} == {1}
+    assert {generation for _, generation in current(project).values()} == {0}
+    assert [row.rerun for row in open_run(project.run).reruns()] == ["fresh"] * 3
 
 
 def test_without_a_name_the_latest_run_that_did_not_finish_is_meant(project: Project) -> None:

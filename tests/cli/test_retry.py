@@ -1,4 +1,4 @@
-"""`agentv retry` and `agentv rescore`: rows are done again into the same run, and the newest counts."""
+"""`agentv retry` and `agentv rescore`: rows are done again into the same run; first answers count."""
 
 import socket
 import sys
@@ -14,6 +14,10 @@ BROKEN_JUDGE = "import sys; sys.exit('no judge today')"
 
 def rows(project: Project) -> dict[str, tuple[str, int]]:
     return {row.eval_id: (row.status, row.generation) for row in open_run(project.run).results()}
+
+
+def reruns(project: Project) -> list[tuple[str, int, str | None]]:
+    return [(row.eval_id, row.generation, row.rerun) for row in open_run(project.run).reruns()]
 
 
 def test_errors_are_retried_and_every_attempt_is_stored(project: Project) -> None:
@@ -41,7 +45,9 @@ def test_failed_and_case_choose_other_rows(project: Project) -> None:
     assert project.calls() == ["b", "c"]
     assert project.call("retry", "latest", "--case", "[ab]")[0] == 1
     assert project.calls() == ["a", "b"]
-    assert rows(project) == {"a": ("pass", 1), "b": ("fail", 2), "c": ("fail", 1)}
+    assert rows(project) == {"a": ("pass", 0), "b": ("fail", 0), "c": ("fail", 0)}
+    expected = [("a", 1, "case"), ("b", 1, "failed"), ("b", 2, "case"), ("c", 1, "failed")]
+    assert sorted(reruns(project)) == expected
 
 
 def test_where_there_is_nothing_to_do_again_it_is_said(project: Project) -> None:
@@ -176,6 +182,7 @@ def test_an_interrupted_retry_continues_with_the_remaining_cases(project: Projec
     code, said = project.call("resume")
     assert (code, project.calls()) == (0, ["b"])
     assert "continuing the unfinished retry of this run" in said
-    assert rows(project) == {"a": ("pass", 1), "b": ("pass", 1), "c": ("pass", 0)}
+    assert rows(project) == {"a": ("pass", 0), "b": ("pass", 0), "c": ("pass", 0)}
+    assert sorted(reruns(project)) == [("a", 1, "case"), ("b", 1, "case")]
     assert project.call("resume", "latest")[0] == 0
     assert project.calls() == []

@@ -32,7 +32,7 @@ def task(case: EvalCase | BrokenCase) -> CaseTask:
     "row",
     [
         broken_row("r", task(BROKEN), BROKEN, now=NOON),
-        crashed_row("r", task(CASE), CASE, "oops", now=NOON),
+        crashed_row("r", task(CASE), "oops", now=NOON),
         skipped_row("r", task(CASE), CASE, now=NOON),
     ],
 )

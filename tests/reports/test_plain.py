@@ -6,14 +6,14 @@ from datetime import datetime
 
 import pytest
 from msgspec.structs import replace
-from tests.reports.rows import FAILED, HOSTILE, PASSED, STARTED, UNANSWERED
+from tests.reports.rows import FAILED, HOSTILE, PASSED, REPORT, STARTED, UNANSWERED
 from tests.reports.screens import EncodedStream, Hand
 from tests.support.stored import CONTAINS, make_result
 
 from agentv.reports.progress.progress import PlainLines
 from agentv.reports.run.row_text import error_command
 from agentv.reports.text.printable import escape_commands
-from agentv.types.events import RowFinished, RowKept, RunNote, RunStopping
+from agentv.types.events import RowFinished, RowKept, RunEnded, RunNote, RunStopping
 
 SMALL = replace(STARTED, planned=20, cases=20, trials=1, targets=("agent-v2",))
 
@@ -150,11 +150,13 @@ def test_the_heartbeat_goes_on_while_nothing_happens(log: Log, clock: Hand) -> N
     plain.close()
 
 
-def test_under_github_each_failure_is_also_an_annotation(log: Log, clock: Hand) -> None:
+def test_under_github_failures_are_annotations_at_the_end(log: Log, clock: Hand) -> None:
     plain = PlainLines(log, clock=clock, github=True)
     plain.notify(replace(SMALL, planned=None))
     for row in (FAILED, PASSED, HOSTILE):
         plain.notify(RowFinished(row))
+    assert "::error" not in log.getvalue().replace(" ::error::gotcha", "")
+    plain.notify(RunEnded(REPORT))
     commands = [line for line in log.getvalue().splitlines() if line.startswith("::")]
     assert commands == [error_command(FAILED), error_command(HOSTILE)]
 

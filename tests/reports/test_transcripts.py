@@ -129,7 +129,7 @@ def test_no_line_of_a_plain_run_is_a_command_to_github_but_the_annotations() -> 
     written = plain(RUNS["mixed"](), "utf-8", github=True).partition("\ntarget ")[0].splitlines()
     commands = [line for line in written if line.startswith("::")]
     assert all(line.startswith("::error file=") for line in commands)
-    assert len(commands) == RUNS["mixed"]().report.failing_total
+    assert len(commands) == 10 < RUNS["mixed"]().report.failing_total
     assert not [line for line in written if "##[" in line and line not in commands]
 
 

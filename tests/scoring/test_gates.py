@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.gates import METRICS, OPERATORS, GateError, parse_gate
+from agentv.scoring.gates.gates import METRICS, NOT_WORSE, OPERATORS, GateError, parse_gate
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationResult
 
@@ -68,7 +68,7 @@ def test_a_gate_on_an_unknown_cost_never_passes() -> None:
     result = parse_gate("cost_usd <= 5").check(summary)
     assert (result.passed, result.sentence) == (
         False,
-        "cost_usd could not be measured (1 result has no known cost), so it is not <= 5",
+        "cost_usd could not be measured (1 result has no known cost), so 'cost_usd <= 5' is undecided",
     )
 
 
@@ -83,7 +83,7 @@ def test_a_gate_on_an_unknown_cost_never_passes() -> None:
         ("pass_rate >= 50%", False, "pass_rate is 50 % and the low end of its 95 % interval is 9.453 %, not >= 50 %"),
         ("pass_rate < 50%", False, "pass_rate is 50 % and the high end of its 95 % interval is 90.55 %, not < 50 %"),
         ("mean >= 0.5", False, "mean is 0.5 and the low end of its 95 % interval is 0.09453, not >= 0.5"),
-        ("tag(refund).mean > 0.5", False, "not > 0.5 with 95%"),
+        ("tag(refund).mean > 0.5", False, "so 'tag(refund).mean > 0.5 with 95%' is undecided"),
         ("p95(duration_s) <= 9", False, "is 1.95, but its 95 % interval is not known (it needs 72 cases or more)"),
     ],
 )
@@ -223,7 +223,7 @@ def test_whatever_is_written_is_read_or_refused_with_a_place_in_it(expression: s
 
 
 @given(
-    st.sampled_from([form for name, metric in METRICS.items() for form in metric.forms(name)]),
+    st.sampled_from([form for name, metric in METRICS.items() if name != NOT_WORSE for form in metric.forms(name)]),
     st.sampled_from(OPERATORS),
     st.integers(0, 100),
 )
@@ -247,3 +247,18 @@ def test_what_holds_with_95_percent_holds_without(
 ) -> None:
     summary, gate = measured(*scores), f"{metric} {operator} {percent}%"
     assert parse_gate(gate).check(summary).passed or not parse_gate(f"{gate} with 95%").check(summary).passed
+
+
+@pytest.mark.parametrize(
+    ("expression", "column", "wanted"),
+    [
+        ("not bad", 5, "expected 'worse', as in 'not worse'; found 'bad'"),
+        ("not", 4, "found the end"),
+        ("not worse >= 1", 11, "'not worse' has no operator and no number"),
+    ],
+)
+def test_not_worse_has_no_operator(expression: str, column: int, wanted: str) -> None:
+    assert parse_gate(" not  worse ").expression == NOT_WORSE
+    with pytest.raises(GateError, match=re.escape(wanted)) as refused:
+        parse_gate(expression)
+    assert refused.value.column == column

@@ -313,3 +313,36 @@ def test_with_several_targets_the_order_changes_no_mean_either(scores: list[floa
     for row in rows:
         again.add(row)
     assert once.all.mean == again.all.mean
+
+
+def test_a_rerun_changes_no_count_rate_or_gate_and_makes_its_case_flaky() -> None:
+    first = [make_row("a", score=0.0), make_row("b"), make_row("c", score=None, error=BROKEN)]
+    reruns = [
+        replace(make_row("a"), generation=1, rerun="failed"),
+        replace(make_row("a"), generation=2, rerun="failed"),
+        replace(make_row("b"), generation=1, rerun="case"),
+        replace(make_row("c", score=0.0), generation=1, rerun="fresh"),
+    ]
+    for rows in ((*first, *reruns), (*reruns, *first)):
+        summary, without = Summary(), summary_of(*first)
+        for row in rows:
+            summary.add(row, has_trials=False)
+        assert summary.all.counts == without.all.counts
+        assert summary.measure("pass_rate", None, None) == 0.5
+        assert summary.measure("cost_usd", None, None) == without.measure("cost_usd", None, None)
+        assert [each.eval_id for each in summary.counts.failing] == ["a", "c"]
+        assert summary.reruns == 3
+        assert summary.flaky == ("a (t)",)
+
+
+def test_a_rerun_is_compared_with_all_trials_of_its_case() -> None:
+    trials = [make_row("a", trial=0), make_row("a", trial=1), make_row("b", trial=0), make_row("b", trial=1)]
+    reruns = [replace(make_row("a", score=0.0, trial=1), rerun="confirm"), replace(make_row("b"), rerun="confirm")]
+    assert summary_of(*trials, *reruns).flaky == ("a (t)",)
+
+
+def test_rescored_is_how_often_answers_were_judged_again() -> None:
+    assert (
+        summary_of(make_row("a"), replace(make_row("b"), rescored=2), replace(make_row("c"), rescored=1)).rescored == 2
+    )
+    assert summary_of(make_row("a")).rescored == 0

@@ -190,15 +190,19 @@ def test_a_damaged_event_of_a_retired_case_is_named_by_its_number(store: RunFold
             read()
 
 
-def test_only_the_highest_generation_of_a_slot_is_current(store: RunFolder) -> None:
+def test_the_first_answer_of_a_slot_counts_and_the_newest_judging_of_it(store: RunFolder) -> None:
     other = make_result().slot.__class__("evals/refunds.yaml", "other", "agent-v2")
     store.append(make_result(candidate_answer="first", answer_ref=AnswerRef(0)))
     store.append(make_result(candidate_answer="kept", slot=other, answer_ref=AnswerRef(1)))
     store.append(make_result(candidate_answer="second", generation=1, answer_ref=AnswerRef(2)))
+    store.append(make_result(candidate_answer="third", generation=2, answer_ref=AnswerRef(3), rerun="case"))
     run = open_run(Path(store.folder))
-    assert [row.candidate_answer for row in run.results()] == ["kept", "second"]
-    assert len(list(run.all_results())) == 3
+    assert [row.candidate_answer for row in run.results()] == ["first", "kept"]
+    assert [(row.candidate_answer, row.rerun) for row in run.reruns()] == [("second", "fresh"), ("third", "case")]
+    assert len(list(run.all_results())) == 4
     assert run.counts() == {"fail": 2}
+    store.append(make_result(candidate_answer="judged again", generation=3, answer_ref=AnswerRef(0)))
+    assert [row.candidate_answer for row in run.results()] == ["kept", "judged again"]
 
 
 def test_state_distinguishes_a_running_run_from_a_killed_one(runs: Path) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.types.evaluation import EvaluatorResult
+from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceSummary
 from agentv.types.provider import CallRecord
-from agentv.types.records.answer import Answer, ResultKey
+from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, Spent, UsageBy
 from agentv.types.records.run import CaseRecord, RunRecord
 from agentv.types.usage import Usage
@@ -127,3 +128,27 @@ def make_run(**changes: Any) -> RunRecord:
 def at_noon() -> datetime:
     """Return a fixed time, as a clock."""
     return NOON
+
+
+JUDGE_FAILED = Failure("judge_error", 'no "JSON"', stage="evaluator")
+
+
+def rerun_results() -> list[CaseResult]:
+    """Return results of every kind that a slot may have several of."""
+    a, b, c, d, e = (replace(make_result().slot, eval_id=name) for name in "abcde")
+    failed: dict[str, Any] = {"status": "error", "score": None, "verdict": None}
+    broken = Failure("server_error", "HTTP 503", stage="target")
+    return [
+        make_result(slot=a, answer_ref=AnswerRef(0)),
+        make_result(slot=b, answer_ref=AnswerRef(1), error=broken, **failed),
+        make_result(slot=c, answer_ref=AnswerRef(2), error=JUDGE_FAILED, **failed),
+        make_result(slot=d, answer_ref=AnswerRef(3)),
+        make_result(slot=a, generation=1, answer_ref=AnswerRef(4), status="pass", verdict="pass"),
+        make_result(slot=a, generation=2, answer_ref=AnswerRef(5), status="pass", verdict="pass", rerun="failed"),
+        make_result(slot=b, generation=1, answer_ref=AnswerRef(6), status="pass", verdict="pass"),
+        make_result(slot=b, generation=2, answer_ref=AnswerRef(7)),
+        make_result(slot=c, generation=1, answer_ref=AnswerRef(8), status="pass", verdict="pass"),
+        make_result(slot=c, generation=2, answer_ref=AnswerRef(2), status="pass", verdict="borderline"),
+        make_result(slot=d, generation=1, answer_ref=AnswerRef(9), answer_key="edited", status="pass", verdict="pass"),
+        make_result(slot=e, status="skipped", verdict=None, score=None, answer_ref=None, answer_key=""),
+    ]

@@ -22,7 +22,7 @@ from agentv.types.messages import (
     TraceSummary,
 )
 from agentv.types.provider import CallRecord
-from agentv.types.records.answer import Answer, AnsweredTurn, AnswerRef, Origin, Partial, ResultKey
+from agentv.types.records.answer import Answer, AnsweredTurn, AnswerRef, Origin, Partial, Rerun, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.usage import Usage
@@ -167,6 +167,7 @@ def answers(draw: st.DrawFn) -> Answer:
             duration_ms=maybe(milliseconds),
             kind=st.sampled_from(["answer", "turn"]),
             generation=counts,
+            rerun=maybe(st.sampled_from(get_args(Rerun))),
             attempt=counts,
             output_messages=maybe(tuples(returned_messages)),
             trace=maybe(tuples(trace_events)),
@@ -269,6 +270,8 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             score_keys=st.dictionaries(texts, texts, max_size=2),
             answer_ref=maybe(st.builds(AnswerRef, counts)),
             generation=counts,
+            rerun=maybe(st.sampled_from(get_args(Rerun))),
+            rescored=counts,
             attempt=counts,
             conversation_id=maybe(texts),
             session_id=maybe(texts),

@@ -41,7 +41,7 @@ class RowsCounted(Struct, frozen=True):
 
 
 class RowBegun(Struct, frozen=True, gc=False):
-    """A worker begins a row. `RowFinished` or `RowLeft` follows, unless the run is interrupted."""
+    """A worker begins a row. `RowFinished`, `RowRerun` or `RowLeft` follows, unless the run is interrupted."""
 
     slot: ResultKey
 
@@ -54,6 +54,12 @@ class AnswerArrived(Struct, frozen=True, gc=False):
 
 class RowFinished(Struct, frozen=True, gc=False):
     """A row is judged and stored."""
+
+    result: CaseResult
+
+
+class RowRerun(Struct, frozen=True, gc=False):
+    """A further answer of a row that has one is judged and stored; it changes no count (`rerun` of its result)."""
 
     result: CaseResult
 
@@ -120,6 +126,7 @@ ProgressEvent: TypeAlias = (
     | RowBegun
     | AnswerArrived
     | RowFinished
+    | RowRerun
     | RowLeft
     | RowKept
     | RetryNoted

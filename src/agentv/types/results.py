@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Struct
 
 from agentv.types.errors import ConfigError
+from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult
 from agentv.types.structs import repr_without
 from agentv.types.summaries import (
@@ -23,17 +24,77 @@ RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states of a row: a verdict, or the reason why there is none."""
 
 
+GateState: TypeAlias = Literal["passed", "failed", "undecided", "not_evaluated"]
+"""The state of a gate: `undecided` if a run lacks the data for it, `not_evaluated` if it does not apply to the run."""
+
+
+class CaseBefore(Struct, frozen=True):
+    """A case in the baseline: its mean score, and its answer; None if that is not known, as in a baseline file."""
+
+    score: float
+    answer: str | None = None
+
+
+class GateCase(Struct, frozen=True):
+    """A case that made a gate fail: the result that counts most against the gate, and what the baseline has.
+
+    `failed` of its `results` count against the gate; they are its trials. `question` is empty if it was not stored.
+    `before` is None for a gate that is not about a baseline. `reruns` is how often the case failed when it was called
+    again to confirm that it fails.
+    """
+
+    result: CaseResult
+    question: str = ""
+    failed: int = 1
+    results: int = 1
+    before: CaseBefore | None = None
+    reruns: int = 0
+
+
 class GateResult(Struct, frozen=True):
     """One gate expression with its result.
 
     `value` is the number that was compared with the bound: the metric, or for `with 95%` an end of its interval; None
-    if nothing was measured.
+    if nothing was measured. `cases` are the first of the `cases_total` cases that made the gate fail, the worst first.
     """
 
     expression: str
-    passed: bool
+    state: GateState
     value: float | None
     sentence: str
+    cases: tuple[GateCase, ...] = ()
+    cases_total: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """True if the gate was evaluated and holds."""
+        return self.state == "passed"
+
+    @property
+    def is_evaluated(self) -> bool:
+        """True if the gate applies to the run: it passed, failed or is undecided."""
+        return self.state != "not_evaluated"
+
+
+def gate_to_json(gate: GateResult) -> JsonObject:
+    """Return the result of a gate as JSON, the same in every report."""
+    return {
+        "expression": gate.expression,
+        "state": gate.state,
+        "passed": gate.passed,
+        "value": gate.value,
+        "sentence": gate.sentence,
+    }
+
+
+def gate_from_json(fields: JsonObject) -> GateResult:
+    """Return the result of a gate. Older versions stored no state: a gate without a value was not measured."""
+    state, number = fields.get("state"), fields.get("value")
+    value = float(number) if isinstance(number, int | float) else None
+    if state not in get_args(GateState):
+        state = "passed" if fields.get("passed") is True else "undecided" if value is None else "failed"
+    sentence = str(fields.get("sentence", ""))
+    return GateResult(str(fields.get("expression", "")), cast(GateState, state), value, sentence)
 
 
 class RunVerdict(Struct, frozen=True):
@@ -42,6 +103,11 @@ class RunVerdict(Struct, frozen=True):
     exit_code: int
     sentence: str
     gates: tuple[GateResult, ...] = ()
+
+    @property
+    def gates_with_cases(self) -> tuple[GateResult, ...]:
+        """The failed gates whose cases are known."""
+        return tuple(gate for gate in self.gates if gate.cases)
 
 
 class ReportOutputs(Protocol):
@@ -73,6 +139,8 @@ class RunReport(Struct, frozen=True):
     in a report that `evaluate()` returned; in every other report it is empty. `read`, the number of lines read, and the
     percentiles of the time to judge an answer are set for a stream of given answers only. `is_imported` is True for a
     run made from another program's log, which cannot be resumed. `by` are the kinds of `groups` to show as tables.
+    `reruns` counts the results that were re-run after they had an answer, `rescored` how often answers were judged
+    again.
     """
 
     run_id: str
@@ -87,6 +155,8 @@ class RunReport(Struct, frozen=True):
     worst: tuple[CaseResult, ...] = ()
     errors: tuple[CaseResult, ...] = ()
     flaky: tuple[str, ...] = ()
+    reruns: int = 0
+    rescored: int = 0
     notes: tuple[str, ...] = ()
     duration_s: float = 0.0
     folder: str | None = None

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from psycopg import Connection
 from tests.support.postgres_server import new_database
-from tests.support.stored import RUN, at_noon, make_answer, make_result, make_run
+from tests.support.stored import RUN, at_noon, make_answer, make_result, make_run, rerun_results
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPuller, RunPusher
@@ -31,6 +31,15 @@ def make_tables(connection: Connection[Any], *, version: int) -> None:
         connection.execute("INSERT INTO agentv.schema_versions (version, name) VALUES (%s, %s)", [number, name])
 
 
+def forget_first_answers(connection: Connection[Any]) -> None:
+    """Undo the step to version 8, as if the rows had been pushed before it."""
+    connection.execute("DROP VIEW agentv.counted_results")
+    connection.execute("DROP INDEX agentv.results_made_again")
+    connection.execute("ALTER TABLE agentv.answers DROP COLUMN rerun")
+    for column in ("rerun", "answer_seq", "error_stage"):
+        connection.execute(f"ALTER TABLE agentv.results DROP COLUMN {column}".encode())
+
+
 def test_the_steps_are_numbered_without_a_gap() -> None:
     assert list(migrations()) == list(range(1, newest_version() + 1))
 
@@ -47,6 +56,7 @@ def test_an_empty_database_gets_every_step_and_a_second_upgrade_none() -> None:
             "0005_unique_results",
             "0006_quota_leases",
             "0007_repeated_results",
+            "0008_first_answers",
         )
         assert upgrade(connection, url) == ()
         check_version(connection, url)
@@ -57,7 +67,7 @@ def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
     with connect(url) as connection:
         make_tables(connection, version=1)
         with pytest.raises(
-            StorageError, match=r"tables of version 1, and this agentv needs version 7; .*store upgrade"
+            StorageError, match=r"tables of version 1, and this agentv needs version 8; .*store upgrade"
         ):
             check_version(connection, url)
         assert upgrade(connection, url) == (
@@ -67,6 +77,7 @@ def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
             "0005_unique_results",
             "0006_quota_leases",
             "0007_repeated_results",
+            "0008_first_answers",
         )
         check_version(connection, url)
 
@@ -91,11 +102,18 @@ def test_results_of_the_version_before_are_kept_and_repeated_ones_pushed_again(t
     folder.close("finished")
     with connect(url) as connection:
         make_tables(connection, version=4)
-        connection.execute(migrations()[7][1].encode())  # a push needs the table, which has no row without version 5
+        for number in (7, 8):  # a push needs their table and columns
+            connection.execute(migrations()[number][1].encode())
         RunPusher(tmp_path / RUN.run_id, connection, url).push()
         connection.execute("DROP TABLE agentv.repeated_results")
+        forget_first_answers(connection)
         assert connection.execute("SELECT count(*) FROM agentv.results").fetchone() == (7,)
-        assert upgrade(connection, url) == ("0005_unique_results", "0006_quota_leases", "0007_repeated_results")
+        assert upgrade(connection, url) == (
+            "0005_unique_results",
+            "0006_quota_leases",
+            "0007_repeated_results",
+            "0008_first_answers",
+        )
         assert connection.execute("SELECT seq FROM agentv.results ORDER BY seq").fetchall() == [
             (0,),
             (2,),
@@ -107,6 +125,25 @@ def test_results_of_the_version_before_are_kept_and_repeated_ones_pushed_again(t
         assert RunPusher(tmp_path / RUN.run_id, connection, url).push() == 2
         pulled = RunPuller(connection, url, RUN.run_id).pull(tmp_path / "there").folder / "results.jsonl"
         assert pulled.read_bytes() == (tmp_path / RUN.run_id / "results.jsonl").read_bytes()
+
+
+def test_first_answers_count_in_runs_that_were_pushed_before(tmp_path: Path) -> None:
+    url = parse_store_url(new_database())
+    folder = RunFolder(tmp_path, RUN.run_id, clock=at_noon)
+    folder.begin(make_run())
+    for row in rerun_results():
+        folder.append(row)
+    folder.close("finished")
+    with connect(url) as connection:
+        make_tables(connection, version=8)
+        RunPusher(tmp_path / RUN.run_id, connection, url).push()
+        forget_first_answers(connection)
+        connection.execute("DELETE FROM agentv.schema_versions WHERE version = 8")
+        # No row of an older version has a mark.
+        connection.execute("DELETE FROM agentv.results WHERE eval_id = 'a' AND generation = 2")
+        assert upgrade(connection, url) == ("0008_first_answers",)
+        query = "SELECT eval_id, generation FROM agentv.counted_results ORDER BY eval_id"
+        assert connection.execute(query).fetchall() == [("a", 0), ("b", 1), ("c", 2), ("d", 1), ("e", 0)]
 
 
 def test_a_step_that_fails_leaves_nothing_behind() -> None:
@@ -145,6 +182,7 @@ def test_upgrades_at_once_wait_for_each_other() -> None:
             "0005_unique_results",
             "0006_quota_leases",
             "0007_repeated_results",
+            "0008_first_answers",
         ),
     ]
 

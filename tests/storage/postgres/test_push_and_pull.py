@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 from tests.support.postgres_server import upgraded_database
-from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
+from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run, rerun_results
 from tests.support.strategies import answers, case_results
 
 from agentv.storage.files.segment_writer import SegmentRules
@@ -319,6 +319,23 @@ def test_the_list_shows_current_counts_and_states_of_runs(tmp_path: Path, url: S
     assert (first.run_id, first.name, first.state) == (RUN.run_id, "nightly", "stopped")
     assert first.counts == {"pass": 1, "fail": 2, "error": 1} == open_run(Path(store.folder)).counts()
     assert (second.run_id, second.name, second.state, second.counts) == ("later", None, "interrupted", {"fail": 3})
+
+
+def test_the_first_answers_count_as_in_the_run_folder(tmp_path: Path, url: StoreUrl) -> None:
+    store = RunFolder(tmp_path / "here", RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    for row in rerun_results():
+        store.append(row)
+    store.close("finished")
+    push(Path(store.folder), url)
+    run = open_run(Path(store.folder))
+    expected = sorted((row.eval_id, row.generation) for row in run.results())
+    assert expected == [("a", 0), ("b", 1), ("c", 2), ("d", 1), ("e", 0)]
+    with connect(url) as connection:
+        query = "SELECT eval_id, generation FROM agentv.counted_results ORDER BY eval_id"
+        assert connection.execute(query).fetchall() == expected
+        (listed,) = list_shared_runs(connection, url)
+    assert listed.counts == run.counts() == {"fail": 1, "pass": 2, "borderline": 1, "skipped": 1}
 
 
 def test_the_planned_number_of_results_is_a_column_of_a_run(tmp_path: Path, url: StoreUrl) -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
@@ -41,6 +41,7 @@ class ReportOptions(Struct, frozen=True):
     outputs: tuple[str, ...] = ()
     format_name: str | None = None
     include_trace: bool = False
+    include_reruns: bool = False
     exit_code: bool = False
     as_json: bool = False
     by: tuple[str, ...] = ()
@@ -76,11 +77,14 @@ def _forward(rows: Iterable[CaseResult], exports: Sequence[Export | StreamExport
 
 
 def _rows(stored: StoredRun, options: ReportOptions) -> Iterator[CaseResult]:
-    """Yield the results; with `--include-trace`, each with the trace and messages of its stored answer."""
+    """Yield the results, and those of re-runs with `--include-reruns`.
+
+    With `--include-trace`, each has the trace and messages of its stored answer.
+    """
+    rows = chain(stored.results(), stored.reruns()) if options.include_reruns else stored.results()
     if not options.include_trace:
-        yield from stored.results()
+        yield from rows
         return
-    rows = stored.results()
     while chunk := list(islice(rows, _CHUNK_SIZE)):
         answers = stored.answers_at({row.answer_seq for row in chunk if row.answer_seq is not None})
         for row in chunk:
@@ -176,6 +180,11 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
 )
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages in .jsonl and .yaml reports.")
 @click.option(
+    "--include-reruns",
+    is_flag=True,
+    help="Include results of re-runs, which do not count, in .jsonl and .yaml reports.",
+)
+@click.option(
     "--by",
     multiple=True,
     metavar="KEY",
@@ -189,6 +198,7 @@ def command(
     outputs: tuple[str, ...],
     format_name: str | None,
     include_trace: bool,
+    include_reruns: bool,
     by: tuple[str, ...],
     exit_code: bool,
     as_json: bool,
@@ -204,6 +214,7 @@ def command(
         outputs=outputs,
         format_name=format_name,
         include_trace=include_trace,
+        include_reruns=include_reruns,
         exit_code=exit_code,
         as_json=as_json,
         by=by,

@@ -268,6 +268,7 @@ def _print_side_by_side(stored: StoredRun, shown: ShownRows, query: RowQuery) ->
 
 def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     from agentv.reports.run.row_text import RowLabels
+    from agentv.reports.text.amounts import count_text
 
     view = terminal_style().run_view()
     click.echo(view.head(stored.run, state=stored.state(), counts=shown.counts(stored)))
@@ -279,6 +280,9 @@ def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     for line in view.rows(shown.rows, labels):
         click.echo(line)
     _print_corrected_rates(stored)
+    reruns = len({row.slot for row in stored.reruns()})
+    if reruns:
+        click.echo(f"\n{count_text(reruns, 'result')} re-run; first answers count. Re-runs are shown with their case.")
     if shown.page is not None and query.page_size is not None:
         click.echo(f"\n{page_text(shown.page, query)}")
     click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE")
@@ -298,12 +302,15 @@ def _print_corrected_rates(stored: StoredRun) -> None:
 
 
 def _views(stored: StoredRun, shown: ShownRows, query: RowQuery) -> "list[CaseView]":
+    """Return the selected results with their details, followed by the re-runs of these."""
     from agentv.engine.stored.report_tools import read_details
     from agentv.reports.run.views import CaseView
 
     rows = list(shown.rows)
     if not rows:
         _refuse_case(stored, query)
+    slots = {row.slot for row in rows}
+    rows += [row for row in stored.reruns() if row.slot in slots]
     return [CaseView(each.result, each.case, each.answer, each.labels) for each in read_details(stored, rows)]
 
 

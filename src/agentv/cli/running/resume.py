@@ -13,8 +13,8 @@ from agentv.cli.running.resume_options import take_continue_options, with_contin
 @click.option(
     "--fresh",
     is_flag=True,
-    help="If the script of a target or the git commit has changed, call the target again for all cases, instead of "
-    "using its stored answers.",
+    help="If the script of a target or the git commit has changed, call the target again for all cases. First answers "
+    "count; the new ones are stored as re-runs.",
 )
 @with_continue_options
 @with_output_options()
@@ -22,8 +22,9 @@ def command(run: str | None, *, fresh: bool, **given: Any) -> int:
     """Resume an interrupted run without repeating finished calls.
 
     Finished results are kept, stored answers without scores are evaluated, and targets are called only for the
-    remaining cases. If a question or a setting of a target was edited, the target is called again. If an
-    evaluator or an expected outcome was edited, the stored answer is evaluated again. Results with errors are kept; use
+    remaining cases. If a question was edited, the target is called again. If a setting of a target was edited, too, but
+    its new answers are re-runs, which do not count: a changed agent needs a new run. If an evaluator or an expected
+    outcome was edited, the stored answer is evaluated again. Results with errors are kept; use
     `agentv retry` to re-run them. A run of `agentv score -` needs its stream again on standard input, from the start;
     stored lines are skipped.
 

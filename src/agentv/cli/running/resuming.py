@@ -32,12 +32,16 @@ from agentv.engine.stored.resume import (
 from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, with_evaluators_of, working_folder
 from agentv.engine.stored.team_store import quota_of_run, secrets_of_store, store_of_run
 from agentv.loading.files.places import find_home
+from agentv.scoring.keys.identity import target_key
 from agentv.storage.files.run_file import whole_lines
 from agentv.storage.run.find import find_run, find_unfinished
-from agentv.storage.run.stored import StoredRun, open_run
+from agentv.storage.run.stored import TARGET_CHANGED, StoredRun, open_run
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ResultStore
+
+_NEW_RUN = "To measure the changed target, start a new run with: agentv run"
+_RERUNS = f"cases that it has answered are re-run, but their first answers count. {_NEW_RUN}"
 
 
 def resume(reference: str | None, output: OutputOptions, continue_options: ContinueOptions, *, fresh: bool) -> int:
@@ -60,7 +64,7 @@ def resume(reference: str | None, output: OutputOptions, continue_options: Conti
     def prepare(resume_plan: ResumePlan, plan: RunPlan, run: StoredRun) -> ResumePlan:
         changed = _changed_targets(plan, run)
         for name, change in changed.items():
-            effect = "calling it again" if fresh else "its stored answers are used; --fresh calls it again"
+            effect = _RERUNS if fresh else f"its stored answers are used; --fresh calls it again. {_NEW_RUN}"
             click.echo(f"target {name!r}: its code has changed since the run began ({change}); {effect}", err=True)
         return replace(resume_plan, targets_called_again=frozenset(changed)) if fresh else resume_plan
 
@@ -129,7 +133,13 @@ def _run_generation(
             output,
             "retry",
             continue_options,
-            prepare=lambda resume_plan, _plan, _run: replace(resume_plan, should_rerun=should_rerun),
+            prepare=lambda resume_plan, _plan, _run: replace(
+                resume_plan,
+                should_rerun=should_rerun,
+                first_retried_line=generation.rows,
+                rerun="case" if generation.only == "cases" else "failed",
+                rejudges=rejudges,
+            ),
             start_event=start_event,
             ignores_cache=True,
         )
@@ -202,9 +212,20 @@ def continue_run(
                 raise
             if start_event is not None:
                 store.note(GENERATION_STARTED, start_event)
+            if resume_plan.calls_targets:
+                _record_changed_targets(plan, resume_plan, store)
             return store, resume_plan
 
         return run_and_report(plan, output, stdout, open_store, quota=open_quota(quota, plan))
+
+
+def _record_changed_targets(plan: RunPlan, resume_plan: ResumePlan, store: ResultStore) -> None:
+    """Report and record the targets whose settings have changed, so that their answers are known as re-runs."""
+    for target in plan.targets:
+        known, key = resume_plan.target_keys.get(target.name), target_key(target)
+        if known is not None and key not in known:
+            click.echo(f"target {target.name!r}: its settings have changed since the run began; {_RERUNS}", err=True)
+            store.note(TARGET_CHANGED, {"name": target.name, "key": key})
 
 
 def _project_of(folder: Path) -> Path:

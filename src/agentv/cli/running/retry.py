@@ -24,8 +24,9 @@ from agentv.cli.running.resume_options import take_continue_options, with_contin
 def command(run: str, *, errors: bool, failed: bool, globs: tuple[str, ...], **given: Any) -> int:
     """Re-run errored or failed cases of a finished run and add the new results to it.
 
-    Earlier results stay stored, but only the newest counts. If the target answered and only an evaluator had an
-    error, the stored answer is evaluated again without calling the target.
+    An answer that was missing is supplied and counts. Where there was one, the first answer counts: the new one is
+    stored as a re-run, which changes no rate and no gate. If the target answered and only an evaluator had an error,
+    the stored answer is evaluated again without calling the target.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'. Exit codes are those of
     `agentv run`, for all results of the run.

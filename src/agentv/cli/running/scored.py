@@ -44,7 +44,8 @@ from agentv.execution.processes.line_stream import STDIN
 from agentv.reports import STDOUT
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.keys.identity import DigestSet
-from agentv.storage.run.stored import SCORED, StoredRun, slot_name
+from agentv.storage.run.first_answers import slot_name
+from agentv.storage.run.stored import SCORED, StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject

@@ -278,6 +278,7 @@ def _answer_without_response(
         ended_at=outcome.ended_at,
         duration_ms=to_ms((outcome.ended_at - outcome.started_at).total_seconds()),
         generation=prepared.task.generation,
+        rerun=prepared.task.rerun,
         attempt=attempt,
         calls=calls,
         workspace=workspace,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentv.engine.calling.uncached import is_uncached
 from agentv.execution.threads import call_in_thread
 from agentv.registry import Spec
 from agentv.scoring.keys.identity import DigestSet
@@ -75,8 +76,10 @@ class TargetAnswerCache(Struct, frozen=True):
     ) -> ProviderResponse:
         """Return the cached response to a request, else the response of `call`, which is saved if it succeeds.
 
-        The one-time text (nonce) in a judge's request is not part of the cache key.
+        The one-time text (nonce) in a judge's request is not part of the cache key. An uncached call is only made.
         """
+        if is_uncached():
+            return await call()
         nonce = nonce_of(request) if is_judge else None
         key = await self.key_of(request, nonce)
         if key is None:

@@ -557,7 +557,7 @@ class Cluster:
                 row = self._end(session, key)
                 if not row.result.done() and isinstance(row.task.case, EvalCase):
                     run_id = self._recorder.store.run_id
-                    failed = crashed_row(run_id, row.task, row.task.case, message, now=self._clock())
+                    failed = crashed_row(run_id, row.task, message, now=self._clock())
                     row.result.set_result(failed)
             case NotStored(message=message):
                 self._fail(StorageError(f"node {session.node.name}: {message}"))

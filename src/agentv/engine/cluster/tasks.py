@@ -39,6 +39,7 @@ from agentv.scoring.keys.identity import digest, target_key
 from agentv.storage.run.find import find_run, list_run_folders
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.records.answer import Rerun
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
@@ -110,6 +111,7 @@ class TaskData(Struct, frozen=True):
     trial: int
     trials: int
     generation: int
+    rerun: Rerun | None = None
     stored: AnswerToScore | None = None
 
 
@@ -246,6 +248,7 @@ def to_data(task: CaseTask) -> TaskData:
         trial=task.trial,
         trials=task.trials,
         generation=task.generation,
+        rerun=task.rerun,
         stored=task.stored,
     )
 
@@ -276,6 +279,7 @@ class TaskReader:
             timeout_s=suite.timeout_s(data.case),
             only_free=suite.only_free,
             generation=data.generation,
+            rerun=data.rerun,
             stored=data.stored,
             trials=data.trials,
         )

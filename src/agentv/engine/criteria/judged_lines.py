@@ -27,6 +27,7 @@ class RowPlace(Struct, frozen=True):
     score_keys: Mapping[str, str] = field(default_factory=dict)
     answer_ref: AnswerRef | None = None
     generation: int = 0
+    rescored: int = 0
 
 
 class JudgedLine(Struct, frozen=True):
@@ -34,7 +35,8 @@ class JudgedLine(Struct, frozen=True):
 
     `part` counts, from 1, the answers of one line, and `digest` is computed from the line's content. `evaluators` are
     the results behind the judgement, each with its results per criterion. `slot` is the result key in a run; outside of
-    a run `target` names the target. `answer` is a stored answer that is judged again, as a new `generation`.
+    a run `target` names the target. `answer` is a stored answer that is judged again, as a new `generation`;
+    `rescored` counts how often.
     """
 
     file: str
@@ -46,6 +48,7 @@ class JudgedLine(Struct, frozen=True):
     slot: ResultKey | None = None
     answer: Answer | None = None
     generation: int = 0
+    rescored: int = 0
     part: int = 1
     digest: str = ""
     target: str = GIVEN_ANSWER
@@ -79,6 +82,7 @@ class JudgedLine(Struct, frozen=True):
                 slot=place.slot,
                 dataset=place.dataset,
                 generation=place.generation,
+                rescored=place.rescored,
                 status="error",
                 score=None,
                 verdict=None,
@@ -98,6 +102,7 @@ class JudgedLine(Struct, frozen=True):
             score_keys=place.score_keys,
             answer_ref=place.answer_ref,
             generation=place.generation,
+            rescored=place.rescored,
             dataset=place.dataset,
             status="error" if judged.verdict is None else row_status(judged.overall_score or 0.0),
             score=judged.overall_score,

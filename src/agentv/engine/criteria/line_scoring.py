@@ -29,8 +29,9 @@ from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import GATE_FAILED, Ending, ScopedGate, run_verdict, stream_summary_for
 from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.results.aggregation import row_state
+from agentv.storage.run.first_answers import slot_name
 from agentv.storage.run.spill import TemporarySpill
-from agentv.storage.run.stored import open_run, slot_name
+from agentv.storage.run.stored import open_run
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import EvalFileError, ProviderError, StorageError
 from agentv.types.events import RowKept
@@ -243,6 +244,7 @@ class LineScoring(Struct):
             slot=row.slot,
             answer=stored.answer,
             generation=stored.generation,
+            rescored=row.rescored + 1,
             part=row.part,
             digest=row.line_digest,
         )

@@ -25,7 +25,7 @@ from agentv.scoring.keys.identity import (
     keys_of,
     score_key,
 )
-from agentv.storage.run.stored import slot_name
+from agentv.storage.run.first_answers import slot_name
 from agentv.types.cases import EvalCase
 from agentv.types.criteria.evaluation_input import (
     EvaluationInput,
@@ -182,7 +182,15 @@ class ScoredRun(Struct):
             self.observe(AnswerArrived(answer))
         scores = score_keys(key, keys.expectation, setup)
         ref = None if answer.seq is None else AnswerRef(answer.seq)
-        place = RowPlace(slot, self.plan.dataset, key, score_keys=scores, answer_ref=ref, generation=line.generation)
+        place = RowPlace(
+            slot,
+            self.plan.dataset,
+            key,
+            score_keys=scores,
+            answer_ref=ref,
+            generation=line.generation,
+            rescored=line.rescored,
+        )
         return self.store.append(line.to_row(self.store.run_id, place))
 
     def _rejudged_place(self, slot: ResultKey, line: JudgedLine) -> RowPlace:
@@ -190,7 +198,9 @@ class ScoredRun(Struct):
         answer = line.answer
         ref = None if answer is None or answer.seq is None else AnswerRef(answer.seq)
         key = "" if answer is None else answer.answer_key
-        return RowPlace(slot, self.plan.dataset, key, answer_ref=ref, generation=line.generation)
+        return RowPlace(
+            slot, self.plan.dataset, key, answer_ref=ref, generation=line.generation, rescored=line.rescored
+        )
 
     def _unread_place(self, line: JudgedLine) -> RowPlace:
         slot = self.unread_slot(line.file, line.source)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from agentv.engine.planning.plan import RunPlan
+from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
 from agentv.reports.text.amounts import clock_text, count_text, money_text, seconds_text, tokens_text
+from agentv.scoring.comparison.sides import PASSED
 from agentv.scoring.counting.forecast import Forecast, ForecastPart, PastUsage
 from agentv.scoring.keys.identity import digest, target_key
 from agentv.scoring.results.applicable import all_evaluators
@@ -14,6 +15,7 @@ from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.targets import ResolvedTarget
 
 RUNS_SEARCHED = 50
 """Runs searched for the same suites, latest first."""
@@ -45,11 +47,26 @@ def load_forecast(plan: RunPlan) -> Forecast:
             workers=plan.workers(target),
             rows=None if suite_plan.planned is None else suite_plan.planned // len(suite_plan.targets),
             measured=measured.get((suite_plan.suite.path, target.name)),
+            reruns=sum(1 for _ in most_reruns(plan, suite_plan, target)),
         )
         for suite_plan in plan.suites
         for target in suite_plan.targets
     ]
     return Forecast(tuple(parts))
+
+
+def most_reruns(plan: RunPlan, suite_plan: SuitePlan, target: ResolvedTarget) -> Iterator[CaseTask]:
+    """Yield the rows that may be called again to confirm regressions, each as often as it may be called.
+
+    These are all cases that passed in every trial of the baseline. Nothing is yielded for a stream, which is not read.
+    """
+    baseline = plan.baseline
+    if baseline is None or not plan.confirms_regressions or suite_plan.selection.count is None:
+        return
+    steady = {name.eval_id for name in baseline.cases if baseline.mean(PASSED, name) == 1.0}
+    for task in suite_plan.tasks(target, by_trial=False):
+        if task.trial == 0 and task.case.id in steady:
+            yield from [task] * suite_plan.suite.confirm_reruns
 
 
 def _has_enough(measured: PastUsage | None) -> bool:
@@ -99,6 +116,10 @@ def forecast_lines(forecast: Forecast, *, budget_usd: float | None = None) -> li
     lines: list[str] = []
     if forecast.measured_rows:
         lines.append(f"Cost estimate: {_estimate(forecast)}")
+        if any(part.reruns for part in forecast.parts):
+            most = forecast.reruns_cost_usd
+            cost = "cost unknown" if most is None else f"at most about {money_text(most)} more"
+            lines.append(f"  re-runs that confirm regressions: {cost}")
         basis = f"{count_text(forecast.measured_rows, 'result')} of {count_text(len(forecast.runs), 'stored run')}"
         lines.append(f"  based on {basis}, the latest {forecast.runs[-1]}")
         lines += [f"  the settings of target {name!r} have changed since" for name in forecast.changed]
@@ -129,6 +150,8 @@ def forecast_to_json(forecast: Forecast) -> JsonObject:
         "judge_calls": forecast.judge_calls,
         "tokens": forecast.tokens,
         "cost_usd": forecast.cost_usd,
+        "reruns": sum(part.reruns for part in forecast.parts),
+        "reruns_cost_usd": forecast.reruns_cost_usd,
         "duration_s": forecast.seconds,
         "changed_targets": list(forecast.changed),
         "parts": parts,
@@ -171,7 +194,7 @@ def describe_plan(plan: RunPlan, forecast: Forecast) -> str:
         lines.append(f"{suite.path}: {cases}{prompts}{repeated} against {names}")
     planned = "unknown (a stream)" if plan.planned is None else f"{plan.planned:,}"
     calls = planned if plan.planned is None else f"{_calls(plan):,}"
-    lines.append(f"results planned: {planned}; target calls: {calls}")
+    lines.append(f"results planned: {planned}; target calls: {calls}{_confirming_calls(plan)}")
     lines.extend(forecast_lines(forecast, budget_usd=plan.options.budget_usd))
     named = [f"{name} ({kind})" if name != kind else name for name, kind in _evaluators(plan)]
     more = "; cases of a stream may name others" if plan.planned is None else ""
@@ -214,8 +237,20 @@ def _gates(plan: RunPlan) -> list[str]:
 
 def _calls(plan: RunPlan) -> int:
     """Return the maximum number of target calls: one for each result, or for each turn of a conversation."""
-    tasks = (task for target in plan.targets for task in plan.tasks(target))
-    return sum(max(1, len(task.case.turns)) if isinstance(task.case, EvalCase) else 0 for task in tasks)
+    return sum(_calls_of(task) for target in plan.targets for task in plan.tasks(target))
+
+
+def _calls_of(task: CaseTask) -> int:
+    return max(1, len(task.case.turns)) if isinstance(task.case, EvalCase) else 0
+
+
+def _confirming_calls(plan: RunPlan) -> str:
+    """Return the most target calls that confirm regressions, as the end of a sentence; empty without such a gate."""
+    if plan.baseline is None or not plan.confirms_regressions:
+        return ""
+    reruns = (task for each in plan.suites for target in each.targets for task in most_reruns(plan, each, target))
+    most = "an unknown number of" if plan.planned is None else f"at most {sum(map(_calls_of, reruns)):,}"
+    return f", and {most} more to confirm regressions"
 
 
 def _evaluators(plan: RunPlan) -> list[tuple[str, str]]:

@@ -15,12 +15,13 @@ from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.provenance import GitState
 from agentv.registry import Specs
 from agentv.scoring.counting.matrix import PlanOrder
+from agentv.scoring.gates.gates import CONFIRMED
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import target_key
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.records.answer import Answer, ResultKey
+from agentv.types.records.answer import Answer, Rerun, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget
 
@@ -39,9 +40,9 @@ class CaseTask(Struct, frozen=True, gc=False):
     """One row of the plan: data only, so that it can be sent to another process.
 
     `known` has the targets that may be called besides `target`: judges and fallbacks. `generation` counts how often a
-    resume, retry or rescore has made the row again. With `stored` the target is not called: the stored answer is
-    scored. `trial` is counted from 0, `trials` is the number of trials of the case. `slot`, the row's position in the
-    plan, follows from the other fields.
+    resume, retry or rescore has made the row again; with `rerun` the new row does not count. With `stored` the target
+    is not called: the stored answer is scored. `trial` is counted from 0, `trials` is the number of trials of the case.
+    `slot`, the row's position in the plan, follows from the other fields.
     """
 
     case: EvalCase | BrokenCase
@@ -52,6 +53,7 @@ class CaseTask(Struct, frozen=True, gc=False):
     timeout_s: float | None = None
     only_free: bool = False
     generation: int = 0
+    rerun: Rerun | None = None
     stored: AnswerToScore | None = None
     trials: int = 1
     slot: ResultKey = ResultKey("", "", "")
@@ -177,7 +179,8 @@ class RunPlan(Struct, frozen=True):
     `paths` are the eval files as given by the user, relative to `folder`, which is None if the files are not known.
     `store` is the URL of the team database that the run is shared in, `quota` that of the shared quota; neither has a
     password. `overrides` are evaluators given as objects, by type name. `baseline` holds the scores of the run to
-    compare with. `git` returns the state of the repository, if it is being read in the background.
+    compare with, and `baseline_folder` is the folder of that run, None for a file of scores. `git` returns the state of
+    the repository, if it is being read in the background.
     """
 
     suites: tuple[SuitePlan, ...]
@@ -194,9 +197,15 @@ class RunPlan(Struct, frozen=True):
     store: str | None = None
     quota: str | None = None
     baseline: "Side | None" = None
+    baseline_folder: str | None = None
     git: Callable[[], GitState] | None = None
     default_workers: int = 1
     """Concurrent rows of a target without a setting; more where stored answers are judged and no target is called."""
+
+    @property
+    def confirms_regressions(self) -> bool:
+        """True if a gate asks for confirmed regressions, so that suspected ones are called again."""
+        return any(scoped.gate.name == CONFIRMED and scoped.not_evaluated is None for scoped in self.gates or ())
 
     @property
     def targets(self) -> tuple[ResolvedTarget, ...]:
@@ -319,7 +328,7 @@ class RunPlan(Struct, frozen=True):
         """Return the gates of the plan; nothing for the default one."""
         if self.gates is None:
             return {}
-        return {"gates": [{"expression": each.gate.expression, "suite": each.suite} for each in self.gates]}
+        return {"gates": [each.to_json() for each in self.gates]}
 
 
 def _is_among(target: ResolvedTarget, targets: tuple[ResolvedTarget, ...]) -> bool:

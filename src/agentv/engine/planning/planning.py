@@ -14,7 +14,7 @@ from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.suite_check import Findings, SuiteCheck
 from agentv.loading.targets.choice import DEFAULT_TARGET
 from agentv.registry import Specs
-from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.gates import BASELINE_METRICS, CONFIRMED, parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.cases import targets_of
 from agentv.types.errors import AgentvError, ConfigError, TargetError, UnknownNameError
@@ -23,7 +23,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:
-    from agentv.scoring.comparison.sides import Side
+    from agentv.storage.run.scores import FoundScores
 
 
 _DEFAULT_GATES = ("pass_rate >= 100%",)
@@ -78,9 +78,29 @@ def check_gates(
         for problem in _gate_problems(scoped, measured):
             error = scoped.gate.wrong_argument(f"{problem}{hint}")
             findings.add(f"{scoped.suite}: {error}" if scoped.suite else str(error))
-        if scoped.gate.name == "regressions" and options.baseline is None:
+        if scoped.gate.name in BASELINE_METRICS and options.baseline is None and options.gates is not None:
             expression = scoped.gate.expression
             findings.add(f"gate {expression!r} needs a baseline; name the earlier run with --baseline RUN")
+
+
+def with_scope(gates: Sequence[ScopedGate], plans: Sequence[SuitePlan], options: RunOptions) -> tuple[ScopedGate, ...]:
+    """Return the gates, those that do not apply to the run with the reason why they are not evaluated."""
+    return tuple(
+        replace(gate, not_evaluated=gate.not_evaluated or _why_not_evaluated(gate, plans, options)) for gate in gates
+    )
+
+
+def _why_not_evaluated(scoped: ScopedGate, plans: Sequence[SuitePlan], options: RunOptions) -> str | None:
+    """Return why a gate about a baseline does not apply to a run, None if it does."""
+    if scoped.gate.name not in BASELINE_METRICS:
+        return None
+    if options.baseline is None:
+        return "no --baseline; save one with: agentv baseline save"
+    if scoped.gate.name != CONFIRMED:
+        return None
+    targets = [target for plan in plans if scoped.suite in (None, plan.suite.path) for target in plan.targets]
+    recorded = next((target.name for target in targets if target.provider == "replay"), None)
+    return None if recorded is None else f"target {recorded!r} replays recorded answers, so it cannot be called again"
 
 
 def _gate_problems(scoped: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
@@ -140,6 +160,7 @@ def make_plan(
         check.run()
     gates = scoped_gates(suites, options, project_gates, findings)
     check_gates(gates or (), checks, options, findings)
+    gates = None if gates is None else with_scope(gates, suites, options)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}
@@ -147,7 +168,7 @@ def make_plan(
         prices.update(item.suite.prices)
     target_ids = {id(target) for plan in suites for target in plan.targets}
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in target_ids}
-    options, baseline, warnings = _load_baseline(options, home)
+    options, found, warnings = _load_baseline(options, home)
     run_plan = RunPlan(
         suites=tuple(suites),
         specs=specs,
@@ -163,7 +184,8 @@ def make_plan(
             *_unused_fallback_warnings(suites),
             *warnings,
         ),
-        baseline=baseline,
+        baseline=None if found is None else found.side,
+        baseline_folder=None if found is None or found.stored is None else str(found.stored.folder),
     )
     if options.budget_usd is None:
         return _with_suite_budget(run_plan)
@@ -193,7 +215,7 @@ def _unused_fallback_warnings(suites: Sequence[SuitePlan]) -> Iterator[str]:
             yield f"target {target.name!r} answers in batches, which do not use its fallback_targets"
 
 
-def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
+def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "FoundScores | None", tuple[str, ...]]:
     """Return the options with the id of the baseline, the scores of the baseline, and warnings about it."""
     if options.baseline is None:
         return options, None, ()
@@ -203,7 +225,7 @@ def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | 
 
     found = find_scores(Path(home), options.baseline)
     # `latest` may name another run later.
-    return replace(options, baseline=found.reference), found.side, tuple(baseline_warnings(found))
+    return replace(options, baseline=found.reference), found, tuple(baseline_warnings(found))
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:

@@ -25,6 +25,7 @@ from agentv.engine.calling.budget import refused_calls
 from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
+from agentv.engine.calling.uncached import calls_of
 from agentv.engine.planning.fingerprints import Fingerprints, StoredEvaluators, put_bounded
 from agentv.engine.planning.plan import AnswerToScore, CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prepared_turn
@@ -292,6 +293,7 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
         slot=task.slot,
         dataset=task.suite.dataset,
         generation=task.generation,
+        rerun=task.rerun,
         status="error",
         score=None,
         verdict=None,
@@ -302,18 +304,23 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
     )
 
 
-def crashed_row(run_id: str, task: CaseTask, case: EvalCase, message: str, *, now: datetime) -> CaseResult:
+def crashed_row(run_id: str, task: CaseTask, message: str, *, now: datetime) -> CaseResult:
     """Return the row of a case that failed because of a bug in agentv: an error without a score."""
     failure = Failure("plugin_error", f"internal error in agentv, please report it: {message}")
-    return replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
+    return failed_row(run_id, task, failure, now=now)
 
 
 def failed_row(run_id: str, task: CaseTask, failure: Failure, *, now: datetime) -> CaseResult:
-    """Return the row of a case that ended with a failure before there was an answer."""
+    """Return the row of a case that ended with a failure before there was an answer, or before it was judged again."""
     case = task.case
     if isinstance(case, BrokenCase):
         return broken_row(run_id, task, case, now=now)
-    return replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
+    row = replace(skipped_row(run_id, task, case, now=now), status="error", error=failure)
+    answer = None if task.stored is None else task.stored.answer
+    if answer is None or answer.seq is None:
+        return row
+    error = replace(failure, stage="evaluator")
+    return replace(row, error=error, answer_key=answer.answer_key, answer_ref=AnswerRef(answer.seq))
 
 
 def not_begun_row(run_id: str, task: CaseTask, *, now: datetime) -> CaseResult:
@@ -329,6 +336,7 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
         slot=task.slot,
         dataset=task.suite.dataset,
         generation=task.generation,
+        rerun=task.rerun,
         status="skipped",
         score=None,
         verdict=None,
@@ -402,11 +410,20 @@ def judged_row(
         "trace": answer.trace,
         "output_messages": answer.output_messages,
         "partial": answer.partial,
+        "rerun": task.rerun,
     }
+    if task.stored is not None:
+        row = replace(row, rescored=_rescored(task.stored))
     return row if list(rare.values()) == _NOTHING_RARE else replace(row, **rare)
 
 
-_NOTHING_RARE = [None] * 11
+def _rescored(stored: AnswerToScore) -> int:
+    """Return how often a stored answer will have been judged again; 0 if it is judged for the first time."""
+    row = stored.row
+    return 0 if row is None or row.answer_seq != stored.answer.seq else row.rescored + 1
+
+
+_NOTHING_RARE = [None] * 12
 """The values of the fields that most rows do not have; without them a row needs one copy less (bench/echo_cases.py)."""
 
 
@@ -528,7 +545,7 @@ class CaseRunner(Struct, frozen=True):
             if has_attachments(case):  # only this process has their bytes: save the case here
                 self._open(target_session, task, case)
             return self.run_elsewhere(task)
-        return self._with_errors_caught(task, case, self._row_of(target_session, task, case))
+        return self._with_errors_caught(task, self._row_of(target_session, task, case))
 
     async def _row_of(self, target_session: TargetSession, task: CaseTask, case: EvalCase) -> CaseResult:
         prepared = self._open(target_session, task, case)
@@ -709,25 +726,24 @@ class CaseRunner(Struct, frozen=True):
     async def finish(self, prepared: PreparedCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""
         task = prepared.task
-        row = await self._with_errors_caught(
-            task, prepared.case, self._judge(self._target_session(task), prepared, answer)
-        )
+        row = await self._with_errors_caught(task, self._judge(self._target_session(task), prepared, answer))
         self.dependencies.begin(task)
         self.dependencies.end(task, row)
         return row
 
-    def _with_errors_caught(self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]) -> Awaitable[CaseResult]:
-        caught = self._row_or_error(task, case, work)
+    def _with_errors_caught(self, task: CaseTask, work: Awaitable[CaseResult]) -> Awaitable[CaseResult]:
+        caught = self._row_or_error(task, work)
         return _row_or_refusal(caught) if self.runtime.may_refuse_calls else caught
 
-    async def _row_or_error(self, task: CaseTask, case: EvalCase, work: Awaitable[CaseResult]) -> CaseResult:
+    async def _row_or_error(self, task: CaseTask, work: Awaitable[CaseResult]) -> CaseResult:
         """Return the row that `work` returns; if it raises, a row with its error."""
         try:
-            return await work
+            with calls_of(task):
+                return await work
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001 - see `run`
-            return crashed_row(self.run_id, task, case, described(error), now=self.runtime.clock())
+            return crashed_row(self.run_id, task, described(error), now=self.runtime.clock())
 
     def note(self, task: CaseTask, message: str) -> None:
         """Add a note about a task's target to the run, with secrets redacted."""

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, get_args
 
+import msgspec
 from msgspec import Struct
 
-from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.failing_cases import NO_CASES, ListedCase, ListedCases
 from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import GateResult, RowState, RunReport, RunVerdict
+from agentv.types.results import RowState, RunReport, RunVerdict, gate_from_json, gate_to_json
 from agentv.types.summaries import BaselineSummary, baseline_from_json, baseline_to_json
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class RecordedReport(Struct, frozen=True):
     suites of gates: `gates` is then `()`, and `has_gates` is False. `counts` has the rows by state; it is None if the
     writer did not see every row of the run, and in events of older versions. `ended` has the fields of the event that
     ended the run, None if the writer was killed before it. `is_judge_stop` is True if a judge that kept failing ended
-    the run.
+    the run. `listed_cases` has the cases of each gate that fell against the baseline.
     """
 
     verdict: RunVerdict
@@ -40,6 +42,7 @@ class RecordedReport(Struct, frozen=True):
     counts: Mapping[str, int] | None = None
     ended: JsonObject | None = None
     is_judge_stop: bool = False
+    listed_cases: tuple[ListedCases, ...] = ()
 
 
 def reported_fields(
@@ -49,18 +52,20 @@ def reported_fields(
     reason: str | None,
     is_judge_stop: bool,
     has_every_row: bool,
+    listed_cases: Sequence[ListedCases] = (),
 ) -> JsonObject:
-    """Return the fields of the event `reported`. `gates` are those of the verdict, None for the default one."""
-    suites = [None] * len(report.verdict.gates) if gates is None else [gate.suite for gate in gates]
+    """Return the fields of the event `reported`. `gates` are those of the verdict, None for the default one.
+
+    Of `listed_cases`, the cases of each gate, those that fell against a baseline are stored: a later report cannot find
+    them again.
+    """
+    written: Sequence[JsonObject] = [{"suite": None}] if gates is None else [gate.to_json() for gate in gates]
+    # Where no gate was evaluated, the default gate follows; it is not one of the gates to check again.
+    results = report.verdict.gates[: len(written)]
+    listed = listed_cases[: len(written)] or [NO_CASES] * len(written)
     checked: list[JsonValue] = [
-        {
-            "expression": result.expression,
-            "suite": suite,
-            "passed": result.passed,
-            "value": result.value,
-            "sentence": result.sentence,
-        }
-        for result, suite in zip(report.verdict.gates, suites, strict=True)
+        {**gate, **gate_to_json(result), **_cases_to_json(cases)}
+        for gate, result, cases in zip(written, results, listed, strict=True)
     ]
     return {
         "exit_code": report.verdict.exit_code,
@@ -77,10 +82,28 @@ def reported_fields(
     }
 
 
+def _cases_to_json(listed: ListedCases) -> JsonObject:
+    """Return the cases that fell against the baseline as JSON; nothing without any."""
+    fallen = [msgspec.to_builtins(case) for case in listed.cases if case.before is not None]
+    return {"cases": fallen, "cases_total": listed.total} if fallen else {}
+
+
+def _cases_from_json(fields: JsonObject) -> ListedCases:
+    """Return the stored cases of a gate. Raises StorageError for cases that cannot be read."""
+    if "cases" not in fields:
+        return NO_CASES
+    try:
+        return ListedCases(
+            msgspec.convert(fields["cases"], tuple[ListedCase, ...]), msgspec.convert(fields.get("cases_total"), int)
+        )
+    except msgspec.ValidationError as error:
+        raise StorageError(f"event {REPORTED!r}, `cases` of a gate: {error}") from error
+
+
 def load_recorded_report(run: "StoredRun") -> RecordedReport | None:
     """Return the report that a run's last writer recorded, or None if it did not record any.
 
-    Raises GateError for a recorded gate that cannot be parsed.
+    Raises GateError for a recorded gate that cannot be parsed, StorageError for cases of a gate that cannot be read.
     """
     fields: JsonObject | None = None
     ended: JsonObject | None = None
@@ -107,6 +130,7 @@ def load_recorded_report(run: "StoredRun") -> RecordedReport | None:
         counts=_counts_of(fields.get("counts")),
         ended=ended,
         is_judge_stop=fields.get("is_judge_stop") is True,
+        listed_cases=tuple(map(_cases_from_json, gates)),
     )
 
 
@@ -123,11 +147,7 @@ def _objects(value: JsonValue) -> list[JsonObject]:
 def _scoped_gates(fields: JsonObject, gates: Sequence[JsonObject]) -> tuple[ScopedGate, ...] | None:
     if fields.get("is_default_gate") is True:
         return None
-    scoped = []
-    for gate in gates:
-        suite = gate.get("suite")
-        scoped.append(ScopedGate(parse_gate(str(gate.get("expression"))), suite if isinstance(suite, str) else None))
-    return tuple(scoped)
+    return tuple(map(ScopedGate.from_json, gates))
 
 
 def _verdict_of(fields: JsonObject) -> RunVerdict:
@@ -135,15 +155,5 @@ def _verdict_of(fields: JsonObject) -> RunVerdict:
     return RunVerdict(
         exit_code=exit_code if isinstance(exit_code, int) else 0,
         sentence=str(fields.get("sentence", "")),
-        gates=tuple(map(_gate_of, _objects(fields.get("gates")))),
-    )
-
-
-def _gate_of(fields: JsonObject) -> GateResult:
-    value = fields.get("value")
-    return GateResult(
-        expression=str(fields.get("expression", "")),
-        passed=fields.get("passed") is True,
-        value=float(value) if isinstance(value, int | float) else None,
-        sentence=str(fields.get("sentence", "")),
+        gates=tuple(map(gate_from_json, _objects(fields.get("gates")))),
     )

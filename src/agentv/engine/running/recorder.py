@@ -1,6 +1,7 @@
 """The recorder of a run: each event is saved to the store first, then counted and reported to observers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field, structs
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.running.recorded_report import REPORTED, reported_fields
 from agentv.scoring.counting.summary import Summary
+from agentv.scoring.gates.failing_cases import FailingCases, ListedCases
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.errors import StorageError
@@ -22,6 +24,7 @@ from agentv.types.events import (
     RowFinished,
     RowKept,
     RowLeft,
+    RowRerun,
     RunEvent,
     RunNote,
 )
@@ -31,10 +34,11 @@ from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
-from agentv.types.results import RunReport, RunState
+from agentv.types.results import RunReport, RunState, RunVerdict
 
 if TYPE_CHECKING:
     from agentv.engine.stored.baseline import BaselineComparison
+    from agentv.scoring.comparison.confirmations import Confirmations
 
 
 MAX_NOTES = 100
@@ -162,7 +166,10 @@ class EventDispatcher(dict[type[RunEvent], list[Observer]]):
 
 
 class RunRecorder(Struct):
-    """The owner of a run's store, observers and counts. `invalid_rows` counts the lines that could not be read."""
+    """The owner of a run's store, observers and counts. `invalid_rows` counts the lines that could not be read.
+
+    `listed_cases` are set by `report`: the cases that count against each gate.
+    """
 
     plan: RunPlan
     store: ResultStore
@@ -174,6 +181,9 @@ class RunRecorder(Struct):
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
     comparison: "BaselineComparison | None" = None
+    confirmations: "Confirmations | None" = None
+    listed_cases: tuple[ListedCases, ...] = ()
+    _failing: FailingCases = field(default_factory=lambda: FailingCases(()))
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
     _judge_failures: JudgeFailures = field(default_factory=lambda: JudgeFailures(1))
 
@@ -181,10 +191,15 @@ class RunRecorder(Struct):
         """Set up the counts for gates and for the comparison with a baseline."""
         self._dispatcher = EventDispatcher(self.observers)
         self._judge_failures = JudgeFailures(self.plan.options.judge_failures)
+        self._failing = FailingCases(self.plan.gates)
         if self.plan.baseline is not None:
             from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
 
             self.comparison = BaselineComparison(self.plan.baseline)
+            if self.plan.confirms_regressions:
+                from agentv.scoring.comparison.confirmations import Confirmations  # noqa: PLC0415
+
+                self.confirmations = Confirmations()
         self.summary = summary_for(
             self.plan.gates, has_shared_cases=self.plan.has_several_rows_per_trial, order=self.plan.order
         )
@@ -259,13 +274,15 @@ class RunRecorder(Struct):
     def row(self, result: CaseResult) -> None:
         """Save, count and report a finished row. A row that the budget refused is left for a resume.
 
+        A row with `rerun` is saved and reported as a re-run; it stops nothing and is in no rate.
+
         A row with a `seq` is stored already. An UNLISTED one is ignored: it is passed again once its segment is listed.
         """
         saved = self.save(result)
         if saved is None:
             return
         self.count(saved)
-        if self.plan.options.fail_fast is not None:
+        if saved.rerun is None and self.plan.options.fail_fast is not None:
             self._count_for_fail_fast(saved, self.plan.options.fail_fast)
 
     def save(self, result: CaseResult) -> CaseResult | None:
@@ -276,7 +293,7 @@ class RunRecorder(Struct):
             self.emit(RowLeft(result.slot))
             return None
         saved = self.store.append(result) if result.seq is None else result
-        judge_stop = self._judge_failures.count(saved.evaluator_results)
+        judge_stop = None if saved.rerun is not None else self._judge_failures.count(saved.evaluator_results)
         if judge_stop is not None:
             self._stop_for_judge(judge_stop)
         return saved
@@ -284,15 +301,21 @@ class RunRecorder(Struct):
     def count(self, saved: CaseResult) -> None:
         """Count and report a row that `save` returned."""
         self._count(saved)
-        self.emit(RowFinished(saved))
+        self.emit(RowFinished(saved) if saved.rerun is None else RowRerun(saved))
 
     def count_stored(self, result: CaseResult) -> None:
-        """Count and report a row that is in the store already and is still valid."""
+        """Count and report a row that is in the store already and is still valid; a re-run is only counted as such."""
         self._count(result)
-        self.emit(RowKept(result))
+        if result.rerun is None:
+            self.emit(RowKept(result))
 
     def _count(self, result: CaseResult) -> None:
         self.summary.add(result, has_trials=self.has_trials)
+        if result.rerun is not None:
+            if self.confirmations is not None:
+                self.confirmations.add(result)
+            return
+        self._failing.add(result, has_trials=self.has_trials)
         if self.comparison is not None:
             self.comparison.add(result)
         if result.error is not None and result.error.stage == "load":
@@ -333,8 +356,12 @@ class RunRecorder(Struct):
             is_judge_stop=self.stop.is_judge_stop,
         )
         max_errors = self.plan.options.max_errors
-        counted, baseline = (self.summary, None) if self.comparison is None else self.comparison.compared(self.summary)
-        verdict = run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors)
+        counted, baseline = (
+            (self.summary, None)
+            if self.comparison is None
+            else self.comparison.compared(self.summary, self.confirmations)
+        )
+        verdict = self._with_cases(run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors))
         return replace(
             self.summary.report(self.store.run_id, self.stop.state, verdict),
             planned=self.plan.planned,
@@ -345,6 +372,24 @@ class RunRecorder(Struct):
             baseline=baseline,
         )
 
+    def _with_cases(self, verdict: RunVerdict) -> RunVerdict:
+        """Return the verdict with the cases that made its gates fail, as far as they can be read back."""
+        if all(gate.state != "failed" for gate in verdict.gates):
+            return verdict
+        from agentv.engine.running.gate_cases import contents_of, listed_cases, with_cases  # noqa: PLC0415
+        from agentv.storage.run.stored import open_run  # noqa: PLC0415 - a run that passes reads nothing back
+
+        folder = self.plan.baseline_folder
+
+        compared = None if self.comparison is None else self.comparison.latest
+        self.listed_cases = listed_cases(self.plan.gates, self._failing, compared, self.confirmations)
+        try:
+            run, baseline = contents_of(self.store), None if folder is None else open_run(Path(folder))
+            return verdict if run is None else with_cases(verdict, self.listed_cases, run=run, baseline=baseline)
+        except (OSError, StorageError) as error:
+            self.note(f"the cases that failed a gate cannot be read: {error}", is_problem=True)
+            return verdict
+
     def save_report(self, report: RunReport, *, has_every_row: bool) -> None:
         """Save the report with the run, so that later reports can be compared with it.
 
@@ -353,6 +398,7 @@ class RunRecorder(Struct):
         fields = reported_fields(
             report,
             gates=self.plan.gates,
+            listed_cases=self.listed_cases,
             reason=self.stop.reason,
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=has_every_row,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from agentv.engine.calling.batch import batching_of, run_batch, sends_batches
+from agentv.engine.calling.batch import Batching, batching_of, run_batch, sends_batches
 from agentv.engine.calling.budget import Budget, BudgetStop, Spent
 from agentv.engine.calling.runtime import Runtime, failed_check
 from agentv.engine.planning.fingerprints import Fingerprints
@@ -310,8 +310,20 @@ async def _run_targets(
             )
     if cluster is not None:
         await cluster.settle()
-    if resume_plan is not None and recorder.stop.state == "finished" and recorder.stop.reason is None:
+    if resume_plan is not None and _is_done(recorder.stop):
         resume_plan.finish(recorder)
+    if recorder.confirmations is not None and _is_done(recorder.stop):
+        from agentv.engine.running.confirm import confirm_regressions  # noqa: PLC0415 - few runs have this gate
+
+        run_tasks = partial(_run_again, plan=plan, runner=runner, recorder=recorder, cluster=cluster)
+        await confirm_regressions(plan, recorder, run_tasks, resume_plan=resume_plan)
+        if cluster is not None:
+            await cluster.settle()
+
+
+def _is_done(stop: StopSignal) -> bool:
+    """Return True if all tasks of a run are done and nothing stopped it."""
+    return stop.state == "finished" and stop.reason is None
 
 
 async def _failed_check(
@@ -346,9 +358,7 @@ async def _run_target(
         return recorder.begin(tasks)
 
     backend = _backend(target, plan=plan, runner=runner, cluster=cluster)
-    # A provider that only nodes call, such as a model on their graphics cards, is not created here.
-    is_called_here = cluster is None or sends_batches(target)
-    batching = batching_of(target, runner, recorder.store.note) if is_called_here else None
+    batching = _batching(target, runner=runner, recorder=recorder, cluster=cluster)
     if batching is None:
         if target.provider_batching:
             live = runner.runtime.provider(target).provider
@@ -359,6 +369,36 @@ async def _run_target(
     for batch in batching.split(filter(None, begin_tasks(by_trial=True))):
         for part in runner.dependencies.split(batch):
             await run_batch(part, batching=batching, runner=runner, backend=backend, recorder=recorder)
+
+
+def _batching(
+    target: ResolvedTarget, *, runner: CaseRunner, recorder: RunRecorder, cluster: "Cluster | None"
+) -> Batching | None:
+    """Return the batch calls of a target, None for single calls.
+
+    A provider that only nodes call, such as a model on their graphics cards, is not created here.
+    """
+    is_called_here = cluster is None or sends_batches(target)
+    return batching_of(target, runner, recorder.store.note) if is_called_here else None
+
+
+async def _run_again(
+    target: ResolvedTarget,
+    tasks: Iterator[CaseTask | None],
+    *,
+    plan: RunPlan,
+    runner: CaseRunner,
+    recorder: RunRecorder,
+    cluster: "Cluster | None",
+) -> None:
+    """Run tasks of rows that have answers, by single calls, unless the target answers in batches only."""
+    backend = _backend(target, plan=plan, runner=runner, cluster=cluster)
+    batching = _batching(target, runner=runner, recorder=recorder, cluster=cluster)
+    if batching is None or batching.has_fallback:
+        await backend.run(runner.run, tasks, recorder.row)
+        return
+    for batch in batching.split(filter(None, tasks)):
+        await run_batch(batch, batching=batching, runner=runner, backend=backend, recorder=recorder)
 
 
 def _backend(target: ResolvedTarget, *, plan: RunPlan, runner: CaseRunner, cluster: "Cluster | None") -> LocalBackend:

@@ -7,9 +7,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentv.engine.planning.options import RunOptions
-from agentv.scoring.comparison.compare import compare_sides, summarize_baseline
+from agentv.scoring.comparison.compare import Comparison, compare_sides, summarize_baseline
+from agentv.scoring.comparison.confirmations import Confirmations, suspected_cases
 from agentv.scoring.comparison.gated import ComparedRun
-from agentv.scoring.comparison.sides import Side, scored_row
+from agentv.scoring.comparison.sides import CaseName, RowPosition, Side, scored_row
 from agentv.scoring.counting.summary import Summary
 from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.scores import FoundScores, find_scores
@@ -41,22 +42,33 @@ def without_lost_baseline(options: RunOptions, home: Path) -> tuple[RunOptions, 
 
 
 class BaselineComparison:
-    """Collects the rows of a run, to compare them with the baseline's at any time."""
+    """Collects the rows of a run, to compare them with the baseline's at any time.
+
+    `latest` is the latest comparison. Its rows of the run have only the numbers of their lines as positions.
+    """
 
     def __init__(self, baseline: Side) -> None:
         self._baseline = baseline
         self._run = Side("this run")
+        self.latest: Comparison | None = None
 
     def add(self, result: CaseResult) -> None:
         """Add a finished row."""
-        self._run.add(scored_row(result))
+        position = None if result.seq is None else RowPosition(result.seq + 1, 0, 0)
+        self._run.add(replace(scored_row(result), position=position))
 
     def add_case(self, case: CaseRecord) -> None:
         """Record the key of a case's content."""
         self._run.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
 
-    def compared(self, summary: Summary) -> tuple[ComparedRun, BaselineSummary]:
+    def suspected_cases(self) -> tuple[CaseName, ...]:
+        """Return the cases that passed in every trial of the baseline and fail now."""
+        return tuple(suspected_cases(self._baseline, self._run))
+
+    def compared(
+        self, summary: Summary, confirmations: Confirmations | None = None
+    ) -> tuple[ComparedRun, BaselineSummary]:
         """Return the comparison of the rows so far, for gates, and as a summary."""
         rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
-        comparison = compare_sides(self._baseline, self._run, rng=rng)
-        return ComparedRun(summary, comparison), summarize_baseline(comparison)
+        comparison = self.latest = compare_sides(self._baseline, self._run, rng=rng)
+        return ComparedRun(summary, comparison, confirmations), summarize_baseline(comparison)

@@ -1,19 +1,24 @@
 """The report of a stored run: numbers counted again from its rows, and a verdict compared with the recorded one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.engine.running.confirm import stored_confirmations
+from agentv.engine.running.gate_cases import with_cases
 from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.stored_plan import stored_options
+from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.gates import parse_gate
+from agentv.scoring.gates.failing_cases import FailingCases, ListedCases, WorstRows
+from agentv.scoring.gates.gates import CONFIRMED, NOT_WORSE, parse_gate
 from agentv.scoring.gates.run_verdict import (
     INCOMPLETE,
     SIGNALLED,
@@ -32,8 +37,9 @@ from agentv.storage.run.checksums import (
     load_checksums,
     read_checksum,
 )
-from agentv.storage.run.stored import StoredRun
-from agentv.types.errors import StorageError
+from agentv.storage.run.find import find_run
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
@@ -44,17 +50,23 @@ _NOT_RECORDED = "an older agentv did not record why"
 class StoredCounts(Struct):
     """The counts of a stored run's results. `has_trials` is True if several rows may have the same case.
 
-    `invalid_rows` counts the lines of a dataset that could not be read.
+    `failing` are the cases that count against the gates, `fallen` those that fell against the baseline. `invalid_rows`
+    counts the lines of a dataset that could not be read.
     """
 
     summary: Summary
     has_trials: bool
+    failing: FailingCases
+    fallen: WorstRows
     invalid_rows: int = 0
 
     def add(self, row: CaseResult) -> None:
         """Count a row."""
         self.summary.add(row, has_trials=self.has_trials)
-        self.invalid_rows += row.error is not None and row.error.stage == "load"
+        if row.rerun is None:
+            self.failing.add(row, has_trials=self.has_trials)
+            self.fallen.add(row)
+            self.invalid_rows += row.error is not None and row.error.stage == "load"
 
     @property
     def by_state(self) -> Mapping[str, int]:
@@ -75,6 +87,7 @@ class VerdictBasis(Struct, frozen=True):
     max_errors: int
     recorded: RecordedReport | None = None
     order: PlanOrder = PlanOrder()
+    confirmations: Confirmations | None = None
     reason: str | None = None
     """Why the run did not finish, if its plan records it."""
     has_given_answers: bool = False
@@ -84,7 +97,8 @@ class VerdictBasis(Struct, frozen=True):
         summary = summary_for(
             self.gates, has_shared_cases=has_trials, has_given_answers=self.has_given_answers, order=self.order
         )
-        counts = StoredCounts(summary, has_trials)
+        fallen = [case.name for listed in self._recorded_cases for case in listed.cases]
+        counts = StoredCounts(summary, has_trials, FailingCases(self.gates), WorstRows(fallen))
         for row in rows:
             counts.add(row)
         return counts
@@ -96,9 +110,20 @@ class VerdictBasis(Struct, frozen=True):
         ending = self._ending(0 if self.has_given_answers else counts.invalid_rows)
         if self.state == "finished" and self.planned and not summary.all.rows:
             ending = replace(ending, state="failed", reason="none of its planned results is stored")
-        return run_verdict(
-            self._with_recorded_regressions(summary), ending, gates=self.gates, max_errors=self.max_errors
-        )
+        counted, gates = self._with_recorded_regressions(summary), self._with_recorded_changes()
+        return run_verdict(counted, ending, gates=gates, max_errors=self.max_errors)
+
+    @property
+    def _recorded_cases(self) -> tuple[ListedCases, ...]:
+        return () if self.recorded is None else self.recorded.listed_cases
+
+    def listed_cases(self, counts: StoredCounts) -> list[ListedCases]:
+        """Return the cases that count against each gate: those that fell as recorded, others as counted."""
+        recorded = [counts.fallen.current(listed) for listed in self._recorded_cases]
+        return [
+            recorded[index] if index < len(recorded) and recorded[index].cases else counts.failing.of_gate(index)
+            for index in range(len(counts.failing))
+        ]
 
     def _ending(self, invalid_rows: int) -> Ending:
         ending = Ending(
@@ -147,12 +172,27 @@ class VerdictBasis(Struct, frozen=True):
             return None
         return VerdictDifference(found, recorded, numbers, _only_lacks_rows(counts.by_state, recorded_counts))
 
+    def _with_recorded_changes(self) -> Sequence[ScopedGate] | None:
+        """Return the gates, `not worse` with its recorded result, because the baseline is not part of the run."""
+        if self.gates is None or self.recorded is None:
+            return self.gates
+        results = self.recorded.verdict.gates
+        return [
+            replace(gate, recorded=results[index]) if gate.gate.name == NOT_WORSE and index < len(results) else gate
+            for index, gate in enumerate(self.gates)
+        ]
+
     def _with_recorded_regressions(self, summary: Summary) -> VerdictCounts:
-        """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run."""
+        """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run.
+
+        So are the suspected ones, but their re-runs are counted again.
+        """
         recorded = () if self.recorded is None else self.recorded.verdict.gates
         pairs = zip(self.gates or (), recorded, strict=False)
         regressions = {scoped.suite: result.value for scoped, result in pairs if scoped.gate.name == "regressions"}
-        return ComparedRun(summary, RecordedRegressions(regressions)) if regressions else summary
+        if not regressions and self.confirmations is None:
+            return summary
+        return ComparedRun(summary, RecordedRegressions(regressions), self.confirmations)
 
 
 class VerdictDifference(Struct, frozen=True):
@@ -198,9 +238,8 @@ def _state_differences(found: Mapping[str, int], recorded: Mapping[str, int]) ->
 def _gate_differences(found: RunVerdict, recorded: RunVerdict) -> Iterator[str]:
     """Yield the gates whose outcome is not as recorded."""
     for gate, recorded_gate in zip(found.gates, recorded.gates, strict=False):
-        if gate.passed != recorded_gate.passed:
-            outcome, recorded_outcome = ("passed" if each.passed else "failed" for each in (gate, recorded_gate))
-            yield f"gate {gate.expression!r} {outcome} (recorded {recorded_outcome})"
+        if gate.state != recorded_gate.state:
+            yield f"gate {gate.expression!r} {_STATES[gate.state]} (recorded {_STATES[recorded_gate.state]})"
 
 
 def _only_lacks_rows(found: Mapping[str, int], recorded: Mapping[str, int]) -> bool:
@@ -208,8 +247,10 @@ def _only_lacks_rows(found: Mapping[str, int], recorded: Mapping[str, int]) -> b
     return is_within and sum(found.values()) < sum(recorded.values())
 
 
+_STATES = {"passed": "passed", "failed": "failed", "undecided": "undecided", "not_evaluated": "not evaluated"}
 _RESULTS = "results.jsonl"
 _OLDER_RUN = "this run was made by an older agentv and has no stored verdict; the default gate is applied"
+_OLDER_RERUNS = "an older agentv re-run results of this run and counted the newest answers; now first answers count"
 _NO_CHECKSUMS = "checksums of its files: not recorded; changes to them cannot be detected"
 
 
@@ -222,13 +263,18 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     """
     basis = _load_basis(run)
     counts = basis.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
+    for rerun in run.reruns():
+        counts.add(rerun)
     if basis.planned is not None and counts.summary.all.rows > basis.planned:
         run.refuse_repeated_results()
     difference = _difference(run, basis, counts)
     verdict = basis.verdict(counts) if difference is None else difference.verdict
+    verdict = with_cases(verdict, basis.listed_cases(counts), run=run, baseline=_baseline(run))
     corrected, correction_notes = corrected_or_note(run)
     log = imported_log(run.run.plan)
     default_notes = _older_notes(basis) if log is None else (log.note,)
+    if run.newest_results() is not None:
+        correction_notes = (_OLDER_RERUNS, *correction_notes)
     recorded = basis.recorded or RecordedReport(verdict, basis.planned, default_notes, 0.0)
     return replace(
         counts.summary.report(run.run_id, basis.state, verdict),
@@ -240,6 +286,17 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         baseline=recorded.baseline,
         is_imported=log is not None,
     )
+
+
+def _baseline(run: StoredRun) -> StoredRun | None:
+    """Return the stored run that a run was compared with, if it still exists; None for a file of scores."""
+    reference = stored_options(run.run.plan).baseline
+    if reference is None or Path(reference).is_file():
+        return None
+    try:
+        return open_run(find_run(run.folder.parent.parent, reference))
+    except (ConfigError, StorageError):
+        return None
 
 
 class StoredCheck(Struct, frozen=True):
@@ -283,16 +340,24 @@ def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[s
 
 def _load_basis(run: StoredRun) -> VerdictBasis:
     recorded, log = load_recorded_report(run), imported_log(run.run.plan)
+    gates = _gates(run) if recorded is None or not recorded.has_gates else recorded.gates
     return VerdictBasis(
         state=_state(run),
         planned=_planned(run) if recorded is None else recorded.planned,
-        gates=_gates(run) if recorded is None or not recorded.has_gates else recorded.gates,
+        gates=gates,
         max_errors=stored_options(run.run.plan).max_errors,
         recorded=recorded,
         order=plan_order(run),
+        confirmations=_confirmations(run, gates),
         reason=None if log is None else log.why_incomplete,
         has_given_answers=run.has_given_answers,
     )
+
+
+def _confirmations(run: StoredRun, gates: Sequence[ScopedGate] | None) -> Confirmations | None:
+    """Return the confirmations of a run's suspected regressions; None if no gate asks for them."""
+    is_needed = any(scoped.gate.name == CONFIRMED and scoped.not_evaluated is None for scoped in gates or ())
+    return stored_confirmations(run) if is_needed else None
 
 
 def plan_order(run: StoredRun) -> PlanOrder:
@@ -312,15 +377,22 @@ def _strings(value: JsonValue) -> list[str]:
 
 
 def _difference(run: StoredRun, basis: VerdictBasis, counts: StoredCounts) -> VerdictDifference | None:
-    """Compare the recorded verdict with that of the rows. Rows that were appended later are left out."""
+    """Compare the recorded verdict with that of the rows. Rows that were appended later are left out.
+
+    None for a run of an older version if the newest answers, which counted there, give the recorded verdict.
+    """
     if not basis.is_comparable or basis.recorded is None:
         return None
     checksum = read_checksum((basis.recorded.ended or {}).get(CHECKSUMS), _RESULTS)
-    path = run.folder / _RESULTS
+    path, lines = run.folder / _RESULTS, None
     if checksum is not None and size_of(path) not in (0, checksum.size):
-        rows = run.results(lines=checksum.lines)
-        counts = basis.count(rows, has_trials=counts.has_trials)
-    return basis.difference(counts)
+        lines = checksum.lines
+        counts = basis.count(run.results(lines=lines), has_trials=counts.has_trials)
+    difference = basis.difference(counts)
+    newest = None if difference is None else run.newest_results(lines=lines)
+    if newest is None or basis.difference(basis.count(newest, has_trials=counts.has_trials)) is not None:
+        return difference
+    return None
 
 
 def _file_notes(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
@@ -349,7 +421,7 @@ def _gates(run: StoredRun) -> tuple[ScopedGate, ...] | None:
     planned = run.run.plan.get("gates")
     if isinstance(planned, list):
         gates = [each for each in planned if isinstance(each, Mapping)]
-        return tuple(ScopedGate(parse_gate(str(each.get("expression"))), _text(each.get("suite"))) for each in gates)
+        return tuple(map(ScopedGate.from_json, gates))
     options = stored_options(run.run.plan)
     return None if options.gates is None else tuple(ScopedGate(parse_gate(gate)) for gate in options.gates)
 

@@ -1,6 +1,6 @@
 """The continuation of a stored run: the rows that are still valid, the tasks that remain, and the cost so far."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic as now
 from typing import Literal, TypeAlias
 
@@ -18,12 +18,13 @@ from agentv.scoring.counting.tallies import saved_by_judges
 from agentv.scoring.keys.identity import DigestSet, answer_key, keys_of, question_key, score_keys
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.results.applicable import applicable_evaluators
-from agentv.storage.run.stored import StoredRun
+from agentv.storage.run.first_answers import is_answered
+from agentv.storage.run.stored import TARGET_CHANGED, StoredRun
 from agentv.storage.run.stored_rows import StoredRows
 from agentv.types.cases import BrokenCase, EvalCase
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.records.answer import ResultKey
+from agentv.types.records.answer import Rerun, ResultKey
 from agentv.types.records.result import CaseResult
 
 
@@ -86,17 +87,22 @@ Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
 class ResumePlan(Struct):
     """What remains of a stored run, with counts of the work done on it.
 
-    `should_rerun` chooses the rows that a retry repeats. The stored answers of `targets_called_again` are not used.
-    `retired` are the result keys that an earlier resume no longer found in the plan, `gone_suites` the suites that the
-    run has and the plan lacks. `spent` is the cost so far. `rejudges` is True for a resume or rescore of work that a
-    failing judge stopped: the answers that the judge failed to judge are judged again. `finish` sets `has_every_row`:
-    False if the run has rows that the plan lacks and that are not retired.
+    `should_rerun` chooses the rows that a retry repeats; the result lines from number `first_retried_line` on, from 0,
+    were written by this retry before it was interrupted. The targets `targets_called_again` are called again for all
+    cases. `rerun` marks the answers to questions that have one. `target_keys` has all keys of each target in this run,
+    by its name. `retired` are the result keys that an earlier resume no longer found in the plan, `gone_suites` the
+    suites that the run has and the plan lacks. `spent` is the cost so far. `rejudges` is True for a resume or rescore
+    of work that a failing judge stopped: the answers that the judge failed to judge are judged again. `finish` sets
+    `has_every_row`: False if the run has rows that the plan lacks and that are not retired.
     """
 
     rows: StoredRows
     purpose: Purpose = "resume"
     should_rerun: Callable[[CaseResult], bool] = lambda _row: False
+    first_retried_line: int | None = None
     targets_called_again: frozenset[str] = frozenset()
+    rerun: Rerun = "fresh"
+    target_keys: Mapping[str, frozenset[str]] = {}
     retired: frozenset[ResultKey] = frozenset()
     gone_suites: tuple[str, ...] = ()
     spent: Spent | None = None
@@ -104,6 +110,7 @@ class ResumePlan(Struct):
     unchanged: int = 0
     rescored: int = 0
     called: int = 0
+    rerun_count: int = 0
     has_every_row: bool = False
 
     @property
@@ -135,13 +142,22 @@ class ResumePlan(Struct):
             if row is not None and key in self.retired:
                 recorder.store.note("case_returned", {"slot": key.to_json()})
             task_to_do = self._task_to_do(task, row, runner)
+            self._count_stored(task_to_do, row, recorder)
             if task_to_do is not None:
                 self.called += task_to_do.stored is None
                 self.rescored += task_to_do.stored is not None
+                self.rerun_count += task_to_do.rerun is not None
                 yield task_to_do
-            elif row is not None:
-                self.unchanged += 1
-                recorder.count_stored(row)
+
+    def _count_stored(self, task_to_do: CaseTask | None, row: CaseResult | None, recorder: RunRecorder) -> None:
+        """Count a row that stays as it is, and the re-runs of a row unless its question is a new one."""
+        stays = task_to_do is None or task_to_do.rerun is not None
+        if row is not None and stays:
+            self.unchanged += 1
+            recorder.count_stored(row)
+        if row is not None and (stays or (task_to_do is not None and task_to_do.stored is not None)):
+            for each in self.rows.reruns(row.slot):
+                recorder.count_stored(each)
 
     def finish(self, recorder: RunRecorder) -> None:
         """Report the counts after all tasks of the plan; a resume also retires the results that the plan lacks."""
@@ -154,7 +170,8 @@ class ResumePlan(Struct):
                 recorder.note(f"no longer in the eval files, not counted: {_count(len(gone), 'result')}")
         if self.purpose != "report":
             done = f"{_count(self.called, 'target call')}, {_count(self.rescored, 'stored answer')} rescored"
-            recorder.note(f"{_count(self.unchanged, 'result')} unchanged; {done}")
+            again = f"; {_count(self.rerun_count, 're-run')}, which change no rate" if self.rerun_count else ""
+            recorder.note(f"{_count(self.unchanged, 'result')} unchanged; {done}{again}")
 
     def _task_to_do(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         """Return the task to do, or None if the row is still valid or the purpose does not include the task."""
@@ -172,37 +189,106 @@ class ResumePlan(Struct):
         case = task.case
         if isinstance(case, BrokenCase):
             return None if row is not None and _is_unreadable_line(row) else self._new_call(task, row)
-        if task.target.name in self.targets_called_again:
-            return self._new_call(task, row)
-        if row is not None and not self._must_rejudge(row) and self._is_valid(row, task, case, runner):
+        is_called_again = task.target.name in self.targets_called_again
+        answered = self._answered(task, row, runner)
+        if answered is None:
+            is_kept = row is not None and not self._must_rejudge(row) and self._is_valid(row, task, case, runner)
+            if is_kept and not is_called_again:
+                return None
+            stored = self._with_stored_answer(task, case, row, runner)
+            is_failed = stored is None or (stored.stored is not None and stored.stored.answer.error is not None)
+            return self._new_call(task, row) if stored is None or (is_called_again and is_failed) else stored
+        key = answered.answer_key
+        if answered is not row or self._must_rejudge(row) or not self._is_valid(row, task, case, runner, key):
+            return self._with_stored_answer(task, case, row, runner, key) or self._again(task, row, runner)
+        if is_called_again:
+            return self._new_call(task, row, self.rerun)
+        return (
+            None if key == _answer_key(task, case, runner) else self._rerun_of_changed_target(task, case, row, runner)
+        )
+
+    def _answered(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseResult | None:
+        """Return the row with the answer to a task's question, which may be stored under the old name of its suite.
+
+        None if the target has not answered, or if the question was edited.
+        """
+        if row is None:
+            old_keys = (replace(task.slot, suite=suite) for suite in self.gone_suites)
+            row = next((found for found in map(self.rows.find, old_keys) if found is not None), None)
+        if row is None or not is_answered(row) or isinstance(task.case, BrokenCase):
             return None
-        return self._with_stored_answer(task, case, row, runner) or self._new_call(task, row)
+        return row if row.answer_key in self._answer_keys(task, task.case, runner) else None
+
+    def _answer_keys(self, task: CaseTask, case: EvalCase, runner: CaseRunner) -> list[str]:
+        """Return the keys of answers to a question: of the target as it is now, then as it was before."""
+        question, now = question_key(case), runner.fingerprints.target_key(task.target)
+        before = self.target_keys.get(task.target.name, frozenset()) - {now}
+        return [answer_key(question, key, task.trial) for key in (now, *sorted(before))]
+
+    def _again(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask:
+        """Return the task to call the target although there was an answer, which is lost or has nothing to score."""
+        return self._new_call(task, row, None if row is None or runner.has_nothing_to_score(task) else self.rerun)
+
+    def _rerun_of_changed_target(
+        self, task: CaseTask, case: EvalCase, row: CaseResult, runner: CaseRunner
+    ) -> CaseTask | None:
+        """Return the task to re-run a row whose target has changed, or None if that was done already."""
+        key = _answer_key(task, case, runner)
+        if any(each.answer_key == key for each in self.rows.reruns(task.slot)):
+            return None
+        return self._with_rerun_answer(task, row, key) or self._new_call(task, row, self.rerun)
+
+    def _with_rerun_answer(self, task: CaseTask, row: CaseResult, key: str) -> CaseTask | None:
+        """Return the task to score the stored answer of a re-run, or None if there is none."""
+        answer = self.rows.rerun_answer(task.slot.suite, key)
+        if answer is None or answer.slot != task.slot:
+            return None
+        return replace(
+            task,
+            generation=self.rows.next_generation(task.slot, row),
+            rerun=answer.rerun,
+            stored=AnswerToScore(answer),
+        )
 
     def _retry(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if row is None or not self.should_rerun(row):
             return None
-        # In stage `evaluator`, `target_missing` means that a turn has no stored answer: the conversation is held again.
-        is_answered = row.error is not None and row.error.stage == "evaluator" and row.error.kind != "target_missing"
-        if is_answered and isinstance(task.case, EvalCase):
-            return self._with_stored_answer(task, task.case, row, runner) or self._new_call(task, row)
-        return self._new_call(task, row)
+        answered = self._answered(task, row, runner)
+        started = self.first_retried_line
+        done = [each for each in self.rows.reruns(task.slot) if started is not None and (each.seq or 0) >= started]
+        if done:
+            must_rejudge = self.rejudges and has_judge_error(done[-1])
+            return self._with_rerun_answer(task, row, done[-1].answer_key) if must_rejudge else None
+        if row.error is not None and is_answered(row) and isinstance(task.case, EvalCase):
+            key = None if answered is None else answered.answer_key
+            stored = self._with_stored_answer(task, task.case, row, runner, key)
+            if stored is not None:
+                return stored
+        return self._new_call(task, row, None if answered is None else self.rerun)
 
     def _rescore(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if isinstance(task.case, BrokenCase) or (row is not None and not row.answer_key):
             return None
-        if row is not None and not self._must_rejudge(row) and self._is_valid(row, task, task.case, runner):
+        answered = self._answered(task, row, runner)
+        key = None if answered is None else answered.answer_key
+        if row is not None and not self._must_rejudge(row) and self._is_valid(row, task, task.case, runner, key):
             return None
-        return self._with_stored_answer(task, task.case, row, runner)
+        return self._with_stored_answer(task, task.case, row, runner, key)
 
     def _must_rejudge(self, row: CaseResult) -> bool:
         """Return True for a row with a judge error if a failing judge stopped the run: it is judged again."""
         return self.rejudges and has_judge_error(row)
 
-    def _is_valid(self, row: CaseResult, task: CaseTask, case: EvalCase, runner: CaseRunner) -> bool:
-        """Return True if a row still matches its case, target and evaluators; an error does not make it invalid."""
+    def _is_valid(
+        self, row: CaseResult, task: CaseTask, case: EvalCase, runner: CaseRunner, key: str | None = None
+    ) -> bool:
+        """Return True if a row still matches its case, target and evaluators; an error does not make it invalid.
+
+        `key` is the key that its answer should have, if it is not that of the target as it is now.
+        """
         if not row.answer_key:
             return row.status == "error" or runner.has_nothing_to_score(task)
-        if row.answer_key != _answer_key(task, case, runner):
+        if row.answer_key != (key or _answer_key(task, case, runner)):
             return False
         if row.status == "error" and not row.score_keys:
             return True
@@ -213,24 +299,30 @@ class ResumePlan(Struct):
         return row.score_keys == {**own, **runner.fingerprints.turn_keys(case, task, row.answer_key)}
 
     def _with_stored_answer(
-        self, task: CaseTask, case: EvalCase, row: CaseResult | None, runner: CaseRunner
+        self, task: CaseTask, case: EvalCase, row: CaseResult | None, runner: CaseRunner, key: str | None = None
     ) -> CaseTask | None:
-        """Return the task to score a stored answer, or None if there is no usable answer or nothing to score."""
+        """Return the task to score a stored answer, or None if there is no usable answer or nothing to score.
+
+        `key` is the key of the answer if it is known; else an answer of the target as it was before is used, too.
+        """
         if runner.has_nothing_to_score(task):
             return None
-        result_key, key = task.slot, _answer_key(task, case, runner)
+        result_key = task.slot
+        keys = [key] if key is not None else self._answer_keys(task, case, runner)
         # The answers of a renamed suite are stored under its old name.
-        answers = (self.rows.answer(suite, key) for suite in (result_key.suite, *self.gone_suites))
-        answer = next((each for each in answers if each is not None), None)
+        names = [(suite, each) for each in keys for suite in (result_key.suite, *self.gone_suites)]
+        answers = [answer for name in names if (answer := self.rows.answer(*name)) is not None]
+        current = (each for each in answers if each.answer_key == keys[0])
+        answer = next((each for each in answers if each.error is None), None) or next(current, None)
         if answer is None or (answer.error is not None and answer.error.kind == "cancelled"):
             return None
         earlier_row = row if answer.slot == result_key else self.rows.find(answer.slot)
         generation = answer.generation if row is None else self.rows.next_generation(result_key, row)
         return replace(task, generation=generation, stored=AnswerToScore(replace(answer, slot=result_key), earlier_row))
 
-    def _new_call(self, task: CaseTask, row: CaseResult | None) -> CaseTask:
+    def _new_call(self, task: CaseTask, row: CaseResult | None, rerun: Rerun | None = None) -> CaseTask:
         """Return the task to call the target, as a new generation if there is a row."""
-        return replace(task, generation=self.rows.next_generation(task.slot, row))
+        return replace(task, generation=self.rows.next_generation(task.slot, row), rerun=rerun)
 
 
 def _answer_key(task: CaseTask, case: EvalCase, runner: CaseRunner) -> str:
@@ -242,7 +334,27 @@ def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumeP
     planned = {suite.suite.path for suite in plan.suites}
     gone = tuple(path for path in run.suites if path not in planned)
     rejudges = purpose in ("resume", "rescore") and was_stopped_by_judge(run)
-    return ResumePlan(StoredRows(run), purpose, retired=run.retired(), gone_suites=gone, rejudges=rejudges)
+    return ResumePlan(
+        StoredRows(run),
+        purpose,
+        target_keys=target_keys(run),
+        retired=run.retired(),
+        gone_suites=gone,
+        rejudges=rejudges,
+    )
+
+
+def target_keys(run: StoredRun) -> dict[str, frozenset[str]]:
+    """Return the keys that each target of a run has had, by its name: one more after each change of its settings."""
+    planned = run.run.plan.get("targets")
+    changed = (event.fields for event in run.events() if event.type == TARGET_CHANGED)
+    found: dict[str, frozenset[str]] = {}
+    for fields in (*(planned if isinstance(planned, list) else ()), *changed):
+        if isinstance(fields, Mapping):
+            name, key = fields.get("name"), fields.get("key")
+            if isinstance(name, str) and isinstance(key, str):
+                found[name] = found.get(name, frozenset()) | {key}
+    return found
 
 
 def was_stopped_by_judge(run: StoredRun) -> bool:

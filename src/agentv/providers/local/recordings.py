@@ -56,7 +56,16 @@ class _Head(msgspec.Struct):
     trial: int | None = None
     prompt: object = None
     generation: int = 0
+    rerun: object = None
+    answer_key: object = None
+    error: object = None
     slot: _Slot | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """True if the target answered, also if the answer could not be judged."""
+        error = self.error
+        return error is None or (isinstance(error, Mapping) and error.get("stage") == "evaluator")
 
     @property
     def identity(self) -> tuple[str | None, str | None, int | None, str | None]:
@@ -145,33 +154,47 @@ def index_rows(
     return TableRecording(path, index.of_target(path, target), indexed)
 
 
-class _Index:
-    """The generation and position of each answer, by target.
+class _Found(Struct, frozen=True):
+    """A recorded answer: the fields that decide whether another counts instead, and its position."""
 
-    An answer that replaces another has a higher generation.
-    """
+    generation: int
+    answer_key: object
+    is_answered: bool
+    position: int
+
+    def counts_before(self, head: _Head) -> bool:
+        """Return True if this answer counts, not that of `head`: the first one without an error to a question."""
+        is_further = self.is_answered and self.answer_key is not None and head.answer_key == self.answer_key
+        return head.generation < self.generation or (is_further and head.generation > self.generation)
+
+
+class _Index:
+    """The answers that count, by target."""
 
     def __init__(self, suite: str | None, field_paths: LogMap | None) -> None:
         self._suite, self._field_paths = suite, field_paths
-        self._positions: dict[str | None, dict[_AnswerKey, tuple[int, int]]] = {}
+        self._answers: dict[str | None, dict[_AnswerKey, _Found]] = {}
 
     def add(self, head: _Head, line: bytes, where: str, position: int) -> None:
         """Add the position of a line. Raises ProviderError for one without an id."""
         target, case_id, trial, prompt = head.identity
         if case_id is None:
             case_id = _log_id(line, where, self._field_paths)
-        if case_id is not None and (self._suite is None or head.suite in (None, self._suite)):
-            known = self._positions.setdefault(target, {})
-            if head.generation >= known.get((case_id, trial, prompt), (0, 0))[0]:
-                known[case_id, trial, prompt] = (head.generation, position)
+        is_chosen = self._suite is None or head.suite in (None, self._suite)
+        if case_id is not None and is_chosen and head.rerun is None:
+            known = self._answers.setdefault(target, {})
+            earlier = known.get((case_id, trial, prompt))
+            if earlier is None or not earlier.counts_before(head):
+                found = _Found(head.generation, head.answer_key, head.is_answered, position)
+                known[case_id, trial, prompt] = found
 
     def of_target(self, path: Path, target: str) -> dict[_AnswerKey, int]:
         """Return the positions of the answers of one target."""
-        return {key: position for key, (_, position) in _choose_target(self._positions, path, target).items()}
+        return {key: found.position for key, found in _choose_target(self._answers, path, target).items()}
 
 
 def index_recording(path: Path, target: str, suite: str | None = None, field_paths: LogMap | None = None) -> Recording:
-    """Index the positions of the answers. If a case has several, the last line of the latest generation counts.
+    """Index the positions of the answers. If a case has several, the one that counts in a run is taken.
 
     With `suite`, lines that name another suite are skipped. If several targets were recorded, only the answers of
     `target` are used. `field_paths` are the paths of the fields in a log. An incomplete last line is skipped.
@@ -217,8 +240,8 @@ def _log_id(line: bytes, where: str, field_paths: LogMap | None) -> str | None:
 
 
 def _choose_target(
-    positions: Mapping[str | None, dict[_AnswerKey, tuple[int, int]]], path: Path, target: str
-) -> Mapping[_AnswerKey, tuple[int, int]]:
+    positions: Mapping[str | None, dict[_AnswerKey, _Found]], path: Path, target: str
+) -> Mapping[_AnswerKey, _Found]:
     if target in positions or len(positions) < 2:  # noqa: PLR2004 - one target, so no choice
         return positions.get(target) or next(iter(positions.values()), {})
     known = ", ".join(sorted(str(name) for name in positions))

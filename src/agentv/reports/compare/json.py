@@ -8,7 +8,7 @@ from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import RunVerdict
+from agentv.types.results import RunVerdict, gate_to_json
 
 COMPARE_SCHEMA = "agentv-compare-1"
 
@@ -24,6 +24,8 @@ def comparison_to_json(
         "after": side_to_json(comparison.after),
         "paired": comparison.is_paired,
         "finding": finding_text(comparison),
+        "direction": comparison.finding,
+        **_changes(comparison.score),
         "threshold": comparison.threshold,
         "wins": comparison.outcomes("win"),
         "losses": comparison.outcomes("loss"),
@@ -50,6 +52,11 @@ def comparison_to_json(
         ],
         **({} if verdict is None else {"verdict": _verdict(verdict)}),
     }
+
+
+def _changes(score: MeasureDifference | None) -> JsonObject:
+    """Return the numbers of cases whose mean score rose and fell; nothing for independent samples."""
+    return {} if score is None or score.independent is not None else {"rose": score.higher, "fell": score.lower}
 
 
 def side_to_json(side: Side) -> JsonObject:
@@ -136,10 +143,7 @@ def _verdict(verdict: RunVerdict) -> JsonObject:
     return {
         "exit_code": verdict.exit_code,
         "sentence": verdict.sentence,
-        "gates": [
-            {"expression": each.expression, "passed": each.passed, "value": each.value, "sentence": each.sentence}
-            for each in verdict.gates
-        ],
+        "gates": [gate_to_json(each) for each in verdict.gates],
     }
 
 

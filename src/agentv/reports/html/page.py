@@ -1,6 +1,6 @@
 """A run as one self-contained HTML file, which makes no requests and is readable without scripts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from agentv.reports.html.parts import asset, page_head, row_element, scrolled_table
@@ -18,6 +18,7 @@ from agentv.reports.run.figures import (
     target_figures,
 )
 from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, rest_text
 from agentv.reports.run.matrix import (
     BEST_MARK,
     NO_PROMPT,
@@ -28,20 +29,26 @@ from agentv.reports.run.matrix import (
     mean_cell,
     rate_cell,
 )
-from agentv.reports.run.row_text import PLAIN_LABELS, row_score
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_score
 from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import Html, element, join, verbatim
-from agentv.reports.text.signs import UNICODE
+from agentv.reports.text.signs import STATES_OF_GATES, UNICODE
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
-from agentv.types.results import RunReport
+from agentv.types.results import GateCase, GateResult, GateState, RunReport
 from agentv.types.summaries import BaselineSummary, CellSummary, MatrixSummary, TargetSummary
 
+_GATE_TONES: Mapping[GateState, str] = {
+    "passed": "good",
+    "failed": "bad",
+    "undecided": "unsure",
+    "not_evaluated": "unsure",
+}
 _BAR_WIDTH = 36
 _BAR_GAP = 4
 _CHART_HEIGHT = 96
@@ -51,9 +58,7 @@ def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
     """Return the header with the verdict, its gates and facts about the run."""
     tone = {0: "good", 1: "bad"}.get(report.exit_code, "unsure")
     gates = [
-        element(
-            "li", f"{UNICODE.marks['pass' if gate.passed else 'fail']} {gate.sentence}", class_=_gate_class(gate.passed)
-        )
+        element("li", f"{UNICODE.marks[STATES_OF_GATES[gate.state]]} {gate.sentence}", class_=_GATE_TONES[gate.state])
         for gate in report.verdict.gates
     ]
     return element(
@@ -65,10 +70,6 @@ def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
         element("dl", *_facts(report, record), class_="facts"),
         class_=f"verdict {tone}",
     )
-
-
-def _gate_class(passed: bool) -> str:  # noqa: FBT001 - the only input
-    return "good" if passed else "bad"
 
 
 def _run_name(report: RunReport, record: RunRecord | None) -> str:
@@ -91,6 +92,35 @@ def _facts(report: RunReport, record: RunRecord | None) -> list[Html]:
 def _commit(git: JsonObject | None) -> str:
     commit = str((git or {}).get("commit") or "")[:12]
     return f"{commit} with changes" if commit and (git or {}).get("dirty") else commit
+
+
+def gate_section(gate: GateResult, report: RunReport) -> Html:
+    """Return the cases that made a gate fail, each with its question, answers and reasons."""
+    labels = RowLabels(with_suite=len({case.result.slot.suite for case in gate.cases}) > 1)
+    rest = rest_text(gate, report)
+    return element(
+        "section",
+        element("h2", gate_heading(gate)),
+        *(_gate_case(case, labels) for case in gate.cases),
+        element("p", rest, class_="notice") if rest else None,
+        class_="gate-cases",
+    )
+
+
+def _gate_case(case: GateCase, labels: RowLabels) -> Html:
+    state = row_state(case.result)
+    texts = [
+        element("div", element("dt", name), element("dd", shortened(text, max_chars=_MAX_ANSWER_CHARS), dir="auto"))
+        for name, text in case_texts(case)
+    ]
+    head = element(
+        "h3",
+        element("span", f"{row_score(case.result)} {state}".strip(), class_=f"badge {state}"),
+        f" {labels.case(case.result)} on {case.result.slot.target} ",
+        element("small", case_facts(case)),
+        dir="auto",
+    )
+    return element("section", head, element("dl", *texts), class_="gate-case")
 
 
 def target_table(targets: Sequence[TargetSummary]) -> Html:
@@ -273,6 +303,7 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
         element(
             "main",
             verdict_band(report, record),
+            *(gate_section(gate, report) for gate in report.verdict.gates_with_cases),
             target_table(report.targets) if report.targets else None,
             matrix_section(report.matrix),
             corrected_section(report),

@@ -15,6 +15,7 @@ from agentv.types.events import (
     RowFinished,
     RowKept,
     RowLeft,
+    RowRerun,
     RowsCounted,
     RunEnded,
     RunEvent,
@@ -64,7 +65,7 @@ class JsonLinesFile(JsonLines):
         self._file.close()
 
 
-def event_to_json(event: ProgressEvent, to_record: ToRecord) -> JsonObject:  # noqa: PLR0911 - one return for each event
+def event_to_json(event: ProgressEvent, to_record: ToRecord) -> JsonObject:  # noqa: C901, PLR0911, PLR0912 - one case for each event
     """Return an event as JSON."""
     match event:
         case RunStarted():
@@ -92,6 +93,8 @@ def event_to_json(event: ProgressEvent, to_record: ToRecord) -> JsonObject:  # n
             return {"event": "answer_arrived", **place, "duration_ms": answer.duration_ms, "error": error}
         case RowFinished(result):
             return {"event": "row_finished", "row": to_record(result)}
+        case RowRerun(result):
+            return {"event": "row_rerun", "row": to_record(result)}
         case RowLeft(slot):
             return {"event": "row_left", **slot.to_json()}
         case RowKept(result):

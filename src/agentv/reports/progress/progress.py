@@ -5,13 +5,15 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
+from itertools import islice
 from typing import TextIO
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.reports.run.figures import STATE_NAMES
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, error_command, failure_line
+from agentv.reports.run.gate_cases import Annotation, annotation_of, annotations
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
 from agentv.reports.text.amounts import clock_text, count_text, money_text, percent_text, seconds_text
 from agentv.reports.text.printable import escape_commands, one_line
 from agentv.reports.text.signs import Signs, signs_for
@@ -26,6 +28,7 @@ from agentv.types.events import (
     RowFinished,
     RowKept,
     RowLeft,
+    RowRerun,
     RowsCounted,
     RunEnded,
     RunEvent,
@@ -36,6 +39,7 @@ from agentv.types.events import (
 from agentv.types.protocols import Clock
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
+from agentv.types.results import RunReport
 
 _MAX_SUITE_NAMES = 3
 
@@ -69,10 +73,11 @@ class Progress(Struct):
             self.busy += 1
         elif type(event) is RowFinished:
             self.busy = max(self.busy - 1, 0)
-            result = event.result
-            self._count(result)
-            if result.judge_cost_usd is not None:
-                self._add_cost(max(0.0, result.judge_cost_usd - saved_by_judges(result)))
+            self._count(event.result)
+            self._add_judge_cost(event.result)
+        elif type(event) is RowRerun:
+            self.busy = max(self.busy - 1, 0)
+            self._add_judge_cost(event.result)
         elif type(event) is AnswerArrived:
             answer = event.answer
             self._add_cost(answer.cost_usd if answer.billed_usd is None else answer.billed_usd)
@@ -96,6 +101,10 @@ class Progress(Struct):
             counts = self.by_target[target] = Counter()
         counts[state] += 1
         self.done += 1
+
+    def _add_judge_cost(self, result: CaseResult) -> None:
+        if result.judge_cost_usd is not None:
+            self._add_cost(max(0.0, result.judge_cost_usd - saved_by_judges(result)))
 
     def _add_cost(self, dollars: float | None) -> None:
         if dollars is not None:
@@ -197,13 +206,16 @@ _MAX_LINE_WIDTH = 300  # longer reasons are cut; the report at the end and `agen
 _PRINTED = frozenset({RunStarted, RunNote, RunStopping, RunEnded})
 _STATE_WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
 _MIN_TEXT_WIDTH = 40
+_MAX_ANNOTATIONS = 10
+"""The number of annotations that GitHub shows for a step."""
 
 
 class PlainLines:
     """An observer that writes one line per failure, and a progress line every 10 % or 30 s.
 
-    With `github`, each failure is also a `::error` command, which GitHub Actions shows at its file and line. `tick_s`
-    starts a thread that checks at this interval whether 30 s have passed.
+    With `github`, failures are also `::error` commands, which GitHub Actions shows at their file and line: at the end
+    of the run, because it shows ten of a step, and the cases that made a gate fail come first. `tick_s` starts a thread
+    that checks at this interval whether 30 s have passed.
     """
 
     needs_whole_rows = False
@@ -215,6 +227,7 @@ class PlainLines:
         self._signs: Signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
         self._labels = PLAIN_LABELS
+        self._failed: list[Annotation] = []
         self._last_beat = clock()
         self._next_share = HEARTBEAT_SHARE
         self._lock = threading.Lock()  # held while lines are written
@@ -234,6 +247,8 @@ class PlainLines:
                 if type(event) is RunStarted:
                     self._begin(event)
                 self._line(self._text(event))
+                if self._github and type(event) is RunEnded:
+                    self._annotate(event.report)
 
     def beat(self) -> None:
         """Write a progress line if the last one is 30 s old."""
@@ -278,12 +293,16 @@ class PlainLines:
         if word is not None:
             with self._lock:
                 self._line(failure_line(word, result, self._labels, signs=self._signs, width=_MAX_LINE_WIDTH))
-                if self._github:
-                    self._write(error_command(result, self._labels))
+            if self._github and len(self._failed) < _MAX_ANNOTATIONS:
+                self._failed.append(annotation_of(result, self._labels))
         progress = self._progress
         if progress is not None and (progress.share or 0.0) >= self._next_share - 1e-9:
             with self._lock:
                 self._write_progress(progress, self._clock())
+
+    def _annotate(self, report: RunReport) -> None:
+        for command in islice(annotations(report, self._failed, self._labels), _MAX_ANNOTATIONS):
+            self._write(command)
 
     def _write_progress(self, progress: Progress, now: datetime) -> None:
         """Write a progress line."""

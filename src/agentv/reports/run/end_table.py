@@ -15,6 +15,7 @@ from agentv.reports.run.figures import (
     shown_k,
     usage_text,
 )
+from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, other_failing, rest_text
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.text.amounts import (
     money_text,
@@ -27,10 +28,10 @@ from agentv.reports.text.amounts import (
 )
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import ASCII, UNICODE, Paint, Signs, state_colour, without_colour
-from agentv.reports.text.width import display_width, side_by_side, table, with_reason, wrap
+from agentv.reports.text.width import clip, display_width, side_by_side, table, with_reason, wrap
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RunReport
+from agentv.types.results import GateResult, RunReport
 from agentv.types.summaries import GroupSummary, MatrixSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 
@@ -38,6 +39,8 @@ _NARROW_BELOW_WIDTH = 80
 _MAX_FLAKY = 10
 _LABEL_WIDTH = 8
 _MIN_NAME_WIDTH = 8
+_TEXT_LABEL_WIDTH = 10
+_MAX_TEXT_WIDTH = 300
 
 
 def end_report(
@@ -56,6 +59,10 @@ def end_report(
     signs = UNICODE if unicode else ASCII
     tables = [_quality_rows(report.targets), _count_rows(report.targets), _spending_rows(report.targets)]
     blocks = [
+        *(
+            _gate_cases(gate, report, width=width, signs=signs, paint=paint, labels=labels)
+            for gate in report.verdict.gates_with_cases
+        ),
         *(table(rows, width, paint) for rows in side_by_side(tables, width)),
         [estimated_note(report.targets)] if estimated_note(report.targets) else [],
         table(_trial_rows(report.targets), width, paint),
@@ -203,13 +210,36 @@ def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:
     return [shown, f"        {scale}"] if is_narrow else [f"{shown}   {scale}"]
 
 
+def _gate_cases(
+    gate: GateResult, report: RunReport, *, width: int | None, signs: Signs, paint: Paint, labels: RowLabels
+) -> list[str]:
+    """Return the cases that made a gate fail, each with its question, answers and reasons on a line of their own."""
+    lines = [paint(one_line(gate_heading(gate)), "bold")]
+    for case in gate.cases:
+        state = row_state(case.result)
+        target = f"  {one_line(case.result.slot.target)}" if labels.with_target else ""
+        head = f"{labels.case(case.result)}{target}  {case_facts(case)}"
+        lines.append(f"{paint(signs.marks[state], state_colour(state))} {_cut(head, width, signs, indent=2)}")
+        for name, text in case_texts(case):
+            shown = _cut(one_line(text[: 4 * _MAX_TEXT_WIDTH]), width, signs, indent=_TEXT_LABEL_WIDTH + 2)
+            lines.append(f"  {name:{_TEXT_LABEL_WIDTH}}{shown}")
+    rest = rest_text(gate, report)
+    return [*lines, rest] if rest else lines
+
+
+def _cut(text: str, width: int | None, signs: Signs, *, indent: int) -> str:
+    """Return one line of text, cut to the room behind an indent, or to 300 cells if lines are not cut."""
+    room = _MAX_TEXT_WIDTH if width is None else max(width - indent, _MIN_NAME_WIDTH)
+    return clip(signs.escape_unsupported(text), room, mark=signs.ellipsis)
+
+
 def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
-    if not report.failing:
+    rows, rest = other_failing(report)
+    if not rows and not rest:
         return []
     lines = [paint(f"did not pass: {report.failing_total:,}", "bold")]
-    for result in report.failing:
+    for result in rows:
         lines.extend(_failing_case(result, width=width, signs=signs, paint=paint, labels=labels))
-    rest = report.failing_total - len(report.failing)
     if rest > 0:
         lines.append(f"and {rest:,} more: agentv show {report.run_id} --failed")
     return lines

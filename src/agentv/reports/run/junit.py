@@ -1,16 +1,19 @@
 """A run as JUnit XML: a testcase per result, in a testsuite per suite."""
 
+from collections.abc import Iterator
+from typing import TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct, field
 
 from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.run.gate_cases import case_texts, gate_heading
 from agentv.reports.run.row_text import PLAIN_LABELS, whole_reason
 from agentv.reports.text.printable import one_line, printable
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RunReport
+from agentv.types.results import GateCase, GateResult, RunReport
 
 _MAX_MESSAGE_CHARS = 500
 _ELEMENTS = {"fail": "failure", "borderline": "failure", "error": "error", "skipped": "skipped"}
@@ -25,27 +28,33 @@ def make_junit(tools: ReportTools) -> Format:
     return Format(text_of, empty=None)
 
 
-class _Suite(Struct):
-    """The testcases of one suite so far, with counts by kind."""
+NamedCase: TypeAlias = tuple[GateResult, GateCase]
+"""A case that made a gate fail, with its gate."""
 
+
+class _Suite(Struct):
+    """The testcases of one suite so far, with counts by kind. `first` are the cases that made a gate fail."""
+
+    first: list[str] = field(default_factory=list)
     cases: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("failure", "error", "skipped"), 0))
     seconds: float = 0.0
 
-    def add(self, row: CaseResult, *, with_target: bool) -> None:
+    def add(self, row: CaseResult, named: NamedCase | None, *, with_target: bool) -> None:
         kind = _ELEMENTS.get(row_state(row))
         if kind is not None:
             self.counts[kind] += 1
         self.seconds += (row.duration_ms or 0.0) / 1000
-        self.cases.append(_testcase(row, kind, with_target=with_target))
+        cases = self.cases if named is None else self.first
+        cases.append(_testcase(row, kind, named, with_target=with_target))
 
     def render(self, name: str, properties: str) -> str:
         head = _attributes({"name": name, **self._totals()})
-        return f"  <testsuite {head}>\n{properties}{''.join(self.cases)}  </testsuite>\n"
+        return f"  <testsuite {head}>\n{properties}{''.join((*self.first, *self.cases))}  </testsuite>\n"
 
     def _totals(self) -> dict[str, str]:
         return {
-            "tests": str(len(self.cases)),
+            "tests": str(len(self.first) + len(self.cases)),
             "failures": str(self.counts["failure"]),
             "errors": str(self.counts["error"]),
             "skipped": str(self.counts["skipped"]),
@@ -57,12 +66,14 @@ def junit(report: RunReport, tools: ReportTools) -> str:
     """Return the report as JUnit XML.
 
     A result that did not pass is a `failure`; a case that could not be scored is an `error`. The verdict and the exit
-    code are properties of each testsuite.
+    code are properties of each testsuite, as are the failed gates. Cases that made a gate fail are the first of their
+    testsuite.
     """
     suites: dict[str, _Suite] = {}
     with_target = len(report.targets) > 1
+    named = {case.result.slot: (gate, case) for gate in report.verdict.gates_with_cases for case in gate.cases}
     for row in tools.rows(report):
-        suites.setdefault(row.slot.suite, _Suite()).add(row, with_target=with_target)
+        suites.setdefault(row.slot.suite, _Suite()).add(row, named.get(row.slot), with_target=with_target)
     properties = _properties(report)
     head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {_totals(report, suites)}>\n'
     parts = [suite.render(name, properties) for name, suite in (suites or {"agentv": _Suite()}).items()]
@@ -76,7 +87,7 @@ def _totals(report: RunReport, suites: dict[str, _Suite]) -> str:
     return _attributes(
         {
             "name": f"agentv run {report.run_id}",
-            "tests": str(sum(len(suite.cases) for suite in suites.values())),
+            "tests": str(sum(len(suite.first) + len(suite.cases) for suite in suites.values())),
             "failures": sum_of("failure"),
             "errors": sum_of("error"),
             "time": f"{report.duration_s:.3f}",
@@ -89,14 +100,21 @@ def _properties(report: RunReport) -> str:
     unverified = sum(target.unverified for target in report.targets)
     if unverified:
         values["unverified"] = str(unverified)
+    properties = [*values.items(), *(("failed_gate", _gate_text(gate)) for gate in report.verdict.gates_with_cases)]
     lines = [
-        f"      <property {_attributes({'name': f'agentv.{name}', 'value': value})}/>\n"
-        for name, value in values.items()
+        f"      <property {_attributes({'name': f'agentv.{name}', 'value': value})}/>\n" for name, value in properties
     ]
     return f"    <properties>\n{''.join(lines)}    </properties>\n"
 
 
-def _testcase(row: CaseResult, kind: str | None, *, with_target: bool) -> str:
+def _gate_text(gate: GateResult) -> str:
+    """Return a failed gate with the names of its cases."""
+    names = [f"{PLAIN_LABELS.case(case.result)} on {case.result.slot.target}" for case in gate.cases]
+    rest = gate.cases_total - len(names)
+    return f"{gate_heading(gate)}: {', '.join(names)}{f', and {rest:,} more' if rest > 0 else ''}"
+
+
+def _testcase(row: CaseResult, kind: str | None, named: NamedCase | None, *, with_target: bool) -> str:
     attributes = {
         "classname": row.slot.suite,
         "name": PLAIN_LABELS.label(row) + (f" on {row.slot.target}" if with_target else ""),
@@ -107,16 +125,22 @@ def _testcase(row: CaseResult, kind: str | None, *, with_target: bool) -> str:
     head = f"    <testcase {_attributes({name: value for name, value in attributes.items() if value})}"
     if kind is None:
         return f"{head}/>\n"
-    return f"{head}>\n      {_outcome(row, kind)}\n    </testcase>\n"
+    return f"{head}>\n      {_outcome(row, kind, named)}\n    </testcase>\n"
 
 
-def _outcome(row: CaseResult, kind: str) -> str:
+def _outcome(row: CaseResult, kind: str, named: NamedCase | None) -> str:
     if kind == "skipped":
         return "<skipped/>"
     reason = whole_reason(row)
     message = reason if len(reason) <= _MAX_MESSAGE_CHARS else f"{reason[:_MAX_MESSAGE_CHARS]}..."
     type_ = row.error.kind if row.error is not None else row_state(row)
-    return f"<{kind} {_attributes({'message': message, 'type': type_})}>{escape(printable(reason))}</{kind}>"
+    text = reason if named is None else "\n".join((gate_heading(named[0]), *_labelled_texts(named[1]), reason))
+    return f"<{kind} {_attributes({'message': message, 'type': type_})}>{escape(printable(text))}</{kind}>"
+
+
+def _labelled_texts(case: GateCase) -> Iterator[str]:
+    """Yield the question and the answers of a case that made a gate fail; its reason follows whole."""
+    yield from (f"{name}: {one_line(text)}" for name, text in case_texts(case) if name != "reason")
 
 
 def _attributes(values: dict[str, str]) -> str:

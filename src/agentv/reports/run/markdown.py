@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from agentv.reports.run.chosen_rows import choose_rows
 from agentv.reports.run.end_table import group_table_rows
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
@@ -19,25 +18,24 @@ from agentv.reports.run.figures import (
     target_figures,
 )
 from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, other_failing, rest_text
 from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
 from agentv.reports.run.row_text import RowLabels, row_reason, row_score
 from agentv.reports.run.views import counts_text
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import cell_code, inline_code
-from agentv.reports.text.signs import UNICODE
+from agentv.reports.text.signs import STATES_OF_GATES, UNICODE
 from agentv.scoring.keys.identity import slug
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
-from agentv.types.results import RowState, RunReport
+from agentv.types.results import GateResult, RowState, RunReport
 from agentv.types.summaries import BaselineSummary, CellSummary, GroupSummary, MatrixSummary
 
-MAX_CHARS = 60_000
-"""The length up to which results are listed; a comment allows 65,536 characters, a job summary 1 MiB."""
 MARKER = "agentv-report"
-_MAX_ROWS = 200
 _MAX_ITEMS = 20
+_MAX_GATES = 3
 _INTERVAL = "95 % CI"
 _MAX_EVALUATORS = 100
 _MAX_GROUP_ROWS = 100
@@ -57,22 +55,27 @@ def make_markdown(tools: ReportTools) -> Format:
 
 
 def markdown(report: RunReport, tools: ReportTools) -> str:
-    """Return the report. Results that did not pass are listed up to a total of 60,000 characters, and the rest counted.
+    """Return the report: the verdict, the cases that made a gate fail, then the numbers.
 
-    The first line is an invisible comment, by which the pull request comment of an earlier run is found and replaced.
+    At most ten cases of a gate and ten results that did not pass are listed, and the rest counted. The first line is an
+    invisible comment, by which the pull request comment of an earlier run is found and replaced.
     Untrusted text is always in code spans, where links, mentions, images and markup have no effect.
     """
     record = tools.record(report)
-    before = [
+    blocks = [
         *_head(report, record),
+        *_failed_gates(report),
         _target_table(report),
         _matrix(report.matrix),
         _corrected_table(report),
         _baseline(report.baseline),
+        _failing(report),
+        _evaluator_table(report),
+        *_group_tables(report),
+        *_remarks(report),
+        _tail(report, record),
     ]
-    after = [_evaluator_table(report), *_group_tables(report), *_remarks(report), _tail(report, record)]
-    room = MAX_CHARS - sum(len(block) + 2 for block in (*before, *after))
-    return "\n\n".join(filter(None, (*before, _failing(report, tools, room), *after))) + "\n"
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def _head(report: RunReport, record: RunRecord | None) -> Iterator[str]:
@@ -85,7 +88,7 @@ def _head(report: RunReport, record: RunRecord | None) -> Iterator[str]:
     if len(report.verdict.gates) > 1:
         yield _items(
             [
-                f"{UNICODE.marks['pass' if each.passed else 'fail']} {inline_code(each.sentence)}"
+                f"{UNICODE.marks[STATES_OF_GATES[each.state]]} {inline_code(each.sentence)}"
                 for each in report.verdict.gates
             ]
         )
@@ -214,35 +217,52 @@ def _items(texts: Sequence[str]) -> str:
     return "\n".join([*(f"- {text}" for text in texts[:_MAX_ITEMS]), *more])
 
 
-def _failing(report: RunReport, tools: ReportTools, room: int) -> str:
-    """Return the results that did not pass, as many as fit into `room` characters."""
-    if not report.failing_total:
+def _failed_gates(report: RunReport) -> Iterator[str]:
+    """Yield the cases of failed gates, of the first gates only if there are many."""
+    gates = report.verdict.gates_with_cases
+    yield from (_gate_cases(gate, report) for gate in gates[:_MAX_GATES])
+    yield _more((len(gates) - _MAX_GATES, "failed gate"))
+
+
+def _gate_cases(gate: GateResult, report: RunReport) -> str:
+    """Return the cases that made a gate fail, each with its question, answers and reasons."""
+    labels = RowLabels(with_suite=len({case.result.slot.suite for case in gate.cases}) > 1)
+    head, _, rest = gate_heading(gate).partition(repr(gate.expression))
+    lines = [f"**{head}{inline_code(gate.expression)}{rest}**", ""]
+    for case in gate.cases:
+        place = _place(case.result)
+        name = f"{inline_code(labels.case(case.result))} on {inline_code(case.result.slot.target)}"
+        parts = [f"- {UNICODE.marks[row_state(case.result)]} {name} {case_facts(case)}".rstrip() + place]
+        parts += [f"{label}: {inline_code(text, max_chars=_MAX_REASON_CHARS)}" for label, text in case_texts(case)]
+        lines.append("\\\n  ".join(parts))
+    return "\n".join([*lines, *([f"- {_rest(rest_text(gate, report))}"] if rest_text(gate, report) else [])])
+
+
+def _rest(text: str) -> str:
+    """Return `and 3 more: COMMAND` with the command as code."""
+    count, _, command = text.partition(": ")
+    return f"{count}: {inline_code(command)}"
+
+
+def _failing(report: RunReport) -> str:
+    """Return the first results that did not pass, without the cases of failed gates, and the number of the others."""
+    rows, rest = other_failing(report)
+    if not rows and not rest:
         return ""
-    chosen = choose_rows(
-        (row for row in tools.rows(report) if row_state(row) not in ("pass", "skipped")), max_rows=_MAX_ROWS
-    )
-    labels = RowLabels(with_suite=len({row.slot.suite for row in chosen.rows}) > 1)
-    lines = [f"**Did not pass: {report.failing_total:,}**", ""]
-    listed = 0
-    command = inline_code(f"agentv show {report.run_id} --failed")
-    longest_end = f"- and {report.failing_total:,} more: {command}"
-    room -= sum(map(len, lines)) + len(longest_end) + 8
-    for row in chosen.rows:
-        line = _row(row, labels)
-        room -= len(line) + 1
-        if room < 0:
-            break
-        lines.append(line)
-        listed += 1
-    if report.failing_total > listed:
-        lines.append(f"- and {report.failing_total - listed:,} more: {command}")
+    labels = RowLabels(with_suite=len({row.slot.suite for row in rows}) > 1)
+    lines = [f"**Did not pass: {report.failing_total:,}**", "", *(_row(row, labels) for row in rows)]
+    if rest:
+        lines.append(f"- and {rest:,} more: {inline_code(f'agentv show {report.run_id} --failed')}")
     return "\n".join(lines)
+
+
+def _place(row: CaseResult) -> str:
+    return f" at {inline_code(f'{row.file}:{row.line}')}" if row.file else ""
 
 
 def _row(row: CaseResult, labels: RowLabels) -> str:
     score = f" {row_score(row)}" if row_score(row) else ""
-    place = f" at {inline_code(f'{row.file}:{row.line}')}" if row.file else ""
-    head = f"{inline_code(labels.label(row))} on {inline_code(row.slot.target)}{score}{place}"
+    head = f"{inline_code(labels.label(row))} on {inline_code(row.slot.target)}{score}{_place(row)}"
     lines = [f"- {UNICODE.marks[row_state(row)]} {head}", inline_code(row_reason(row), max_chars=_MAX_REASON_CHARS)]
     if row.partial is not None and row.partial.text:
         lines.append(f"partial answer: {inline_code(row.partial.text, max_chars=_MAX_REASON_CHARS)}")

@@ -9,7 +9,7 @@ from agentv.reports.text.printable import printable_json
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RunReport
+from agentv.types.results import GateCase, GateResult, RunReport, gate_to_json
 from agentv.types.summaries import (
     CellSummary,
     CorrectedRate,
@@ -33,10 +33,7 @@ def report_to_json(report: RunReport) -> JsonObject:
         "state": report.state,
         "exit_code": report.exit_code,
         "verdict": report.verdict.sentence,
-        "gates": [
-            {"expression": gate.expression, "passed": gate.passed, "value": gate.value, "sentence": gate.sentence}
-            for gate in report.verdict.gates
-        ],
+        "gates": list(map(_gate, report.verdict.gates)),
         "planned": report.planned,
         "counts": dict(report.counts),
         "targets": [_target(target) for target in report.targets],
@@ -49,6 +46,8 @@ def report_to_json(report: RunReport) -> JsonObject:
         "failing": [_failing(result) for result in report.failing],
         "failing_total": report.failing_total,
         "flaky": report.flaky,
+        "reruns": report.reruns,
+        "rescored": report.rescored,
         "notes": report.notes,
         "duration_s": report.duration_s,
         "folder": report.folder,
@@ -58,6 +57,27 @@ def report_to_json(report: RunReport) -> JsonObject:
 def report_text(report: RunReport) -> str:
     """Return a report as indented JSON that is safe to print."""
     return printable_json(pretty_json(report_to_json(report))) + "\n"
+
+
+def _gate(gate: GateResult) -> JsonObject:
+    """Return a gate as JSON, with the cases that made it fail."""
+    return {
+        **gate_to_json(gate),
+        **({"cases": list(map(_gate_case, gate.cases)), "cases_total": gate.cases_total} if gate.cases else {}),
+    }
+
+
+def _gate_case(case: GateCase) -> JsonObject:
+    before = case.before
+    return {
+        **_failing(case.result),
+        "results": case.results,
+        "failed": case.failed,
+        "reruns": case.reruns,
+        "question": case.question,
+        "answer": None if case.result.error is not None else case.result.candidate_answer,
+        **({} if before is None else {"before": {"score": before.score, "answer": before.answer}}),
+    }
 
 
 def _target(target: TargetSummary) -> Mapping[str, JsonValue]:

@@ -40,10 +40,14 @@ class RowLabels(Struct, frozen=True):
 
         All but the trial is cut to `max_width` cells.
         """
+        case = signs.escape_unsupported(self.case(result))
+        return (case if max_width is None else clip(case, max_width, mark=signs.ellipsis)) + self.trial(result)
+
+    def case(self, result: CaseResult) -> str:
+        """Return the case of a result, with its suite if the run has several, and its prompt, on one line."""
         suite = f" ({result.slot.suite})" if self.with_suite else ""
         prompt = "" if result.prompt is None else f" · {result.prompt}"
-        case = signs.escape_unsupported(one_line(f"{result.slot.eval_id}{suite}{prompt}"[:_MAX_CLEANED_CHARS]))
-        return (case if max_width is None else clip(case, max_width, mark=signs.ellipsis)) + self.trial(result)
+        return one_line(f"{result.slot.eval_id}{suite}{prompt}"[:_MAX_CLEANED_CHARS])
 
     def trial(self, result: CaseResult) -> str:
         """Return ` trial 2 of 3`; empty for cases with one trial."""
@@ -137,12 +141,15 @@ def failure_line(
     return line if width is None else clip(line, width, mark=signs.ellipsis)
 
 
-def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS) -> str:
-    """Return the command of GitHub Actions that shows a result as an error at the file and line of its case."""
+def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS, *, text: str | None = None) -> str:
+    """Return the command of GitHub Actions that shows a result as an error at the file and line of its case.
+
+    `text` is shown instead of the reason.
+    """
     title = f"{labels.label(result)} on {result.slot.target}"
     place = {"file": result.file or result.slot.suite, "line": str(result.line) if result.line else "", "title": title}
     properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
-    return f"::error {properties}::{command_data(row_reason(result))}"
+    return f"::error {properties}::{command_data(row_reason(result) if text is None else text)}"
 
 
 def command_data(text: str) -> str:

@@ -16,7 +16,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent
 from agentv.types.messages_json import compact_json, content_text
-from agentv.types.records.answer import Answer, Partial
+from agentv.types.records.answer import Answer, Partial, Rerun
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord
@@ -24,6 +24,13 @@ from agentv.types.records.run import CaseRecord, RunRecord
 _CASE_WIDTH = 24
 _TARGET_WIDTH = 16
 _STATES = ("pass", "borderline", "fail", "error", "skipped")
+RERUN_TEXTS: Mapping[Rerun, str] = {
+    "failed": "retry --failed",
+    "case": "retry --case",
+    "fresh": "changed target",
+    "confirm": "to confirm a regression",
+}
+"""What asked for a further answer of a slot."""
 PARTIAL_ANSWER = "partial answer (before the failure, not scored)"
 PARTIAL_TRANSCRIPT = "partial transcript (before the failure)"
 
@@ -101,7 +108,8 @@ class CaseView(Struct, frozen=True):
         target = one_line(result.slot.target)
         if result.answered_by is not None:
             target += f" (its fallback {one_line(result.answered_by)} answered)"
-        return f"{mark} {PLAIN_LABELS.label(result)} on {target}: {state}{score}{place}"
+        rerun = "" if result.rerun is None else f", a re-run ({RERUN_TEXTS[result.rerun]}) that does not count"
+        return f"{mark} {PLAIN_LABELS.label(result)} on {target}: {state}{score}{rerun}{place}"
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         turns = self._turns()

@@ -6,22 +6,26 @@ from typing import Protocol
 from msgspec import Struct
 
 from agentv.scoring.comparison.compare import Change, Comparison
+from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import PASSED, SCORE, evaluator_measure, evaluator_of
 from agentv.scoring.counting.tallies import Tally
-from agentv.scoring.gates.gates import Measurements
+from agentv.scoring.gates.gates import Measurements, ScoreChange
 from agentv.scoring.gates.run_verdict import VerdictCounts
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
-from agentv.types.summaries import Interval
+from agentv.types.summaries import LEVEL, Interval
 
 _HALF = 0.5
 
 
 class Regressions(Protocol):
-    """Gives the number of cases that regressed since an earlier run."""
+    """Gives what changed since an earlier run: the number of regressed cases, the finding on the mean score."""
 
     def regressions(self, suite: str | None = None) -> float | None:
         """Return the number, of one suite if it is named; None if no case is in both runs."""
+
+    def score_change(self, suite: str | None = None) -> ScoreChange | None:
+        """Return what was found on the mean score, of one suite if it is named; None if no case is in both runs."""
 
 
 class RecordedRegressions(Struct, frozen=True):
@@ -33,19 +37,38 @@ class RecordedRegressions(Struct, frozen=True):
         """Return the recorded number."""
         return self.recorded.get(suite)
 
+    def score_change(self, suite: str | None = None) -> ScoreChange | None:  # noqa: ARG002 - part of the protocol
+        """Return None: the result of the gate is recorded as a whole."""
+        return None
+
 
 class MeasurementsWithBaseline(Struct, frozen=True):
-    """The measurements of a run, or of one `suite` if it is set, plus the metric `regressions`."""
+    """The measurements of a run, or of one `suite` if it is set, plus the metrics about its baseline.
+
+    `confirmations` is None if no gate asks for confirmed regressions.
+    """
 
     measured: Measurements
     comparison: Regressions
+    confirmations: Confirmations | None = None
     suite: str | None = None
+
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison with the baseline found on the mean score."""
+        return self.comparison.score_change(self.suite)
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
-        if name != "regressions":
-            return self.measured.measure(name, argument, field)
-        return self.comparison.regressions(self.suite)
+        match name:
+            case "regressions":
+                return self.comparison.regressions(self.suite)
+            case "confirmed_regressions":
+                confirmed = None if self.confirmations is None else self.confirmations.confirmed(self.suite)
+                return None if confirmed is None else float(len(confirmed))
+            case "suspected_regressions":
+                return None if self.confirmations is None else self.confirmations.suspected(self.suite)
+            case _:
+                return self.measured.measure(name, argument, field)
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
         """Return the 95 % interval of a gate's metric."""
@@ -57,6 +80,8 @@ class MeasurementsWithBaseline(Struct, frozen=True):
 
     def left_out(self, kind: str, name: str) -> int:
         """Return the number of unmeasured results under that name, such as those with an error."""
+        if kind == "confirmed_regressions":
+            return 0 if self.confirmations is None else self.confirmations.undecided(self.suite)
         return self.measured.left_out(kind, name)
 
     def is_estimated(self, name: str) -> bool:
@@ -65,10 +90,11 @@ class MeasurementsWithBaseline(Struct, frozen=True):
 
 
 class ComparedRun(Struct, frozen=True):
-    """A run's counts, plus the metric `regressions` against a baseline."""
+    """A run's counts, plus the metrics about its baseline."""
 
     counted: VerdictCounts
     comparison: Regressions
+    confirmations: Confirmations | None = None
 
     @property
     def all(self) -> Tally:
@@ -81,17 +107,35 @@ class ComparedRun(Struct, frozen=True):
         return self.counted.unverified
 
     @property
+    def reruns(self) -> int:
+        """The number of the run's results that were re-run after they had an answer."""
+        return self.counted.reruns
+
+    @property
+    def rescored(self) -> int:
+        """How often the run's answers were judged again."""
+        return self.counted.rescored
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of the run's rows that a judge failed to judge, and of all for which one was called."""
         return self.counted.judge_failures
 
     def of_suite(self, suite: str) -> Measurements:
         """Return the measurements over one suite's rows, plus its regressions."""
-        return MeasurementsWithBaseline(self.counted.of_suite(suite), self.comparison, suite)
+        return MeasurementsWithBaseline(self.counted.of_suite(suite), self.comparison, self.confirmations, suite)
+
+    @property
+    def _measured(self) -> MeasurementsWithBaseline:
+        return MeasurementsWithBaseline(self.counted, self.comparison, self.confirmations)
+
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison with the baseline found on the mean score."""
+        return self._measured.score_change()
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
-        return MeasurementsWithBaseline(self.counted, self.comparison).measure(name, argument, field)
+        return self._measured.measure(name, argument, field)
 
     def interval(self, name: str, argument: str | None, field: str | None) -> Interval | None:
         """Return the 95 % interval of a gate's metric."""
@@ -103,7 +147,7 @@ class ComparedRun(Struct, frozen=True):
 
     def left_out(self, kind: str, name: str) -> int:
         """Return the number of unmeasured results under that name, such as those with an error."""
-        return self.counted.left_out(kind, name)
+        return self._measured.left_out(kind, name)
 
     def is_estimated(self, name: str) -> bool:
         """Return True if a metric of the run is a sum with estimated parts."""
@@ -116,9 +160,9 @@ class ComparedPairs:
     These are the cases judged in both runs, or all judged cases of the later run if the runs are not paired.
     """
 
-    unverified = 0
+    unverified = reruns = rescored = 0
     judge_failures = (0, 0)
-    """Both are always 0: the reports of the two runs give these numbers."""
+    """All are always 0: the reports of the two runs give these numbers."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -149,13 +193,17 @@ class ComparedPairs:
         """Raise NotImplementedError: a comparison has no gates of suites."""
         raise NotImplementedError(suite)
 
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison found on the mean score."""
+        return self._comparison.score_change()
+
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of one of COMPARE_METRICS, None when there is nothing to measure."""
         found = self._comparison
         match name:
             case "regressions" | "improvements":
                 change: Change = "regressed" if name == "regressions" else "improved"
-                return float(len(found.changed(change))) if found.cases else None
+                return float(found.changed_count(change)) if found.cases else None
             case "mean" | "pass_rate":
                 measured = found.score if name == "mean" else found.passed
                 return None if measured is None else measured.after
@@ -176,12 +224,12 @@ class ComparedPairs:
                 return None if found.passed is None else rate_interval(found.passed.moments_after)
             case "mean_difference" | "pass_rate_difference":
                 measured = found.score if name == "mean_difference" else found.passed
-                return None if measured is None else measured.interval
+                return None if measured is None else measured.interval_at(LEVEL)
             case _:
                 each = self._evaluator(argument)
                 if each is None:
                     return None
-                return each.interval if field == "difference" else mean_interval(each.moments_after)
+                return each.interval_at(LEVEL) if field == "difference" else mean_interval(each.moments_after)
 
     def names(self, kind: str) -> Collection[str]:  # noqa: ARG002 - evaluators alone have names here
         """Return the evaluators that both runs have."""

@@ -48,7 +48,8 @@ class ForecastPart(Struct, frozen=True):
     """The planned rows of one suite and target, and their usage in earlier runs.
 
     `rows` is None for a stream of unknown length, `measured` is None without an earlier run. `workers` is
-    the number of concurrent calls of the target.
+    the number of concurrent calls of the target. `reruns` are the most rows that may be called again to confirm
+    regressions.
     """
 
     suite: str
@@ -56,6 +57,16 @@ class ForecastPart(Struct, frozen=True):
     workers: int
     rows: int | None
     measured: PastUsage | None
+    reruns: int = 0
+
+    @property
+    def reruns_cost_usd(self) -> float | None:
+        """Dollars for all re-runs; None if the cost of a row is not known."""
+        if not self.reruns:
+            return 0.0
+        if self.measured is None or self.measured.cost_usd is None:
+            return None
+        return self.measured.cost_usd / self.measured.rows * self.reruns
 
     def scaled(self, amount: float | None) -> float | None:
         """Return an amount of the measured rows, scaled to the planned rows; None if it is not known."""
@@ -83,6 +94,11 @@ class Forecast(Struct, frozen=True):
     def cost_usd(self) -> float | None:
         """Dollars for targets and judges, if no answer comes from a cache."""
         return _sum(part.scaled(part.measured.cost_usd if part.measured else None) for part in self.parts)
+
+    @property
+    def reruns_cost_usd(self) -> float | None:
+        """The most dollars that re-runs may cost."""
+        return _sum(part.reruns_cost_usd for part in self.parts)
 
     @property
     def seconds(self) -> float | None:

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from agentv.scoring.counting.case_sums import Spill, case_of, session_of
 from agentv.scoring.counting.groups import DEFAULT_KINDS, Groups
@@ -32,29 +33,64 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
 from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, MatrixSummary, TargetSummary
 
-_VERDICT_CODES: Mapping[RowState, int] = {"pass": 0, "borderline": 1, "fail": 2}
+_PASS, _NO_VERDICT = 0, 3
+_VERDICT_CODES: Mapping[RowState, int] = {"pass": _PASS, "borderline": 1, "fail": 2}
+
+_Variant: TypeAlias = tuple[str, str, str, str]
+"""Suite, case, target and prompt: what the trials of a case have in common."""
 
 
 class TrialVerdicts:
-    """The first verdict of each case with each target and prompt, and the flaky cases, which have several verdicts."""
+    """The first verdict of each case with each target and prompt, and the flaky cases, which have several verdicts.
+
+    Passes of cases without trials need no memory: with `passes_are_added` False, a case without a verdict passed.
+    """
 
     def __init__(self) -> None:
         self._first = DigestMap("B")
-        self._flaky: dict[tuple[str, str, str, str], None] = {}
+        self._flaky: dict[_Variant, None] = {}
+        self._rerun: dict[_Variant, set[int]] = {}
+        self.passes_are_added = False
 
     def add(self, slot: ResultKey, state: RowState) -> None:
         """Add the verdict of one trial; a row without a verdict is ignored."""
+        self.passes_are_added = True
         code = _VERDICT_CODES.get(state)
         if code is None:
             return
-        key = (slot.suite, slot.eval_id, slot.target, slot.prompt or "")
+        key = _variant_of(slot)
         if self._first.setdefault("\0".join(key), code) != code:
             self._flaky[key] = None
+
+    def add_only(self, slot: ResultKey, state: RowState) -> None:
+        """Add the only row of a case; a pass need not be added."""
+        self._first.setdefault("\0".join(_variant_of(slot)), _VERDICT_CODES.get(state, _NO_VERDICT))
+
+    def add_rerun(self, slot: ResultKey, state: RowState) -> None:
+        """Add the verdict of a re-run, which makes a case flaky if it differs; a row without a verdict is ignored."""
+        code = _VERDICT_CODES.get(state)
+        if code is not None:
+            self._rerun.setdefault(_variant_of(slot), set()).add(code)
 
     @property
     def flaky(self) -> tuple[str, ...]:
         """The cases with different verdicts, as `id (target)` or `id (prompt, target)`, in the order of detection."""
-        return tuple(f"{case} ({f'{prompt}, ' if prompt else ''}{target})" for _, case, target, prompt in self._flaky)
+        rerun = [key for key, codes in self._rerun.items() if len(codes | self._counted(key)) > 1]
+        return tuple(
+            f"{case} ({f'{prompt}, ' if prompt else ''}{target})"
+            for _, case, target, prompt in dict.fromkeys((*self._flaky, *rerun))
+        )
+
+    def _counted(self, key: _Variant) -> set[int]:
+        """Return the verdict of a case's first row that counts; empty if it has none."""
+        code = self._first.get("\0".join(key))
+        if code is None and not self.passes_are_added:
+            return {_PASS}
+        return set() if code in (None, _NO_VERDICT) else {code or _PASS}
+
+
+def _variant_of(slot: ResultKey) -> _Variant:
+    return slot.suite, slot.eval_id, slot.target, slot.prompt or ""
 
 
 HISTOGRAM_BINS = 10
@@ -96,6 +132,8 @@ class RowCounts:
         self.evaluators: dict[tuple[str, str], Tally] = {}
         self.groups = Groups(by, named, has_given_answers=has_given_answers, spill=spill)
         self.trials = TrialVerdicts()
+        self.rerun: set[ResultKey] = set()
+        self.rescored = 0
 
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
         """Count one finished row."""
@@ -106,8 +144,11 @@ class RowCounts:
         if target is None:
             target = self.targets[result.slot.target] = TargetTally(Tally(self._spill))
         target.add(result, state, session or case, has_latency=not self._has_given_answers)
+        self.rescored = max(self.rescored, result.rescored)
         if has_trials:
             self.trials.add(result.slot, state)
+        elif state != "pass":
+            self.trials.add_only(result.slot, state)
         if state not in ("pass", "skipped"):
             self._list_not_passed(result, state)
         kind = kind_of(result, state)
@@ -118,6 +159,11 @@ class RowCounts:
         else:
             self.settle()
             self._count(kind, 1, case, session, has_trials=has_trials or session is not None)
+
+    def add_rerun(self, result: CaseResult) -> None:
+        """Count a row of a further answer: only as re-run, and for flaky cases."""
+        self.rerun.add(result.slot)
+        self.trials.add_rerun(result.slot, row_state(result))
 
     def _list_not_passed(self, result: CaseResult, state: RowState) -> None:
         """Count a row that did not pass; store it if it is among the first ones or has one of the lowest scores."""
@@ -208,10 +254,13 @@ class Summary:
         self.judging_times = Quantiles()
 
     def add(self, result: CaseResult, *, has_trials: bool = True) -> None:
-        """Count one finished row.
+        """Count one finished row; one with `rerun` changes no count, rate, mean or gate.
 
-        `has_trials` False says that the case has only one row with each target and prompt.
+        `has_trials` False says that the case has only one row with each target and prompt, apart from re-runs.
         """
+        if result.rerun is not None:
+            self._counts.add_rerun(result)
+            return
         self._counts.add(result, has_trials=has_trials)
         if self._has_given_answers:
             self.judging_times.add(math.fsum(each.duration_ms or 0.0 for each in result.evaluator_results) / 1000)
@@ -235,13 +284,23 @@ class Summary:
 
     @property
     def flaky(self) -> tuple[str, ...]:
-        """The cases whose trials have different verdicts, as `id (target)` or `id (prompt, target)`."""
+        """The cases whose trials or re-runs have different verdicts, as `id (target)` or `id (prompt, target)`."""
         return self.counts.trials.flaky
 
     @property
     def unverified(self) -> int:
         """The number of rows with an unverified verdict of a judge."""
         return sum(tally.unverified for tally in self.counts.targets.values())
+
+    @property
+    def reruns(self) -> int:
+        """The number of results that were re-run after they had an answer."""
+        return len(self._counts.rerun)
+
+    @property
+    def rescored(self) -> int:
+        """How often answers were judged again: the highest number of any row."""
+        return self._counts.rescored
 
     @property
     def judge_failures(self) -> tuple[int, int]:
@@ -306,9 +365,14 @@ class Summary:
             worst=tuple(counts.worst),
             errors=tuple(counts.errors),
             flaky=self.flaky,
+            reruns=self.reruns,
+            rescored=self.rescored,
             judging_median_s=self.judging_times.at(0.5),
             judging_p95_s=self.judging_times.at(0.95),
         )
+
+    def score_change(self) -> None:
+        """Return None: a summary is not compared with an earlier run."""
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric (METRICS); None if nothing was measured, or if a cost is unknown."""

@@ -1,7 +1,7 @@
 """The verdict of a run. Terminal, JUnit, Markdown, HTML and JSON all print its sentence."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,8 +10,9 @@ from agentv.scoring.counting.case_sums import Spill
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.counting.tallies import Tally
-from agentv.scoring.gates.gates import Gate, Measurements
-from agentv.types.results import GateResult, RunState, RunVerdict
+from agentv.scoring.gates.gates import Gate, Measurements, parse_gate
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import GateResult, GateState, RunState, RunVerdict
 
 PASSED = 0
 GATE_FAILED = 1
@@ -21,14 +22,48 @@ NOTHING_SELECTED = 5
 SIGNALLED = 128
 INTERRUPT_SIGNAL = 2
 
+EVERY_RESULT_PASSES = parse_gate("pass_rate >= 100%")
+"""The gate of a suite that has none, if other suites of the run have gates."""
+
 _WHY_INCOMPLETE = {"failed": "the run could not continue", "running": "the run is not over"}
 
 
 class ScopedGate(Struct, frozen=True):
-    """A gate with its scope: the whole run, or the results of one eval file, which its sentence then names."""
+    """A gate with its scope: the whole run, or the results of one eval file, which its sentence then names.
+
+    `not_evaluated` says why the gate does not apply to the run, None if it does: a clause such as "the selection leaves
+    out tag 'refund'". `recorded` is the result that a stored run has recorded, if its rows alone do not give it.
+    """
 
     gate: Gate
     suite: str | None = None
+    not_evaluated: str | None = None
+    recorded: GateResult | None = None
+
+    def check(self, counted: "VerdictCounts") -> GateResult:
+        """Check the gate on the results of its scope."""
+        if self.recorded is not None:
+            return self.recorded
+        if self.not_evaluated is not None:
+            expression = self.gate.expression
+            result = GateResult(expression, "not_evaluated", None, f"{expression} ({self.not_evaluated})")
+        else:
+            result = self.gate.check(counted if self.suite is None else counted.of_suite(self.suite))
+        return result if self.suite is None else replace(result, sentence=f"{self.suite}: {result.sentence}")
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the gate as it is stored with a run."""
+        return {"expression": self.gate.expression, "suite": self.suite, "not_evaluated": self.not_evaluated}
+
+    @classmethod
+    def from_json(cls, fields: JsonObject) -> Self:
+        """Return a stored gate. Raises GateError if its expression cannot be parsed."""
+        suite, reason = fields.get("suite"), fields.get("not_evaluated")
+        return cls(
+            parse_gate(str(fields.get("expression"))),
+            suite if isinstance(suite, str) else None,
+            reason if isinstance(reason, str) else None,
+        )
 
 
 class VerdictCounts(Measurements, Protocol):
@@ -41,6 +76,14 @@ class VerdictCounts(Measurements, Protocol):
     @property
     def unverified(self) -> int:
         """The number of rows with an unverified verdict of a judge."""
+
+    @property
+    def reruns(self) -> int:
+        """The number of results that were re-run after they had an answer."""
+
+    @property
+    def rescored(self) -> int:
+        """How often answers were judged again."""
 
     @property
     def judge_failures(self) -> tuple[int, int]:
@@ -76,14 +119,16 @@ def run_verdict(
     `gates` None is the default gate (every judged result passes), an empty sequence is no gate. A run without a judged
     result never passes. The first exit code that applies is returned: 4 (lines could not be read), 130 (interrupted;
     128 + signal), 5 (nothing selected), 1 if the judged results fail a gate and no failing judge ended the run, 3
-    (incomplete), 2 (stopped early), 1 if a gate could not be measured, 0.
+    (incomplete), 2 (stopped early), 3 if a gate is undecided, 0. A gate that is not evaluated neither passes nor fails;
+    if a scope has no other, its judged results must all pass.
     """
     rows = counted.all
     results = _check_gates(counted, gates, ending.noun)
-    not_passed = [result for result in results if not result.passed]
-    failed = [result for result in not_passed if result.value is not None]
+    evaluated = [result for result in results if result.is_evaluated]
+    not_passed = [result for result in evaluated if not result.passed]
     judge = _failing_judge(counted, ending.noun)
-    details, ending_note = _with_errors_and_unverified(counted, ending.noun), _ending_note(ending, rows)
+    details = _not_evaluated(results) + _with_errors_and_unverified(counted, ending.noun)
+    ending_note = _ending_note(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
@@ -92,7 +137,7 @@ def run_verdict(
     if not rows.rows and ending.state == "finished":
         why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
-    if rows.judged and failed and not ending.is_judge_stop:
+    if rows.judged and any(each.state == "failed" for each in evaluated) and not ending.is_judge_stop:
         return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_sentences(not_passed)}.{details}{ending_note}", results)
     incomplete = _incomplete(ending, counted, results, max_errors)
     if incomplete is not None:
@@ -101,10 +146,10 @@ def run_verdict(
         why = ending.reason or "the run ended early"
         return RunVerdict(STOPPED, f"STOPPED: {why}; {_of_planned(rows.rows, ending)} complete.", results)
     if not_passed:
-        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_sentences(not_passed)}.{details}", results)
-    if not results:
+        return RunVerdict(INCOMPLETE, f"INCOMPLETE: {judge}{_sentences(not_passed)}.{details}", results)
+    if not evaluated:
         return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{details}", results)
-    return RunVerdict(PASSED, f"PASS: {_sentences(results)}.{details}", results)
+    return RunVerdict(PASSED, f"PASS: {_sentences(evaluated)}.{details}", results)
 
 
 def _incomplete(ending: Ending, counted: VerdictCounts, results: Sequence[GateResult], max_errors: int) -> str | None:
@@ -121,7 +166,7 @@ def _incomplete(ending: Ending, counted: VerdictCounts, results: Sequence[GateRe
         judged = _count(rows.judged, f"judged {ending.noun}")
         return (
             f"{_with_errors(errors, ending.noun)}; {_state_of_gates(results)} on the {judged}."
-            f"{_unverified(counted, ending.noun)}"
+            f"{_unverified_and_rerun(counted, ending.noun)}"
         )
     return None
 
@@ -143,20 +188,27 @@ def _of_planned(rows: int, ending: Ending) -> str:
     return f"{rows:,} of {_count(ending.planned, f'planned {ending.noun}')} {verb}"
 
 
+def scopes_of_default_gate(gates: Sequence[ScopedGate] | None) -> tuple[str | None, ...]:
+    """Return the scopes without an evaluated gate, whose results must all pass; `gates` None has none for the run."""
+    if gates is None:
+        return (None,)
+    evaluated = {scoped.suite for scoped in gates if scoped.not_evaluated is None}
+    return tuple(dict.fromkeys(scoped.suite for scoped in gates if scoped.suite not in evaluated))
+
+
 def _check_gates(counted: VerdictCounts, gates: Sequence[ScopedGate] | None, noun: str) -> tuple[GateResult, ...]:
-    if gates is not None:
-        return tuple(_check_gate(counted, scoped) for scoped in gates)
+    """Return the results of the gates, and of the default gate for each scope without an evaluated one."""
+    bare = [_default_gate(counted, suite, noun) for suite in scopes_of_default_gate(gates)]
+    return (*(scoped.check(counted) for scoped in gates or ()), *bare)
+
+
+def _default_gate(counted: VerdictCounts, suite: str | None, noun: str) -> GateResult:
+    """Check that every judged result passes: of the run, or of one suite."""
+    if suite is not None:
+        return ScopedGate(EVERY_RESULT_PASSES, suite).check(counted)
     rows = counted.all
-    passed = rows.judged > 0 and rows.counts["pass"] == rows.judged
-    value = rows.pass_rate
-    return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
-
-
-def _check_gate(counted: VerdictCounts, scoped: ScopedGate) -> GateResult:
-    if scoped.suite is None:
-        return scoped.gate.check(counted)
-    result = scoped.gate.check(counted.of_suite(scoped.suite))
-    return replace(result, sentence=f"{scoped.suite}: {result.sentence}")
+    state: GateState = "undecided" if not rows.judged else "passed" if rows.counts["pass"] == rows.judged else "failed"
+    return GateResult(f"every judged {noun} passes", state, rows.pass_rate, _rows_passed(rows, noun))
 
 
 def _rows_passed(rows: Tally, noun: str) -> str:
@@ -165,11 +217,18 @@ def _rows_passed(rows: Tally, noun: str) -> str:
 
 
 def _state_of_gates(results: Sequence[GateResult]) -> str:
-    if not results:
+    evaluated = [result for result in results if result.is_evaluated]
+    if not evaluated:
         return "no gate was set"
-    if not all(result.passed for result in results):
-        return "a gate could not be measured"
-    return "the gate holds" if len(results) == 1 else "all gates hold"
+    if not all(result.passed for result in evaluated):
+        return "a gate is undecided"
+    return "the gate holds" if len(evaluated) == 1 else "all gates hold"
+
+
+def _not_evaluated(results: Sequence[GateResult]) -> str:
+    """Return a sentence that lists the gates that do not apply to the run; empty if all do."""
+    left = [result for result in results if not result.is_evaluated]
+    return f" Not evaluated: {_sentences(left)}." if left else ""
 
 
 def _sentences(results: Sequence[GateResult]) -> str:
@@ -183,14 +242,18 @@ def _failing_judge(counted: VerdictCounts, noun: str) -> str:
 
 
 def _with_errors_and_unverified(counted: VerdictCounts, noun: str) -> str:
-    """Return the end of a verdict: the numbers of results with errors and of unverified results."""
+    """Return the end of a verdict: the numbers of results with errors, unverified and re-run."""
     errors = counted.all.counts["error"]
-    return (f" {_with_errors(errors, noun)}." if errors else "") + _unverified(counted, noun)
+    return (f" {_with_errors(errors, noun)}." if errors else "") + _unverified_and_rerun(counted, noun)
 
 
-def _unverified(counted: VerdictCounts, noun: str) -> str:
-    number = counted.unverified
-    return f" {_count(number, noun)} {'is' if number == 1 else 'are'} unverified." if number else ""
+def _unverified_and_rerun(counted: VerdictCounts, noun: str) -> str:
+    """Return what a reader must know of results that count, and of those that do not."""
+    unverified, reruns, rescored = counted.unverified, counted.reruns, counted.rescored
+    said = f" {_count(unverified, noun)} {'is' if unverified == 1 else 'are'} unverified." if unverified else ""
+    if reruns:
+        said += f" {_count(reruns, noun)} {'was' if reruns == 1 else 'were'} re-run; first answers count."
+    return said + (f" Answers were rescored {_count(rescored, 'time')}." if rescored else "")
 
 
 def _with_errors(number: int, noun: str) -> str:

@@ -155,7 +155,7 @@ def _add_new_lines(connection: sqlite3.Connection, folder: Path, known: IndexedR
             is_done = False
             break
     if has_generations:
-        _mark_current(connection, known)
+        _mark_counted(connection, known.run, folder, lines)
     values = {
         "run": known.run,
         "stamp": stamp if is_done else "",
@@ -184,11 +184,14 @@ def _add(connection: sqlite3.Connection, batch: LineBatch) -> None:
     connection.executemany(sql.ADD_METADATA, batch.metadata)
 
 
-def _mark_current(connection: sqlite3.Connection, known: IndexedRun) -> None:
-    connection.execute(sql.HIGHEST_GENERATIONS, {"run": known.run, "after": known.lines})
-    connection.execute(sql.INDEX_HIGHEST)
-    connection.execute(sql.MARK_CURRENT, {"run": known.run})
-    connection.execute(sql.FORGET_HIGHEST)
+def _mark_counted(connection: sqlite3.Connection, run: int, folder: Path, lines: int) -> None:
+    """Mark which of the first `lines` rows count; do nothing if one of them cannot be read, as reading it reports."""
+    try:
+        not_counted = [{"run": run, "line": line} for line in StoredRun(folder).uncounted_lines(lines=lines)]
+    except OSError:
+        return
+    connection.execute(sql.COUNT_ALL, {"run": run})
+    connection.executemany(sql.COUNT_NOT, not_counted)
 
 
 def _store_end_state(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:

@@ -1,12 +1,12 @@
 """The tables of `.agentv/index.db`, whose content is derived from runs, and statements on them."""
 
-VERSION = 7
+VERSION = 8
 """Stored in the file. An index of another version is emptied and rebuilt."""
 
 APPLICATION_ID = 0x61677476
 """Marks the file as an index of agentv: `agtv`."""
 
-# `current` of a row: 0 superseded by a later generation, 1 current, 2 of a retired case (see refresh.py).
+# `current` of a row: 1 if it counts (see storage/run/first_answers.py), 2 of a retired case, else 0.
 # Equal sets of tags or metadata are stored once per run, numbered by 63 bits of their digest (0 for the empty set).
 # A cell is one combination of suite, target, prompt, state and tags, numbered in the same way; rows name their cell.
 # `by_cell` covers all columns for counting and filtering, so that counting never visits the rows themselves.
@@ -112,24 +112,8 @@ ADD_TAG_SET = "INSERT OR IGNORE INTO tag_sets (run, tag_set, tags) VALUES (?, ?,
 ADD_TAG = "INSERT OR IGNORE INTO tags (run, tag, tag_set) VALUES (?, ?, ?)"
 ADD_METADATA = "INSERT OR IGNORE INTO metadata (run, key, metadata_set, value) VALUES (?, ?, ?, ?)"
 
-# For each result key in the new lines, the rows with the highest generation are current, even if there are several.
-HIGHEST_GENERATIONS = """
-CREATE TEMP TABLE highest AS
-SELECT suite, eval_id, target, trial, prompt, max(0, max(generation)) AS generation
-FROM rows JOIN cells USING (run, cell)
-WHERE run = :run AND current IN (0, 1)
-  AND eval_id IN (SELECT eval_id FROM rows WHERE run = :run AND line > :after)
-GROUP BY suite, eval_id, target, trial, prompt
-"""
-INDEX_HIGHEST = "CREATE INDEX temp.highest_key ON highest (eval_id, suite, target, trial, prompt)"
-MARK_CURRENT = """
-UPDATE rows SET current = generation = (
-    SELECT highest.generation FROM cells JOIN temp.highest AS highest USING (suite, target, prompt)
-    WHERE cells.run = rows.run AND cells.cell = rows.cell
-      AND highest.eval_id = rows.eval_id AND highest.trial = rows.trial)
-WHERE run = :run AND current IN (0, 1) AND eval_id IN (SELECT eval_id FROM temp.highest)
-"""
-FORGET_HIGHEST = "DROP TABLE temp.highest"
+COUNT_ALL = "UPDATE rows SET current = 1 WHERE run = :run AND current = 0"
+COUNT_NOT = "UPDATE rows SET current = 0 WHERE run = :run AND line = :line AND current = 1"
 
 # Counts the rows of each cell before it looks the cell up, so once for each cell, not for each row.
 COUNT_STATES = """

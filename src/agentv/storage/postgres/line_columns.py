@@ -137,7 +137,7 @@ def _moment(value: object) -> datetime | None:
 
 
 _RESULT_KEY = {name: f"slot.{name}" for name in ("suite", "eval_id", "target", "trial", "prompt")}
-_KEYS = {**_RESULT_KEY, "generation": "generation", "answer_key": "answer_key"}
+_KEYS = {**_RESULT_KEY, "generation": "generation", "answer_key": "answer_key", "rerun": "rerun"}
 _CALL_FACTS = {"cost_usd": "cost_usd", "duration_ms": "duration_ms", "error_kind": "error.kind"}
 
 EVENTS = LineTable("events.jsonl", "agentv.events", EventRecord, {"type": "type", "time": "time"})
@@ -153,7 +153,14 @@ TABLES = (
         "results.jsonl",
         "agentv.results",
         CaseResult,
-        {**_KEYS, "status": "status", "verdict": "verdict", "score": "score", **_CALL_FACTS, "time": "timestamp"},
+        {
+            **_KEYS,
+            **{name: name for name in ("status", "verdict", "score")},
+            **_CALL_FACTS,
+            "answer_seq": "answer_ref.seq",
+            "error_stage": "error.stage",
+            "time": "timestamp",
+        },
         repeats="agentv.repeated_results",
     ),
     LineTable(

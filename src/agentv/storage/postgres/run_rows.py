@@ -18,24 +18,8 @@ _LATEST = re.compile(r"latest(?:~(\d+))?")
 _SHOWN = 8
 _RUNS = "SELECT run_id, name, created_at, state, pushed_at FROM agentv.runs ORDER BY created_at, run_id"
 _COUNTS = """
-WITH last_change AS (
-    SELECT DISTINCT ON (run_id, slot) run_id, type, slot
-    FROM (
-        SELECT run_id, seq, type, agentv.as_json(line) -> 'slot' AS slot
-        FROM agentv.events WHERE type IN ('case_retired', 'case_returned')
-    ) AS changes ORDER BY run_id, slot, seq DESC
-)
 SELECT run_id, CASE WHEN status IN ('error', 'skipped') THEN status ELSE coalesce(verdict, status) END, count(*)
-FROM (
-    SELECT run_id, suite, eval_id, target, trial, prompt, status, verdict, coalesce(generation, 0) AS generation,
-        max(coalesce(generation, 0)) OVER (PARTITION BY run_id, suite, eval_id, target, trial, prompt) AS current
-    FROM agentv.results
-) AS rows WHERE generation = current AND NOT EXISTS (
-    SELECT FROM last_change WHERE type = 'case_retired' AND last_change.run_id = rows.run_id
-        AND slot ->> 'suite' = suite AND slot ->> 'eval_id' = eval_id AND slot ->> 'target' = target
-        AND coalesce((slot ->> 'trial')::numeric, 0) = coalesce(trial, 0)
-        AND slot ->> 'prompt' IS NOT DISTINCT FROM prompt
-) GROUP BY 1, 2
+FROM agentv.counted_results GROUP BY 1, 2
 """
 
 

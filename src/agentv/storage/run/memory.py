@@ -1,6 +1,6 @@
 """A run that is stored in memory only: for the Python API and for tests."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from agentv.scoring.keys.identity import DigestSet
 from agentv.storage.records.encode import case_line_key, numbered
@@ -57,6 +57,14 @@ class MemoryStore:
         """Store a result and return it with its `seq`."""
         self.results.append(numbered(result, seq=len(self.results), run_id=result.run_id))
         return self.results[-1]
+
+    def results_numbered(self, numbers: Collection[int]) -> dict[int, CaseResult]:
+        """Return the results with these `seq`."""
+        return {number: self.results[number] for number in numbers}
+
+    def cases_named(self, names: Collection[tuple[str, str]]) -> Iterator[CaseRecord]:
+        """Yield the planned cases with these names (suite, id)."""
+        return (case for case in self.cases if (case.suite, case.eval_id) in names)
 
     def close(self, state: str) -> None:
         """Store an `ended` event."""

@@ -8,9 +8,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentv.scoring.keys.identity import DigestMap, digest_64
+from agentv.storage.run.first_answers import slot_name
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
-from agentv.storage.run.stored import StoredRun, slot_name
+from agentv.storage.run.stored import TARGET_CHANGED, StoredRun
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.answer import AnswerRef
 from agentv.types.records.label import Label
@@ -68,6 +69,9 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, index: int) -> No
         if owners.get(slot_name(row.slot)) in (None, index):
             ref = None if row.answer_seq is None else _new_ref(row, row.answer_seq, new_numbers, run)
             store.append(replace(row, answer_ref=ref))
+    for event in run.events():
+        if event.type == TARGET_CHANGED:
+            store.note(TARGET_CHANGED, event.fields)
     for key in run.retired():
         store.note("case_retired", {"slot": key.to_json()})
     owned = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == index)

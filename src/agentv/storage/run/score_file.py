@@ -66,8 +66,8 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
 def load_score_file(path: Path, chosen: RowFilter, *, by: str | None = None) -> GroupedSide:
     """Read a baseline, or results that `agentv run -o results.jsonl` wrote, as one side of a comparison.
 
-    The side has the chosen rows, grouped as with `--by` if `by` is given. Raises ConfigError, with file and line, for a
-    line that cannot be read, and for a baseline if `by` is a field that only results have.
+    The side has the chosen rows, grouped as with `--by` if `by` is given; re-runs are left out. Raises ConfigError,
+    with file and line, for a line that cannot be read, and for a baseline if `by` is a field that only results have.
     """
     side = Side(chosen.label(str(path)))
     grouped = GroupedSide(side, by)
@@ -79,6 +79,8 @@ def load_score_file(path: Path, chosen: RowFilter, *, by: str | None = None) -> 
                 if number == 1 and str(record.get("schema", "")).startswith("agentv-baseline"):
                     baseline = _BaselineFile(side, record)
                     _check_grouping(path, by)
+                    continue
+                if record.get("rerun"):
                     continue
                 rows = (_exported_row(record),) if baseline is None else map(_ungrouped, baseline.rows(record))
                 for row in rows:

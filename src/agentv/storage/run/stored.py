@@ -13,17 +13,28 @@ from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULT
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
+from agentv.storage.run.first_answers import (
+    FirstAnswers,
+    SlotLine,
+    Standing,
+    decode_answer_line,
+    decode_result_line,
+    find_first_answers,
+    slot_name,
+)
 from agentv.storage.run.labels import LABELS_FILE, current_labels
 from agentv.storage.run.lock import is_being_written
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
-from agentv.types.records.answer import Answer, ResultKey
-from agentv.types.records.fields import StoredGeneration
+from agentv.types.records.answer import Answer, Rerun, ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 _BUFFER_BYTES = 16 * 1024
+
+TARGET_CHANGED = "target_changed"
+"""The event of a resume or retry that called a target with other settings than before."""
 
 SCORED = "scored"
 """The key of the plan of a run that judged given answers; its value describes how they were read."""
@@ -39,33 +50,6 @@ def with_seq(row: R, seq: int) -> R:
     return row
 
 
-def slot_name(key: ResultKey) -> str:
-    """Return a result key as one text, for sets and maps of digests."""
-    prompt = "" if key.prompt is None else f"\0{key.prompt}"
-    return f"{key.suite}\0{key.eval_id}\0{key.target}\0{key.trial}{prompt}"
-
-
-class Generations:
-    """The highest generation of each result key, if above 0: a repeat of a result has the next generation."""
-
-    def __init__(self) -> None:
-        self._highest = DigestMap("I")
-        self.are_all_first = True
-
-    def of(self, key: ResultKey) -> int:
-        """Return the highest generation of a result key so far."""
-        return 0 if self.are_all_first else self._highest.get(slot_name(key)) or 0
-
-    def add(self, key: ResultKey, generation: int) -> bool:
-        """Add a result; return False if an earlier result with the same key has a higher generation."""
-        if generation < self.of(key):
-            return False
-        if generation:
-            self._highest.put(slot_name(key), generation)
-            self.are_all_first = False
-        return True
-
-
 Row_co = TypeVar("Row_co", covariant=True)
 
 
@@ -77,17 +61,6 @@ class RowDecoder(Protocol[Row_co]):
 
     def of_record(self, record: JsonObject) -> Row_co:
         """Return the value of a line that was parsed into a dict."""
-
-
-class _RowHead(Subset, frozen=True):
-    """The fields of a result that decide whether it is current, and its state."""
-
-    WHOLE = CaseResult
-
-    slot: ResultKey = ResultKey("", "", "")
-    generation: StoredGeneration = 0
-    status: str = ""
-    verdict: str | None = None
 
 
 class _CaseHead(Subset, frozen=True):
@@ -106,7 +79,6 @@ class _Retirement(msgspec.Struct, frozen=True):
 
 _decode_case_head = msgspec.json.Decoder(_CaseHead).decode
 _decode_retirement = msgspec.json.Decoder(_Retirement).decode
-_decode_head = msgspec.json.Decoder(_RowHead).decode
 
 
 class StoredRun:
@@ -156,8 +128,8 @@ class StoredRun:
             return planned > sum(count for count in cases if isinstance(count, int))
         targets = self.run.plan.get("targets")
         has_one_target = isinstance(targets, list) and len(targets) == 1
-        heads = self._heads("results.jsonl")
-        return not has_one_target or any(head.slot.trial or head.slot.prompt is not None for _, _, head in heads)
+        lines = self._slot_lines("results.jsonl")
+        return not has_one_target or any(line.slot.trial or line.slot.prompt is not None for line in lines)
 
     def events(self) -> Iterator[EventRecord]:
         """Yield the events of the run, including unknown types."""
@@ -176,7 +148,7 @@ class StoredRun:
                 yield self._row(name, number, line, CASES)
 
     def answers(self) -> Iterator[Answer]:
-        """Yield the current answers: for each result key, those of the highest generation."""
+        """Yield the answers that count: of each slot the first without an error to its current question."""
         return self._current("answers.jsonl", ANSWERS)
 
     def all_answers(self) -> Iterator[Answer]:
@@ -184,7 +156,7 @@ class StoredRun:
         return self._read("answers.jsonl", ANSWERS)
 
     def results(self, *, lines: int | None = None) -> Iterator[CaseResult]:
-        """Yield the current results: for each result key, those of the highest generation, without retired cases.
+        """Yield the results that count: of each slot the newest judging of its first answer, without retired cases.
 
         `lines` limits reading to the first lines of the file: the results as they were when it had so many lines.
         None reads the lines that the file has at the start, because `rescore` appends while it reads.
@@ -195,7 +167,7 @@ class StoredRun:
         """Raise StorageError for a line of results.jsonl that has the result key and generation of an earlier one."""
         name, seen = "results.jsonl", DigestMap("I")
         for number, _, line in self.current_lines(name):
-            key = self._head(name, number, line).slot
+            key = self._slot_line(name, number, line).slot
             first = seen.setdefault(slot_name(key), number)
             if first != number:
                 raise StorageError(
@@ -206,6 +178,57 @@ class StoredRun:
     def all_results(self) -> Iterator[CaseResult]:
         """Yield the results of every generation."""
         return self._read("results.jsonl", RESULTS)
+
+    def results_numbered(self, numbers: Collection[int]) -> dict[int, CaseResult]:
+        """Return the results with these `seq`; other lines are not decoded."""
+        name = "results.jsonl"
+        return {
+            number - 1: self._row(name, number, line, RESULTS)
+            for number, line in enumerate(whole_lines(self.folder / name), start=1)
+            if number - 1 in numbers
+        }
+
+    def reruns(self) -> Iterator[CaseResult]:
+        """Yield the results of further answers, without retired cases; each has `rerun`, also if it is not stored."""
+        name = "results.jsonl"
+        for number, _, line in self._lines_with(name, "rerun"):
+            row = self._row(name, number, line, RESULTS)
+            yield row if row.rerun is not None else msgspec.structs.replace(row, rerun=self._requested(number))
+
+    def _requested(self, number: int) -> Rerun:
+        """Return what asked for a line of an older version that is a further answer."""
+        requested: Rerun = "fresh"
+        for event in self.events():
+            before = event.fields.get("rows")
+            if event.type == "generation_started" and isinstance(before, int) and before < number:
+                requested = "case" if event.fields.get("only") == "cases" else "failed"
+        return requested
+
+    def newest_results(self, *, lines: int | None = None) -> Iterator[CaseResult] | None:
+        """Return the results that counted in older versions, the newest of each slot; None if they are those of today.
+
+        `lines` is as for `results`.
+        """
+        name = "results.jsonl"
+        found, lines = self._first_answers(name, lines)
+        if not found.has_unmarked_reruns:
+            return None
+        retired, numbered = self._retired(), enumerate(islice(whole_lines(self.folder / name), lines), start=1)
+        heads = ((number, line, self._slot_line(name, number, line)) for number, line in numbered)
+        return (
+            self._row(name, number, line, RESULTS)
+            for number, line, head in heads
+            if found.is_newest(head) and head.slot not in retired
+        )
+
+    def highest_generations(self, keys: Collection[ResultKey]) -> dict[ResultKey, int]:
+        """Return the highest generation of the results and answers with these keys."""
+        highest: dict[ResultKey, int] = {}
+        for name in ("results.jsonl", "answers.jsonl"):
+            for line in self._slot_lines(name):
+                if line.slot in keys:
+                    highest[line.slot] = max(line.generation, highest.get(line.slot, 0))
+        return highest
 
     def answers_at(self, numbers: Collection[int]) -> dict[int, Answer]:
         """Return the answers with these `seq`, which results refer to as `answer_seq`."""
@@ -225,14 +248,14 @@ class StoredRun:
         return self._read(LABELS_FILE, LABELS)
 
     def counts(self) -> dict[str, int]:
-        """Count the current results by state: pass, borderline, fail, error, skipped."""
+        """Count the results that count by state: pass, borderline, fail, error, skipped."""
         counts: dict[str, int] = {}
-        generations, lines = self._generations("results.jsonl")
+        name = "results.jsonl"
+        first, lines = self._first_answers(name)
         retired = self._retired()
-        for _, _, head in islice(self._heads("results.jsonl"), lines):
-            if head.generation == generations.of(head.slot) and head.slot not in retired:
-                state = head.status if head.status in ("error", "skipped") else head.verdict or head.status
-                counts[state] = counts.get(state, 0) + 1
+        for line in islice(self._slot_lines(name), lines):
+            if first.standing(line) == "counts" and line.slot not in retired:
+                counts[line.state] = counts.get(line.state, 0) + 1
         return counts
 
     def state(self) -> str:
@@ -260,16 +283,28 @@ class StoredRun:
             yield self._row(name, number, line, decoder)
 
     def current_lines(self, name: str, lines: int | None = None) -> Iterator[tuple[int, int, bytes]]:
-        """Yield number, offset and bytes of the current lines: for each result key, the highest generation.
+        """Yield number, offset and bytes of the lines that count, as `results` and `answers` do.
 
         `lines` limits reading to the first lines of the file; None reads the lines that it has at the start.
         """
-        (generations, lines), retired = self._generations(name, lines), self._retired()
-        are_all_current = generations.are_all_first and not retired
+        return self._lines_with(name, "counts", lines)
+
+    def uncounted_lines(self, *, lines: int) -> Iterator[int]:
+        """Yield the numbers of those of the first `lines` results that do not count, apart from retired cases."""
+        first, _ = self._first_answers("results.jsonl", lines)
+        for number, line in enumerate(islice(self._slot_lines("results.jsonl"), lines), start=1):
+            if first.standing(line) != "counts":
+                yield number
+
+    def _lines_with(self, name: str, standing: Standing, lines: int | None = None) -> Iterator[tuple[int, int, bytes]]:
+        (first, lines), retired = self._first_answers(name, lines), self._retired()
+        are_all_counted = first.are_all_first and not retired
+        if are_all_counted and standing != "counts":
+            return
         offset = 0
         for number, line in enumerate(islice(whole_lines(self.folder / name), lines), start=1):
-            head = None if are_all_current else self._head(name, number, line)
-            if head is None or (head.generation == generations.of(head.slot) and head.slot not in retired):
+            head = None if are_all_counted else self._slot_line(name, number, line)
+            if head is None or (first.standing(head) == standing and head.slot not in retired):
                 yield number, offset, line
             offset += len(line) + 1
 
@@ -288,20 +323,28 @@ class StoredRun:
                     change(event.slot)
         return retired
 
-    def _generations(self, name: str, lines: int | None = None) -> tuple[Generations, int]:
-        """Return the generations in the first `lines` lines of a file (None: in all), and the number of lines read."""
-        generations, found = Generations(), 0
-        for found, _, head in islice(self._heads(name), lines):  # noqa: B007 - it is returned
-            generations.add(head.slot, head.generation)
-        return generations, found
+    def _first_answers(self, name: str, lines: int | None = None) -> tuple[FirstAnswers, int]:
+        """Return what counts in the first `lines` lines of a file (None: in all), and the number of lines read."""
+        sizes: list[int] = []  # the file may grow before it is read again
 
-    def _heads(self, name: str) -> Iterator[tuple[int, bytes, _RowHead]]:
-        """Yield the number, the bytes and the head of each line."""
+        def read() -> Iterator[SlotLine]:
+            number = 0
+            for number, line in enumerate(islice(self._slot_lines(name), sizes[0] if sizes else lines), start=1):  # noqa: B007
+                yield line
+            sizes.append(number)
+
+        first = find_first_answers(read)
+        return first, sizes[0]
+
+    def _slot_lines(self, name: str) -> Iterator[SlotLine]:
+        """Yield the fields of each line that decide whether it counts."""
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
-            yield number, line, self._head(name, number, line)
+            yield self._slot_line(name, number, line)
 
-    def _head(self, name: str, number: int, line: bytes) -> _RowHead:
-        return self._decoded(name, number, line, _decode_head)
+    def _slot_line(self, name: str, number: int, line: bytes) -> SlotLine:
+        if name == "answers.jsonl":
+            return self._decoded(name, number, line, lambda read: decode_answer_line(read, number - 1))
+        return self._decoded(name, number, line, decode_result_line)
 
     def _decoded(self, name: str, number: int, line: bytes, decode_line: Callable[[bytes], R]) -> R:
         try:

@@ -15,9 +15,17 @@ from agentv.storage.records.decode import ANSWERS, CASES, RESULTS, LineDecoder
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
-from agentv.storage.run.stored import Generations, StoredRun, slot_name, with_seq
+from agentv.storage.run.first_answers import (
+    FirstAnswers,
+    SlotLine,
+    decode_answer_line,
+    decode_result_line,
+    find_first_answers,
+    slot_name,
+)
+from agentv.storage.run.stored import StoredRun, with_seq
 from agentv.types.errors import StorageError
-from agentv.types.records.answer import Answer, AnswerRef, ResultKey
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 
@@ -91,6 +99,10 @@ class LineIndex:
             bucket.pop(place)
         return found
 
+    def line_at(self, at: int) -> IndexedLine:
+        """Return the line that begins at byte `at`."""
+        return IndexedLine(self._line(at), at)
+
     def lines(self) -> Iterator[bytes]:
         """Yield all indexed lines in the order of the file."""
         for at in sorted(word & _OFFSET_MASK for bucket in self._buckets for word in bucket):
@@ -120,22 +132,7 @@ class LineIndex:
 Stored = TypeVar("Stored", Answer, CaseResult)
 
 _UNSET = -1
-"""The generation of a missing result or answer, and the `seq` of a missing reference to an answer."""
-
-
-class _Head(Subset, frozen=True):
-    """The fields that identify a result or an answer; an answer has no `answer_ref`."""
-
-    WHOLE = CaseResult
-
-    slot: ResultKey = ResultKey("", "", "")
-    generation: int = 0
-    answer_key: str = ""
-    answer_ref: AnswerRef = AnswerRef(_UNSET)
-    error: dict[str, object] | None = None
-
-
-_decode_head = msgspec.json.Decoder(_Head).decode
+"""The generation of a missing result or answer."""
 
 
 class StoredRows:
@@ -149,13 +146,16 @@ class StoredRows:
         self._folder = run.folder
         self._blobs = BlobFolder(run.folder / "blobs")
         rows, answers = run.folder / "results.jsonl", run.folder / "answers.jsonl"
-        self._rows = LineIndex(rows, lambda line: slot_name(_decode_head(line).slot))
-        self._answers = LineIndex(answers, lambda line: _answer_name(_decode_head(line)))
+        self._rows = LineIndex(rows, lambda line: slot_name(decode_result_line(line).slot))
+        self._answers = LineIndex(answers, _answer_name)
+        self._rerun_answers = LineIndex(answers, _answer_name)
+        self._reruns: dict[int, list[int]] = {}
         # By digest of the result key: the highest generation of an answer without a result.
         self._unjudged: dict[int, int] = {}
+        self._first = FirstAnswers()
         try:
             # The size in bytes is an upper bound: every answer takes at least one byte.
-            self._index_answers(answers, self._index_rows(rows, most_answers=size_of(answers)))
+            self._index_answers(answers, *self._index_rows(rows, most_answers=size_of(answers)))
         except BaseException:
             self.close()
             raise
@@ -164,59 +164,78 @@ class StoredRows:
         """Close the files."""
         self._rows.close()
         self._answers.close()
+        self._rerun_answers.close()
 
     def take(self, key: ResultKey) -> CaseResult | None:
-        """Return the current result with a result key, or None, and remove it from the index."""
+        """Return the result that counts of a result key, or None, and remove it from the index."""
         return self._decoded(self._rows, self._rows.pop(slot_name(key)), RESULTS)
 
     def remaining_keys(self) -> Iterator[ResultKey]:
         """Yield the keys of results that were not taken."""
         for line in self._rows.lines():
-            yield _decode_head(line).slot
+            yield decode_result_line(line).slot
 
     def find(self, key: ResultKey) -> CaseResult | None:
-        """Return the current result with a result key, or None; it stays in the index."""
+        """Return the result that counts of a result key, or None; it stays in the index."""
         return self._decoded(self._rows, self._rows.get(slot_name(key)), RESULTS)
 
+    def reruns(self, key: ResultKey) -> list[CaseResult]:
+        """Return the results of further answers of a result key."""
+        found = (self._rows.line_at(at) for at in self._reruns.get(digest_64(slot_name(key)), ()))
+        rows = (self._decoded(self._rows, each, RESULTS) for each in found)
+        return [row for row in rows if row is not None and row.slot == key]
+
     def answer(self, suite: str, key: str) -> Answer | None:
-        """Return a suite's latest answer with an answer key, preferring those without an error."""
+        """Return a suite's answer with an answer key that counts: the first without an error, else the last error."""
         return self._decoded(self._answers, self._answers.get(f"{suite}\0{key}"), ANSWERS)
 
-    def next_generation(self, key: ResultKey, row: CaseResult | None) -> int:
-        """Return the generation of a result that replaces `row` and unjudged answers; 0 for a new result key."""
-        unjudged = self._unjudged.get(digest_64(slot_name(key)), _UNSET)
-        return 1 + max(unjudged, _UNSET if row is None else row.generation)
+    def rerun_answer(self, suite: str, key: str) -> Answer | None:
+        """Return a suite's latest further answer with an answer key; None if there is none without an error."""
+        return self._decoded(self._rerun_answers, self._rerun_answers.get(f"{suite}\0{key}"), ANSWERS)
 
-    def _index_rows(self, path: Path, *, most_answers: int) -> bytearray:
-        """Index the current result of each result key; return a bit for each answer, set when it was judged.
+    def next_generation(self, key: ResultKey, row: CaseResult | None) -> int:
+        """Return the generation of a result after `row`, re-runs and unjudged answers; 0 for a new result key."""
+        unjudged = self._unjudged.get(digest_64(slot_name(key)), _UNSET)
+        return 1 + max(unjudged, _UNSET if row is None else max(row.generation, self._first.highest(key)))
+
+    def _index_rows(self, path: Path, *, most_answers: int) -> tuple[bytearray, bytearray]:
+        """Index the results that count and the re-runs; return a bit for each judged answer, and for each that counts.
 
         `most_answers` is an upper bound of the number of answers: a reference to a later one is invalid.
         """
-        judged = bytearray()
-        generations = Generations()
-        for number, at, head in _heads(path):
+        judged, counted = bytearray(), bytearray()
+        self._first = find_first_answers(lambda: (line for _, _, line in _slot_lines(path, _result_line)))
+        for number, at, line in _slot_lines(path, _result_line):
             self._rows.mark(number, at)
-            if not generations.add(head.slot, head.generation):
-                continue
-            self._rows.put(slot_name(head.slot), at)
-            if 0 <= head.answer_ref.seq < most_answers:
-                _set_bit(judged, head.answer_ref.seq)
-        return judged
+            standing, seq = self._first.standing(line), line.answer_ref.seq
+            if standing == "counts":
+                self._rows.put(slot_name(line.slot), at)
+            elif standing == "rerun":
+                self._reruns.setdefault(digest_64(slot_name(line.slot)), []).append(at)
+            if 0 <= seq < most_answers:
+                _set_bit(judged, seq)
+                if standing == "counts":
+                    _set_bit(counted, seq)
+        return judged, counted
 
-    def _index_answers(self, path: Path, judged: bytearray) -> None:
-        for number, at, head in _heads(path):
+    def _index_answers(self, path: Path, judged: bytearray, counted: bytearray) -> None:
+        for number, at, line in _slot_lines(path, decode_answer_line):
             self._answers.mark(number, at)
-            key = _answer_name(head)
-            if head.error is None or self._has_only_errors(key):
+            self._rerun_answers.mark(number, at)
+            key = f"{line.slot.suite}\0{line.answer_key}"
+            if line.rerun is not None:
+                if line.is_answered:
+                    self._rerun_answers.put(key, at)
+            elif _has_bit(counted, number) or self._has_only_errors(key):
                 self._answers.put(key, at)
             if not _has_bit(judged, number):
-                name = digest_64(slot_name(head.slot))
-                self._unjudged[name] = max(head.generation, self._unjudged.get(name, _UNSET))
+                name = digest_64(slot_name(line.slot))
+                self._unjudged[name] = max(line.generation, self._unjudged.get(name, _UNSET))
 
     def _has_only_errors(self, key: str) -> bool:
         """Return True if no answer without an error is indexed under a key."""
         found = self._answers.get(key)
-        return found is None or _decode_head(found.line).error is not None
+        return found is None or not decode_answer_line(found.line, 0).is_answered
 
     def _decoded(self, index: LineIndex, found: IndexedLine | None, decoder: LineDecoder[Stored]) -> Stored | None:
         """Return the value of a line, None for no line. Raises StorageError when it cannot be read."""
@@ -230,7 +249,7 @@ class StoredRows:
                 value = decoder.of_line(line)
             return with_seq(value, index.number_at(found.at)) if value.seq is None else value
         except ValueError as error:
-            case = _decode_head(line).slot.eval_id
+            case = decode_result_line(line).slot.eval_id
             raise StorageError(f"{self._folder}: a stored line of case {case!r} cannot be read: {error}") from error
 
 
@@ -286,17 +305,22 @@ class StoredCases:
             raise StorageError(f"{self._path}: the case {eval_id!r} cannot be read: {error}") from error
 
 
-def _answer_name(head: _Head) -> str:
+def _answer_name(line: bytes) -> str:
     """Return the key under which an answer is indexed: suite and answer key."""
+    head = decode_answer_line(line, 0)
     return f"{head.slot.suite}\0{head.answer_key}"
 
 
-def _heads(path: Path) -> Iterator[tuple[int, int, _Head]]:
-    """Yield the number, from 0, the offset and the head of each whole line."""
+def _result_line(line: bytes, _number: int) -> SlotLine:
+    return decode_result_line(line)
+
+
+def _slot_lines(path: Path, decode: Callable[[bytes, int], SlotLine]) -> Iterator[tuple[int, int, SlotLine]]:
+    """Yield the number, from 0, the offset and the deciding fields of each whole line."""
     at = 0
     for number, line in enumerate(whole_lines(path)):
         try:
-            yield number, at, _decode_head(line)
+            yield number, at, decode(line, number)
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{path}:{number + 1}: {reason(error)}") from error
         at += len(line) + 1

@@ -1,7 +1,7 @@
 """A target's answer: a line of answers.jsonl."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -11,6 +11,10 @@ from agentv.types.messages import StoredMessages, TraceEvent
 from agentv.types.provider import CallRecord
 from agentv.types.records.fields import ANSWER_SCHEMA, StoredGeneration, always
 from agentv.types.usage import Usage
+
+Rerun: TypeAlias = Literal["failed", "case", "fresh", "confirm"]
+"""What asked for a further answer of a slot, which changes no rate and no gate: `retry --failed`, `retry --case`, a
+resume with a changed target, or the gate `confirmed_regressions`."""
 
 
 class ResultKey(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -94,7 +98,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     `seq` is the number of its line, None before it is written; `run_id` is the run that called the target. `reasoning`
     is the model's reasoning, which is never part of `text`. `attempt` is the number of times that the whole call
     was repeated. `partial` is the output of a target that failed. `answered_by` is the fallback target that answered,
-    None for the target itself. `cost_usd` is None when no price is known; `estimated` is True if a part of `usage` was
+    None for the target itself. `rerun` is set if the slot had an answer already, so that this one does not count.
+    `cost_usd` is None when no price is known; `estimated` is True if a part of `usage` was
     estimated. `repaired` is True if lone surrogates were replaced in its texts.
 
     A recorded answer has the `origin` that it was read from, `duration_ms` None if the log does not have it, and in
@@ -133,6 +138,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     error: Failure | None = None
     partial: Partial | None = None
     answered_by: str | None = None
+    rerun: Rerun | None = None
     repaired: bool = False
     origin: Origin | None = None
     given: JsonObject | None = None

@@ -11,7 +11,7 @@ from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
-from agentv.types.records.answer import AnswerRef, Partial, ResultKey
+from agentv.types.records.answer import AnswerRef, Partial, Rerun, ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA, StoredGeneration, StoredScore, always
 from agentv.types.usage import Usage
 from agentv.types.views import Line, View, one_line, reason_of, score_text, view_html, view_of, view_text
@@ -92,6 +92,9 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     evaluator's fields into the row itself. `empty_answer` is True if the target answered nothing but white space.
     `partial` is the output of a target that failed; `answered_by` is the fallback target that answered instead. Rows of
     a log have `part`, the number of the answer in its line, from 1, and `line_digest`, a hash of the line's content.
+
+    `rerun` is set if the answer is a further one of its slot: the row is shown, but changes no count, rate, mean or
+    gate. `rescored` counts how often the answer was judged again.
     """
 
     schema: str = always(RESULT_SCHEMA)
@@ -114,6 +117,8 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     prompt: str | None = None
     attempt: int = always(0)
     generation: StoredGeneration = always(0)
+    rerun: Rerun | None = None
+    rescored: StoredGeneration = 0
     status: RowStatus
     score: StoredScore | None
     verdict: Verdict | None

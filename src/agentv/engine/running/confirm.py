@@ -1,0 +1,93 @@
+"""The re-runs that confirm regressions, for the gate `confirmed_regressions`: made when all rows of a run are done."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agentv.engine.planning.plan import CaseTask, RunPlan
+from agentv.engine.running.recorder import RunRecorder
+from agentv.scoring.comparison.confirmations import Confirmations, Suspect
+from agentv.scoring.comparison.sides import CaseName
+from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import StorageError
+from agentv.types.records.answer import ResultKey
+from agentv.types.targets import ResolvedTarget
+
+if TYPE_CHECKING:
+    from agentv.engine.stored.resume import ResumePlan
+
+SUSPECTED = "regressions_suspected"
+"""The event with the suspected regressions of a run, and how often each is called again."""
+
+RunTasks = Callable[[ResolvedTarget, Iterator[CaseTask | None]], Coroutine[Any, Any, None]]
+"""Runs tasks of one target with its workers, and records their rows."""
+
+
+async def confirm_regressions(
+    plan: RunPlan, recorder: RunRecorder, run_tasks: RunTasks, *, resume_plan: "ResumePlan | None"
+) -> None:
+    """Call suspected regressions again, as often as planned, if a gate of the plan asks for it.
+
+    Re-runs that a resumed run has stored are not repeated, except errors in a retry. Each round calls a case once, so
+    that a batch has a case once. A run that calls no targets only finds the suspects.
+    """
+    confirmations, comparison = recorder.confirmations, recorder.comparison
+    if confirmations is None or comparison is None:
+        return
+    reruns = {suite.suite.path: suite.suite.confirm_reruns for suite in plan.suites}
+    names = comparison.suspected_cases()
+    confirmations.suspects = tuple(Suspect(name, reruns[name.suite]) for name in names)
+    generations: Mapping[ResultKey, int] = {}
+    if resume_plan is not None and recorder.store.folder is not None:
+        slots = {ResultKey(each.suite, each.eval_id, each.target, prompt=each.prompt) for each in names}
+        generations = open_run(Path(recorder.store.folder)).highest_generations(slots)
+    recorder.store.note(SUSPECTED, {"cases": msgspec.to_builtins(confirmations.suspects)})
+    if resume_plan is not None and not resume_plan.calls_targets:
+        return
+    retries_errors = resume_plan is not None and resume_plan.purpose == "retry"
+    missing = {each.name: confirmations.missing(each, retries_errors=retries_errors) for each in confirmations.suspects}
+    cases, calls = sum(count > 0 for count in missing.values()), sum(missing.values())
+    if calls:
+        suspected = "1 suspected regression is" if cases == 1 else f"{cases:,} suspected regressions are"
+        recorder.note(f"{suspected} called again to confirm: {calls:,} {'call' if calls == 1 else 'calls'}")
+    for number in range(max(missing.values(), default=0)):
+        wanted = {name for name, count in missing.items() if count > number}
+        async with asyncio.TaskGroup() as group:
+            for target in plan.targets:
+                if any(name.target == target.name for name in wanted):
+                    tasks = _tasks(plan, target, wanted, generations, number)
+                    group.create_task(run_tasks(target, recorder.begin(tasks)))
+
+
+def _tasks(
+    plan: RunPlan,
+    target: ResolvedTarget,
+    wanted: AbstractSet[CaseName],
+    generations: Mapping[ResultKey, int],
+    number: int,
+) -> Iterator[CaseTask]:
+    """Yield the tasks of one round, with the number `number`, for the wanted cases of a target."""
+    for task in plan.tasks(target):
+        key = task.slot
+        if task.trial == 0 and CaseName(key.suite, key.eval_id, key.target, key.prompt) in wanted:
+            yield replace(task, rerun="confirm", generation=generations.get(key, 0) + 1 + number)
+
+
+def stored_confirmations(run: StoredRun) -> Confirmations:
+    """Return the suspects of a stored run with their re-runs. Raises StorageError for an event that cannot be read."""
+    suspects: tuple[Suspect, ...] | None = None
+    for event in run.events():
+        if event.type == SUSPECTED:
+            try:
+                suspects = msgspec.convert(event.fields.get("cases"), tuple[Suspect, ...])
+            except msgspec.ValidationError as error:
+                raise StorageError(f"{run.folder}: event {SUSPECTED!r}: {error}") from error
+    confirmations = Confirmations(suspects)
+    for row in run.reruns():
+        confirmations.add(row)
+    return confirmations

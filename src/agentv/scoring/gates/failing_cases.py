@@ -1,0 +1,220 @@
+"""The cases that count against the gates of a run, found as its rows are counted."""
+
+from bisect import insort
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.scoring.comparison.sides import CaseName
+from agentv.scoring.counting.row_kinds import evaluator_state
+from agentv.scoring.counting.tallies import JUDGED_STATES
+from agentv.scoring.gates.gates import Gate
+from agentv.scoring.gates.run_verdict import ScopedGate, scopes_of_default_gate
+from agentv.scoring.keys.identity import DigestMap
+from agentv.scoring.results.aggregation import reaches, row_state
+from agentv.types.evaluation import verdict_of
+from agentv.types.records.result import CaseResult
+from agentv.types.results import RowState
+
+MAX_GATE_CASES = 10
+"""The number of cases that a failed gate names."""
+
+Part: TypeAlias = tuple[RowState, float | None]
+"""State and score of the part of a row that a gate measures: the whole row, an evaluator or a criterion."""
+
+
+class ListedCase(Struct, frozen=True):
+    """A case that counts against a gate. `seq` is the number of its worst result in results.jsonl.
+
+    `failed` of its `results` count against the gate. `before` is its mean score in the baseline, and `seq_before` the
+    number of a result there; None without a baseline, or for a file of scores. `reruns` is how often it failed when it
+    was called again.
+    """
+
+    name: CaseName
+    seq: int
+    failed: int = 1
+    results: int = 1
+    before: float | None = None
+    seq_before: int | None = None
+    reruns: int = 0
+
+
+class ListedCases(Struct, frozen=True):
+    """The first cases that count against a gate, the worst first, and the number of all."""
+
+    cases: tuple[ListedCase, ...] = ()
+    total: int = 0
+
+
+NO_CASES = ListedCases()
+
+
+def case_name(row: CaseResult) -> CaseName:
+    """Return the case of a row with its target and prompt."""
+    return CaseName(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt)
+
+
+class _Worst(Struct):
+    """The worst cases that count against one gate so far, by score. `failed` has the number of their results."""
+
+    parts_of: Callable[[CaseResult, RowState], Iterator[Part]]
+    counts: Callable[[RowState, float | None], bool]
+    suite: str | None = None
+    worst: list[tuple[float, int, CaseName]] = field(default_factory=list)
+    failed: DigestMap = field(default_factory=lambda: DigestMap("I"))
+
+    @property
+    def ignores_passes(self) -> bool:
+        """True if a row that passed never counts against the gate."""
+        return self.parts_of is _whole_row and self.counts in (_is_not_passed, _is_error)
+
+    def add(self, row: CaseResult, state: RowState, seq: int) -> None:
+        if self.suite not in (None, row.slot.suite):
+            return
+        scores = [score or 0.0 for part, score in self.parts_of(row, state) if self.counts(part, score)]
+        if not scores:
+            return
+        name = case_name(row)
+        key = _key(name)
+        self.failed.put(key, (self.failed.get(key) or 0) + 1)
+        others = [each for each in self.worst if each[2] != name]
+        earlier = [each for each in self.worst if each[2] == name]
+        insort(others, min([(min(scores), seq, name), *earlier], key=_rank), key=_rank)
+        self.worst = others[:MAX_GATE_CASES]
+
+
+def _rank(case: tuple[float, int, CaseName]) -> tuple[float, int]:
+    return case[:2]
+
+
+def _key(name: CaseName) -> str:
+    return "\0".join((name.suite, name.eval_id, name.target, name.prompt or ""))
+
+
+class FailingCases:
+    """Lists the cases that count against each of a run's `gates`, then those against its default gates.
+
+    A gate on a rate lists the cases that did not pass, a gate on a mean those with a score below its bound, a gate on
+    errors those with an error. Gates on costs, durations and a baseline list none. Of each gate, the worst cases and
+    the numbers of results are stored, so that the memory does not depend on the length of their rows.
+    """
+
+    def __init__(self, gates: Sequence[ScopedGate] | None) -> None:
+        default = [_Worst(_whole_row, _is_not_passed, suite) for suite in scopes_of_default_gate(gates)]
+        self._worst: tuple[_Worst | None, ...] = (*map(_worst_of, gates or ()), *default)
+        self._results = DigestMap("I")
+        # A row that passed can only count against the mean of a gate, or by one of its evaluators or criteria.
+        self._ignores_passes = all(worst is None or worst.ignores_passes for worst in self._worst)
+
+    def add(self, row: CaseResult, *, has_trials: bool) -> None:
+        """Count a stored row. `has_trials` False says that the case has only one row with each target and prompt."""
+        if row.seq is None:
+            return
+        state = row_state(row)
+        if has_trials and state in JUDGED_STATES:
+            key = _key(case_name(row))
+            self._results.put(key, (self._results.get(key) or 0) + 1)
+        if state == "pass" and self._ignores_passes:
+            return
+        for worst in self._worst:
+            if worst is not None:
+                worst.add(row, state, row.seq)
+
+    def __len__(self) -> int:
+        """Return the number of gates, those that apply by default included."""
+        return len(self._worst)
+
+    def of_gate(self, index: int) -> ListedCases:
+        """Return the cases that count against the gate with this index."""
+        found = self._worst[index]
+        if found is None:
+            return NO_CASES
+        cases = tuple(
+            ListedCase(name, seq, found.failed.get(_key(name)) or 1, self._results.get(_key(name)) or 1)
+            for _, seq, name in found.worst
+        )
+        return ListedCases(cases, len(found.failed))
+
+
+def _worst_of(scoped: ScopedGate) -> _Worst | None:
+    """Return the collector for a gate, None for a gate that lists no cases."""
+    gate = scoped.gate
+    counts = _rule(gate)
+    return None if counts is None else _Worst(_parts_of(gate), counts, scoped.suite)
+
+
+def _rule(gate: Gate) -> Callable[[RowState, float | None], bool] | None:
+    """Return the function that says if a part of a row counts against a gate; None if no single result does."""
+    measured = gate.field or gate.name
+    if measured in ("errors", "error_rate"):
+        return _is_error if gate.operator in ("<=", "<", "==") else None
+    if gate.operator not in (">=", ">", "=="):
+        return None
+    if measured in ("pass_rate", "pass_at", "pass_hat"):
+        return _is_not_passed
+    if measured == "mean":
+        return lambda state, score: state in JUDGED_STATES and score is not None and not reaches(score, gate.bound)
+    return None
+
+
+def _is_error(state: RowState, _score: float | None) -> bool:
+    return state == "error"
+
+
+def _is_not_passed(state: RowState, _score: float | None) -> bool:
+    return state in ("borderline", "fail")
+
+
+def _whole_row(row: CaseResult, state: RowState) -> Iterator[Part]:
+    yield state, row.score
+
+
+def _parts_of(gate: Gate) -> Callable[[CaseResult, RowState], Iterator[Part]]:
+    """Return the function that yields the parts of a row that a gate measures."""
+    if gate.metric.takes != "name":
+        return _whole_row
+    name = gate.argument or ""
+
+    def parts(row: CaseResult, state: RowState) -> Iterator[Part]:
+        match gate.name:
+            case "evaluator":
+                yield from ((evaluator_state(each), each.score) for each in row.evaluator_results if each.name == name)
+            case "criterion":
+                criteria = (each for result in row.evaluator_results for each in result.results)
+                for each in criteria:
+                    if each.criterion_name == name and each.value is not None and each.error is None:
+                        yield verdict_of(each.value), each.value
+            case "tag" if name not in row.tags:
+                return
+            case "dataset" if name != row.dataset:
+                return
+            case "target" if name != row.slot.target:
+                return
+            case "prompt" if name != row.slot.prompt:
+                return
+            case _:
+                yield state, row.score
+
+    return parts
+
+
+class WorstRows:
+    """Finds the number of the worst row of each of the named cases, as rows are counted."""
+
+    def __init__(self, names: Collection[CaseName]) -> None:
+        self._worst: dict[CaseName, tuple[float, int]] = {}
+        self._names = frozenset(names)
+
+    def add(self, row: CaseResult) -> None:
+        """Count a stored row; rows of other cases are ignored."""
+        if self._names and row.seq is not None and (name := case_name(row)) in self._names:
+            rank = (row.score if row.score is not None else -1.0), row.seq
+            self._worst[name] = min(rank, self._worst.get(name, rank))
+
+    def current(self, listed: ListedCases) -> ListedCases:
+        """Return listed cases with the numbers of their rows now; cases without a row are left out."""
+        cases = tuple(replace(each, seq=self._worst[each.name][1]) for each in listed.cases if each.name in self._worst)
+        return replace(listed, cases=cases)

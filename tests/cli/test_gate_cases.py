@@ -1,0 +1,166 @@
+"""The cases that make a gate fail: every report names them first, with question, answers and reasons."""
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from tests.support.carrying import Project
+
+AGENT = """
+import json
+from pathlib import Path
+
+def answer(request):
+    wrong = json.loads((Path(__file__).parent / "wrong.json").read_text())
+    return "we will see" if request.eval_case_id in wrong else f"answer to {request.question}"
+"""
+NAMES = [f"case-{number}" for number in range(14)]
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    (project.folder / "agent.py").write_text(AGENT)
+    (project.folder / "wrong.json").write_text("[]")
+    project.cases = {name: f"question {name}" for name in NAMES}
+    return project
+
+
+def break_cases(project: Project, *names: str) -> None:
+    (project.folder / "wrong.json").write_text(json.dumps(names))
+
+
+def run_and_report(project: Project, *arguments: str) -> tuple[int, str, dict[str, str]]:
+    """Run the suite; return the exit code, what was printed, and the reports by format."""
+    files = ("md", "html", "junit.xml", "json")
+    outputs = [word for each in files for word in ("-o", f"report.{each}")]
+    code, said = project.call("run", "suite.yaml", *arguments, *outputs)
+    reports = {each: (project.folder / f"report.{each}").read_text() for each in files}
+    _, reports["github"] = project.call("report", "latest", "-o", "-", "--format", "github")
+    return code, said, reports
+
+
+def assert_same_sentence(said: str, reports: dict[str, str]) -> None:
+    verdict = json.loads(reports["json"])["verdict"]
+    assert f"{verdict} Exit code" in said.splitlines()[-1]
+    properties = ET.fromstring(reports["junit.xml"]).iter("property")
+    assert verdict in [each.get("value") for each in properties]
+    assert verdict in reports["md"]
+    assert verdict.replace("<", "&lt;") in reports["html"]
+    assert verdict.replace("%", "%25") in reports["github"].splitlines()[0]
+
+
+def test_a_case_that_fell_is_named_first_with_both_answers(project: Project) -> None:
+    break_cases(project, "case-1")
+    project.call("run", "suite.yaml", "--name", "before", "--gate", "none")
+    break_cases(project, "case-1", "case-3")
+    code, said, reports = run_and_report(project, "--baseline", "before", "--gate", "regressions <= 0")
+    assert code == 1
+    assert_same_sentence(said, reports)
+    texts = {
+        "question": "question case-3",
+        "before": "answer to question case-3",
+        "answer": "we will see",
+        "reason": 'has: expected "answer", got "we will see"',
+    }
+    screen = said[said.index("gate 'regressions <= 0' failed on 1 case") :].splitlines()
+    assert screen[1] == "✗ case-3  0.00 (was 1.00)"
+    assert [line.split(maxsplit=1) for line in screen[2:6]] == [list(each) for each in texts.items()]
+    assert said.index("failed on 1 case") < said.index("pass rate")
+    assert "case-1" not in "".join(screen)
+    assert "did not pass: 2\nand 1 more: agentv show" in said
+    (gate,) = json.loads(reports["json"])["gates"]
+    (case,) = gate["cases"]
+    assert (case["eval_id"], case["question"], case["answer"], gate["cases_total"]) == (
+        "case-3",
+        "question case-3",
+        "we will see",
+        1,
+    )
+    assert case["before"] == {"score": 1.0, "answer": "answer to question case-3"}
+    for kind in ("md", "html", "github"):
+        at = [reports[kind].index(text) for text in ("failed on 1 case", *texts.values()) if text in reports[kind]]
+        assert at == sorted(at), kind
+        assert len(at) >= 4, kind
+    assert "case-1" not in reports["md"]
+    first = ET.fromstring(reports["junit.xml"]).find("testsuite/testcase")
+    assert first is not None
+    failure = first.find("failure")
+    assert failure is not None
+    assert failure.text is not None
+    assert (first.get("name"), "before: answer to question case-3" in failure.text) == ("case-3", True)
+
+
+def test_a_baseline_file_has_no_answers_and_says_so(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    project.call("baseline", "save")
+    break_cases(project, "case-3")
+    _, said, reports = run_and_report(project, "--baseline", "baseline.jsonl", "--gate", "regressions <= 0")
+    for kind, text in {"screen": said, **reports}.items():
+        missing = '"answer": null' if kind == "json" else "its answer is not in the file"
+        assert missing in text, kind
+
+
+@pytest.mark.parametrize(
+    ("gate", "name"),
+    [
+        ("pass_rate >= 95%", "pass_rate >= 95%"),
+        ("mean >= 0.95", "mean >= 0.95"),
+        ("evaluator(has).mean >= 0.95", "evaluator(has).mean >= 0.95"),
+        ("target(t).pass_rate >= 95%", "target(t).pass_rate >= 95%"),
+        (None, "every judged result passes"),
+    ],
+)
+def test_a_gate_on_a_rate_or_mean_names_ten_of_its_failing_cases(project: Project, gate: str | None, name: str) -> None:
+    break_cases(project, *NAMES[:12])
+    code, said = project.call("run", "suite.yaml", *(() if gate is None else ("--gate", gate)))
+    assert code == 1
+    block = said[said.index(f"gate '{name}' failed on 12 cases") :].split("\n\n")[0]
+    assert block.count("question  question case-") == 10
+    assert "and 2 more: agentv show" in block
+
+
+def test_a_gate_of_one_tag_names_only_its_cases(project: Project) -> None:
+    project.write()
+    suite = (project.folder / "suite.yaml").read_text().replace("{id: case-2,", "{id: case-2, tags: [refund],")
+    (project.folder / "tagged.yaml").write_text(suite)
+    break_cases(project, "case-2", "case-5")
+    code, said = project.call("run", "tagged.yaml", "--gate", "tag(refund).pass_rate >= 90%")
+    block = said[said.index("failed on 1 case") :].split("\n\n")[0]
+    assert (code, "case-2" in block, "case-5" in block) == (1, True, False)
+
+
+def test_a_gate_that_holds_names_no_case(project: Project) -> None:
+    break_cases(project, "case-2")
+    code, said = project.call("run", "suite.yaml", "--gate", "pass_rate >= 90%")
+    assert (code, "failed on" in said, "did not pass: 1" in said) == (0, False, True)
+
+
+def test_trials_of_a_case_are_one_case(project: Project) -> None:
+    break_cases(project, "case-2")
+    _, said = project.call("run", "suite.yaml", "--trials", "3", "--gate", "pass_rate >= 100%")
+    assert "failed on 1 case\n" in said
+    assert "✗ case-2  0.00 (3 of 3 trials)" in said
+
+
+@pytest.mark.parametrize("reference", ["before", "baseline.jsonl"])
+def test_a_later_report_names_the_same_cases(project: Project, reference: str) -> None:
+    project.call("run", "suite.yaml", "--name", "before")
+    project.call("baseline", "save")
+    break_cases(project, "case-3", "case-4")
+    arguments = ("--baseline", reference, "--gate", "regressions <= 0", "--gate", "pass_rate >= 100%")
+    _, _, reports = run_and_report(project, *arguments)
+    outputs = [word for each in ("md", "json") for word in ("-o", f"later.{each}")]
+    project.call("report", "latest", *outputs)
+    gates = [json.loads(text)["gates"] for text in (reports["json"], (project.folder / "later.json").read_text())]
+    assert gates[0] == gates[1]
+    assert (project.folder / "later.md").read_text() == reports["md"]
+
+
+def test_the_comment_on_a_pull_request_stays_short(project: Project) -> None:
+    break_cases(project, "case-3")
+    project.cases = {f"case-{number}": f"question {number}" for number in range(150)}
+    project.call("run", "suite.yaml", "--name", "before", "--gate", "none")
+    break_cases(project, *[f"case-{number}" for number in range(3, 111)])
+    _, _, reports = run_and_report(project, "--baseline", "before", "--gate", "regressions <= 0")
+    assert "and 97 more" in reports["md"]
+    assert len(reports["md"]) < 6_000
