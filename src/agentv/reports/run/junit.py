@@ -89,6 +89,8 @@ def _properties(report: RunReport) -> str:
     unverified = sum(target.unverified for target in report.targets)
     if unverified:
         values["unverified"] = str(unverified)
+    if clamped := sum(target.clamped for target in report.targets):
+        values["clamped"] = str(clamped)
     lines = [
         f"      <property {_attributes({'name': f'agentv.{name}', 'value': value})}/>\n"
         for name, value in values.items()

@@ -81,6 +81,11 @@ class ComparedRun(Struct, frozen=True):
         return self.counted.unverified
 
     @property
+    def clamped(self) -> int:
+        """The number of the run's rows with a judge's number that was clamped to 0..1."""
+        return self.counted.clamped
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of the run's rows that a judge failed to judge, and of all for which one was called."""
         return self.counted.judge_failures
@@ -117,8 +122,9 @@ class ComparedPairs:
     """
 
     unverified = 0
+    clamped = 0
     judge_failures = (0, 0)
-    """Both are always 0: the reports of the two runs give these numbers."""
+    """All are always 0: the reports of the two runs give these numbers."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison

@@ -43,6 +43,10 @@ class VerdictCounts(Measurements, Protocol):
         """The number of rows with an unverified verdict of a judge."""
 
     @property
+    def clamped(self) -> int:
+        """The number of rows with a judge's number that was clamped to 0..1."""
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of rows that a judge failed to judge, and of all rows for which one was called."""
 
@@ -189,8 +193,10 @@ def _with_errors_and_unverified(counted: VerdictCounts, noun: str) -> str:
 
 
 def _unverified(counted: VerdictCounts, noun: str) -> str:
-    number = counted.unverified
-    return f" {_count(number, noun)} {'is' if number == 1 else 'are'} unverified." if number else ""
+    """Return the numbers of unverified results and of results with a clamped score, each as a sentence."""
+    number, clamped = counted.unverified, counted.clamped
+    text = f" {_count(number, noun)} {'is' if number == 1 else 'are'} unverified." if number else ""
+    return text + (f" {_count(clamped, noun)} {'has' if clamped == 1 else 'have'} a clamped score." if clamped else "")
 
 
 def _with_errors(number: int, noun: str) -> str:
