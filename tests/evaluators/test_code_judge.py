@@ -12,6 +12,7 @@ import pytest
 from tests.support.judging import Tools, evaluator_of, make_context, make_evaluator
 
 from agentv.evaluators.judges.code_judge import CodeEvaluator, CodeEvaluatorOptions
+from agentv.evaluators.judges.contracts import read_answer
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
@@ -142,6 +143,12 @@ def test_a_score_on_another_scale_is_a_judge_error(folder: Path, given_score: st
     message = f"the score is off its scale: {given_score} is outside 0 to 1"
     assert found.error == Failure("judge_error", message, stage="evaluator")
     assert (found.score, found.verdict, found.hits) == (score, None, ("a",))
+
+
+def test_a_score_on_another_scale_beside_assertions_is_a_judge_error() -> None:
+    found = read_answer({"score": 10, "assertions": [{"text": "greets", "passed": True}]})
+    assert found.error == Failure("judge_error", "the score is off its scale: 10 is outside 0 to 1", stage="evaluator")
+    assert (found.score, found.verdict, found.hits) == (1.0, None, ("greets",))
 
 
 @pytest.mark.parametrize(
