@@ -1,6 +1,7 @@
 """`--cache`: a second run makes no calls, and its rows are marked as cached."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,22 @@ def test_a_kept_reply_is_read_by_the_nonce_that_it_was_made_with(tmp_path: Path)
         assert len(server.calls) == 2
     assert rows[0].score == rows[1].score != 0.01
     assert [row.evaluator_results[0].status for row in rows] == ["scored", "scored"]
+
+
+def test_a_cached_score_off_its_scale_is_replaced_by_a_new_one(tmp_path: Path) -> None:
+    said = ["10", "10", "0.9"]
+
+    def scores(question: Question) -> Reply:
+        given = answer(question)
+        found = re.sub(r'"score":[0-9.]+', lambda _: f'"score":{said.pop(0)}', given.text)
+        return replace(given, text=found) if '"nonce"' in given.text else given
+
+    with serving_fake(answer=scores) as server:
+        rows = [run(server, tmp_path, case("a"), judges=(JUDGE,)).results[0] for _ in range(3)]
+        assert len(server.calls) == 1 + 2 + 1
+    results = [row.evaluator_results[0] for row in rows]
+    assert [(result.status, result.score) for result in results] == [("error", 1.0), ("scored", 0.9), ("scored", 0.9)]
+    assert [[call.cached for call in result.judge_calls] for result in results] == [[False, False], [False], [True]]
 
 
 def test_answers_of_web_services_are_cached_per_case(tmp_path: Path) -> None:

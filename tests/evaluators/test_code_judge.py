@@ -12,10 +12,12 @@ import pytest
 from tests.support.judging import Tools, evaluator_of, make_context, make_evaluator
 
 from agentv.evaluators.judges.code_judge import CodeEvaluator, CodeEvaluatorOptions
+from agentv.evaluators.judges.contracts import read_answer
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary
 
 ANSWER = '{"score": 0.5, "hits": ["a"], "misses": ["b"], "reasoning": "half"}'
@@ -123,9 +125,30 @@ def test_a_script_that_never_reads_a_large_input_breaks_nothing(folder: Path) ->
     assert run(make_context("x" * 5_000_000), script(folder, f"print('''{ANSWER}''')")).score == 0.5
 
 
-@pytest.mark.parametrize(("given_score", "score"), [("7", 1.0), ("-1", 0.0), ("1", 1.0), ("0.25", 0.25)])
-def test_scores_are_clamped(folder: Path, given_score: str, score: float) -> None:
-    assert run(make_context(), script(folder, f"print('''{{\"score\": {given_score}}}''')")).score == score
+def scored_by_script(folder: Path, answer: str) -> EvaluationScore:
+    return run(make_context(), script(folder, f"print({answer!r})"))
+
+
+@pytest.mark.parametrize(
+    ("given_score", "score", "is_clamped"), [("1.5", 1.0, True), ("-0.5", 0.0, True), ("1", 1.0, False)]
+)
+def test_scores_are_clamped(folder: Path, given_score: str, score: float, is_clamped: bool) -> None:
+    found = scored_by_script(folder, f'{{"score": {given_score}}}')
+    assert (found.score, found.clamped, found.error) == (score, is_clamped, None)
+
+
+@pytest.mark.parametrize(("given_score", "score"), [("7", 1.0), ("-1", 0.0), ("1.6", 1.0)])
+def test_a_score_on_another_scale_is_a_judge_error(folder: Path, given_score: str, score: float) -> None:
+    found = scored_by_script(folder, f'{{"score": {given_score}, "verdict": "pass", "hits": ["a"]}}')
+    message = f"the score is off its scale: {given_score} is outside 0 to 1"
+    assert found.error == Failure("judge_error", message, stage="evaluator")
+    assert (found.score, found.verdict, found.hits) == (score, None, ("a",))
+
+
+def test_a_score_on_another_scale_beside_assertions_is_a_judge_error() -> None:
+    found = read_answer({"score": 10, "assertions": [{"text": "greets", "passed": True}]})
+    assert found.error == Failure("judge_error", "the score is off its scale: 10 is outside 0 to 1", stage="evaluator")
+    assert (found.score, found.verdict, found.hits) == (1.0, None, ("greets",))
 
 
 @pytest.mark.parametrize(
@@ -208,13 +231,19 @@ def test_a_script_may_give_a_verdict_and_results_per_criterion(folder: Path) -> 
     }
     context = make_context(criteria=(EvaluationCriteria("tone", scale="likert5"),))
     score = run(context, script(folder, f"print('''{json.dumps(answer)}''')"))
-    assert score.verdict == "fail"
     assert [(each.criterion_name, each.value) for each in score.results] == [
         ("tone", 0.75),
         ("ok", 1.0),
         ("tone", None),
     ]
     assert score.results[2].error == "9 is outside 1 to 5 (likert5)"
+    assert score.error == Failure("judge_error", "tone: 9 is outside 1 to 5 (likert5)", stage="evaluator")
+    assert (score.score, score.verdict) == (0.0, None)
+
+
+def test_a_script_may_give_a_verdict(folder: Path) -> None:
+    answer = json.dumps({"score": 0.9, "verdict": "fail"})
+    assert run(make_context(), script(folder, f"print('{answer}')")).verdict == "fail"
 
 
 def test_an_unknown_verdict_is_left_to_the_score(folder: Path) -> None:

@@ -19,7 +19,7 @@ from agentv.evaluators.judges.composite import (
     Threshold,
     WeightedAverage,
 )
-from agentv.scoring.results.aggregation import case_verdict, first_failed
+from agentv.scoring.results.aggregation import case_verdict
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, EvaluatorOutput, EvaluatorResult
 from agentv.types.messages import Message, ToolCall
@@ -82,19 +82,28 @@ def test_members_keep_the_weights_that_were_used() -> None:
     assert [member.weight for member in made.members] == [2, 0.0]
 
 
-def test_a_member_that_raises_is_its_own_error_and_not_the_composites() -> None:
-    made = judge(None, GOOD, BROKEN)
-    assert made.error is None
-    assert made.score == pytest.approx(0.45)
+@pytest.mark.parametrize("aggregator", [None, Maximum(), Minimum(), AllPass(), Threshold(at_least=1)])
+def test_a_member_that_raises_gives_the_composite_its_error(aggregator: Aggregator | None) -> None:
+    made = judge(aggregator, GOOD, BROKEN)
     assert made.members[1].error is not None
     assert made.members[1].error.message.startswith("RuntimeError: boom (")
-    row = EvaluatorResult(name="c", type="composite", score=made.score, evaluator_results=made.members)
-    assert first_failed([row]) is made.members[1]
+    assert made.error is not None
+    assert made.error.message.startswith("broken: RuntimeError: boom (")
+    assert (made.score, made.verdict, made.status) == (0.0, None, "error")
 
 
-def test_a_broken_member_never_passes() -> None:
-    assert judge(AllPass(), BROKEN).score == 0.0
-    assert judge(Threshold(at_least=1), BROKEN, GOOD).score == 1.0
+def test_a_failed_member_without_weight_is_its_own_error_only() -> None:
+    made = judge(WeightedAverage(weights={"good": 1}), GOOD, BROKEN)
+    assert (made.score, made.error) == (0.9, None)
+    assert made.members[1].error is not None
+
+
+def test_a_clamped_number_of_a_failed_member_is_never_counted() -> None:
+    off_scale = Member("off", 10.0, weight=0.0)
+    made = judge(Maximum(), Member("poor", 0.3), off_scale)
+    assert made.members[1].score == 1.0
+    assert made.members[1].error is not None
+    assert (made.score, made.error) == (0.3, None)
 
 
 def test_members_see_the_trace() -> None:

@@ -9,6 +9,7 @@ from tests.support.judging import Judge, make_context, numbered_nonces, signed
 
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.scoring.results.completion import to_score
+from agentv.scoring.results.criteria import UNBOUNDED_ADVICE
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
@@ -72,8 +73,8 @@ def test_a_score_is_read_on_the_criterions_scale(scale: str, said: object, value
         ("likert5", 6, "6 is outside 1 to 5 (likert5)"),
         ("binary", 0.67, "0.67 is not 0 or 1, as the scale binary demands"),
         ("pass/fail", 0.67, "0.67 is not 0 or 1, as the scale pass/fail demands"),
-        ("numeric", 1.5, "1.5 is outside 0 to 1 (tone)"),
-        ("numeric", 85, "85 is outside 0 to 1 (tone)"),
+        ("numeric", 1.5, f"1.5 is outside 0 to 1 (tone){UNBOUNDED_ADVICE}"),
+        ("numeric", 85, f"85 is outside 0 to 1 (tone){UNBOUNDED_ADVICE}"),
         ("0 to 10", 11, "11 is outside 0 to 10 (tone)"),
         ("percent", 101, "101 is outside 0 to 100 (percent)"),
         ("labels", "great", "'great' is not one of the labels poor, fair, good"),
@@ -138,6 +139,6 @@ def test_several_opinions_are_combined_on_the_scale() -> None:
 
 
 def test_without_a_criterion_a_score_is_clamped_to_0_to_1() -> None:
-    judge = Judge(lambda request: signed(request, '"score": 1.7'))
+    judge = Judge(lambda request: signed(request, '"score": 1.2'))
     score = asyncio.run(LlmJudgeEvaluator(nonce=numbered_nonces()).evaluate(make_context("Hello", judge=judge)))
-    assert score.score == 1.0
+    assert (score.score, score.clamped, score.error) == (1.0, True, None)

@@ -22,6 +22,7 @@ from agentv.evaluators.rules.text import count_units, last_number
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
+from agentv.types.failures import Failure
 
 ANSWER = "We will look into it."
 NAMED: dict[str, Any] = {"properties": {"name": {}}, "patternProperties": {"^a": {}}}
@@ -445,7 +446,7 @@ def test_a_score_of_a_rule_that_is_not_ours_is_held_to_its_types() -> None:
     rule = Generous("generous", lambda _text: Finding(passed=True))
     config = EvaluatorConfig("generous", "generous")
     score = asyncio.run(isolated_score(PreparedEvaluator(config, lambda: rule), make_context()))
-    assert score.misses == ("the score of 'evaluator' is 2; allowed: 0 to 1",)
+    assert score.error == Failure("judge_error", "the score is off its scale: 2 is outside 0 to 1", stage="evaluator")
 
 
 def test_a_rule_whose_check_gives_lines_of_another_type_is_checked() -> None:

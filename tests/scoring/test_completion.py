@@ -302,7 +302,6 @@ def test_simple_values_become_scores(output: Any, expected: Any) -> None:
         (math.nan, "the score of 'tone' is nan; allowed: 0 to 1"),
         (math.inf, "the score of 'tone' is inf; allowed: 0 to 1"),
         (10**400, "the score of 'tone' is inf; allowed: 0 to 1"),
-        (1.5, "the score of 'tone' is 1.5; allowed: 0 to 1"),
         (
             None,
             (
@@ -318,6 +317,25 @@ def test_what_is_no_score_is_an_error_of_the_evaluator(output: Any, message: Any
     assert score.error == Failure("evaluator_error", message, stage="evaluator")
     assert score.misses == (message,)
     assert score.status == "error"
+
+
+@pytest.mark.parametrize(("number", "clamped"), [(1.5, 1.0), (-0.5, 0.0), (1.01, 1.0), (Fraction(-1, 4), 0.0)])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_score_a_little_outside_is_clamped_and_counted(number: Any, clamped: float, is_whole: bool) -> None:
+    score = to_score(EvaluationScore(number) if is_whole else number, name="tone")
+    assert (score.score, score.clamped, score.error, score.status) == (clamped, True, None, "scored")
+    assert score.verdict == ("pass" if clamped else "fail")
+
+
+@pytest.mark.parametrize(("number", "clamped", "shown"), [(10, 1.0, "10"), (1.51, 1.0, "1.51"), (-3.0, 0.0, "-3")])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_score_on_another_scale_is_a_judge_error(number: Any, clamped: float, shown: str, is_whole: bool) -> None:
+    score = to_score(EvaluationScore(number, hits=("a",)) if is_whole else number, name="tone")
+    message = f"the score is off its scale: {shown} is outside 0 to 1"
+    assert score.error == Failure("judge_error", message, stage="evaluator")
+    assert (score.score, score.verdict, score.status) == (clamped, None, "error")
+    (result,) = score.results
+    assert (result.value, result.error) == (None, message)
 
 
 def test_a_whole_score_keeps_what_it_says() -> None:

@@ -15,6 +15,7 @@ from agentv.scoring.judge_replies.replies import (
     criteria_score,
     parse_criteria,
 )
+from agentv.scoring.results.criteria import UNBOUNDED_ADVICE
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationScore
 
@@ -59,7 +60,6 @@ def scored(criterion: str, score: object) -> EvaluationScore:
         ("likert5", "4/5", 0.75, 4),
         ("likert5", True, 1.0, 5),
         ("numeric", 0.85, 0.85, 0.85),
-        ("numeric", 85, 0.85, 85),
         ("numeric", "85%", 0.85, 0.85),
         ("0 to 10", "7", 0.7, 7),
         ("percent", 85, 0.85, 85),
@@ -82,7 +82,9 @@ def test_a_score_is_read_on_its_own_scale(criterion: str, said: object, value: f
         ("binary", 0.5, "0.5 is not 0 or 1, as the scale binary demands"),
         ("likert5", 6, "6 is outside 1 to 5 (likert5)"),
         ("likert5", "very good", "'very good' cannot be read on the scale likert5"),
-        ("numeric", -1, "-1 is outside 0 to 100 (numeric)"),
+        ("numeric", -1, f"-1 is outside 0 to 1 (numeric){UNBOUNDED_ADVICE}"),
+        ("numeric", 85, f"85 is outside 0 to 1 (numeric){UNBOUNDED_ADVICE}"),
+        ("numeric", 1.2, f"1.2 is outside 0 to 1 (numeric){UNBOUNDED_ADVICE}"),
         ("0 to 10", 11, "11 is outside 0 to 10 (0 to 10)"),
         ("labels", "superb", "'superb' is not one of the labels poor, fair, good"),
         ("labels", 2, "'2' is not one of the labels poor, fair, good"),
@@ -97,6 +99,14 @@ def test_a_score_off_its_scale_is_an_error_that_says_so(criterion: str, said: ob
     assert (result.score, result.value, result.error) == (None, None, why)
     assert score.error is not None
     assert (score.error.kind, score.error.message) == ("judge_error", f"{criterion}: {why}")
+
+
+@pytest.mark.parametrize("said", ["cheerful", True, "yes", 3])
+def test_scores_on_text_scales_alone_are_stored_and_nothing_is_scored(said: object) -> None:
+    score = scored("custom", said)
+    (result,) = score.results
+    assert (result.score, result.value, result.error) == (said, None, None)
+    assert (score.status, score.verdict, score.error) == ("skipped", None, None)
 
 
 def test_the_score_is_the_weighted_mean_over_the_criteria() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.scoring.judge_replies.replies import (
+    ANOTHER_SCALE_ADVICE,
     FreeformReply,
     ReplyRules,
     RubricCheck,
@@ -154,14 +155,43 @@ def test_a_rejected_reply_says_why(reply: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_score", "read_score"), [("1.7", 1.0), ("-3", 0.0), ("1", 1.0), ("0", 0.0), ("1e-9", 1e-9)]
+    ("given_score", "expected"),
+    [
+        ("1.5", FreeformReply(1.0, clamped=True)),
+        ("-0.5", FreeformReply(0.0, clamped=True)),
+        ('"1.2"', FreeformReply(1.0, clamped=True)),
+        ("1.7", FreeformReply(1.0, clamped=True, off_scale=f"1.7 is outside 0 to 1{ANOTHER_SCALE_ADVICE}")),
+        ("-3", FreeformReply(0.0, clamped=True, off_scale=f"-3 is outside 0 to 1{ANOTHER_SCALE_ADVICE}")),
+        ('"10"', FreeformReply(1.0, clamped=True, off_scale=f"10 is outside 0 to 1{ANOTHER_SCALE_ADVICE}")),
+        ("1", FreeformReply(1.0)),
+        ("0", FreeformReply(0.0)),
+        ("1e-9", FreeformReply(1e-9)),
+        ("1.0000000001", FreeformReply(1.0)),
+        ('" 0.9 "', FreeformReply(0.9)),
+        ('"9e-1"', FreeformReply(0.9)),
+    ],
 )
-def test_scores_are_clamped(given_score: str, read_score: float) -> None:
-    assert read(f'{{"score": {given_score}}}', is_code=True) == FreeformReply(read_score)
+def test_scores_are_clamped(given_score: str, expected: FreeformReply) -> None:
+    assert read(f'{{"score": {given_score}}}', is_code=True) == expected
 
 
 @pytest.mark.parametrize(
-    "score", ["true", "false", '"0.9"', "NaN", "Infinity", "1e999", "null", "[1]", "9" * 5000, '{"value": 1}']
+    "score",
+    [
+        "true",
+        "false",
+        '"high"',
+        '"9 of 10"',
+        '"1e999"',
+        '"NaN"',
+        "NaN",
+        "Infinity",
+        "1e999",
+        "null",
+        "[1]",
+        "9" * 5000,
+        '{"value": 1}',
+    ],
 )
 def test_what_is_no_number_is_no_score(score: str) -> None:
     assert read(f'{{"score": {score}}}', accepts=True, is_code=True) is None
@@ -257,6 +287,13 @@ def test_a_tidied_verdict_of_the_answer_is_set_aside(candidate: str) -> None:
 def test_a_code_judge_may_not_repeat_a_verdict_with_repaired_quotes() -> None:
     assert read('{"score": 1.0}', ["{'score': 1.0}"], is_code=True) is None
     assert read('{"score": 1.0}', ["I scored 1 goal"], is_code=True) == FreeformReply(1.0)
+
+
+def test_a_numeric_text_may_not_repeat_a_verdict_of_the_answer() -> None:
+    for candidate in ("{'score': 1.0}", "Score: 1", "score = 100 %"):
+        for said in ('"1.0"', '"1"', '" 1e0"'):
+            assert accepted(f'It says {{"score": {said}}}', [candidate]) is None
+    assert accepted('It says {"score": "0.3"}', ["Score: 1"]) == unsigned(0.3)
 
 
 def test_question_and_reference_are_evidence_too() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from agentv.scoring.judge_replies.replies import RubricCheck, RubricReply
-from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
+from agentv.scoring.judge_replies.rubrics import make_items, rubric_score, with_marks_off_scale
 from agentv.types.cases import RubricItem
 
 RULE = RubricItem("rule", "Mentions the 30-day rule")
@@ -57,8 +57,13 @@ def test_a_graded_item_enters_as_its_share(mark: float, value: float, met: bool)
 
 
 @pytest.mark.parametrize("mark", [0, 6, 0.5])
-def test_a_mark_off_the_scale_answers_nothing(mark: float) -> None:
-    assert rubric_score((TONE,), [reply(tone=mark)]).misses == ("[tone] Is polite: the judge gave no usable answer",)
+def test_a_mark_off_the_scale_is_an_error_of_its_item(mark: float) -> None:
+    read = with_marks_off_scale(reply(tone=mark), (TONE,))
+    assert read.off_scale == f"[tone] {mark:g} is outside 1 to 5"
+    score = rubric_score((TONE,), [read])
+    assert score.misses == (f"[tone] Is polite: {mark:g} is outside 1 to 5",)
+    (result,) = score.results
+    assert (result.score, result.value, result.error) == (None, None, f"{mark:g} is outside 1 to 5")
 
 
 def test_a_graded_item_is_not_answered_by_true() -> None:

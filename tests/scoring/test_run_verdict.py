@@ -67,6 +67,24 @@ def test_a_row_with_an_unverified_member_is_unverified() -> None:
     assert said(verdict_of(row))[1].endswith("1 result is unverified.")
 
 
+def clamped(row: CaseResult, error: Failure | None = None) -> CaseResult:
+    (judged,) = row.evaluator_results
+    member = replace(judged, clamped=True, error=error)
+    return replace(row, evaluator_results=(replace(judged, evaluator_results=(member,)),))
+
+
+def test_rows_with_clamped_scores_stand_in_every_sentence() -> None:
+    good, bad = clamped(GOOD), clamped(BAD)
+    assert said(verdict_of(good)) == (0, "PASS: 1 of 1 judged result passed (100 %). 1 result has a clamped score.")
+    sentence = "FAIL: 1 of 2 judged results passed (50 %). 2 results have a clamped score."
+    assert said(verdict_of(good, bad)) == (1, sentence)
+    assert summary_of(good, GOOD).clamped == 1
+
+
+def test_a_number_of_a_failed_judge_is_not_counted_as_clamped() -> None:
+    assert summary_of(clamped(GOOD, Failure("judge_error", "10 is outside 0 to 1"))).clamped == 0
+
+
 def test_a_gate_replaces_the_default_one() -> None:
     verdict = verdict_of(GOOD, BAD, gates=["pass_rate >= 50%"])
     assert said(verdict) == (0, "PASS: pass_rate is 50 % (point estimate), as required (>= 50 %).")

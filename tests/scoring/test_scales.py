@@ -70,8 +70,9 @@ def test_what_cannot_be_placed_is_refused_with_what_is_allowed(score: Any, crite
         normalize(score, criterion)
 
 
-def test_a_custom_text_scale_is_kept_and_not_averaged() -> None:
-    assert normalize("lavender", on("colour")) is None
+@pytest.mark.parametrize("score", ["lavender", "yes", "fail", "0.9", True, False, 1, 0.5])
+def test_a_score_on_a_text_scale_is_kept_and_not_averaged(score: Any) -> None:
+    assert normalize(score, on("colour")) is None
 
 
 def test_a_custom_numeric_scale_is_averaged_only_with_known_bounds() -> None:

@@ -149,7 +149,8 @@ class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` follows from the score unless it is given; with
     `must_fail` it is `fail` at any score (a required rubric item is unmet). If `error` is set, nothing was judged: the
     score is then 0.0 by definition, there is no verdict, and the row is excluded from every mean, unless the evaluator
-    has weight 0 and is not required. `evaluator_raw_request` is the request to a judge.
+    has weight 0 and is not required. `evaluator_raw_request` is the request to a judge. `clamped` says that the judge's
+    number was outside 0..1, and `score` is the nearest bound, also beside an `error` about a number on another scale.
 
     >>> EvaluationScore(0.7).verdict
     'borderline'
@@ -169,6 +170,7 @@ class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     judge_calls: tuple[JudgeCall, ...] = ()
     members: "tuple[EvaluatorResult, ...]" = ()
     must_fail: bool = False
+    clamped: bool = False
 
     def __post_init__(self) -> None:
         """Set the verdict that follows from the score, if none is given."""
@@ -211,6 +213,13 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     usage: Usage | None = None
     cost_usd: float | None = None
     evaluator_results: "tuple[EvaluatorResult, ...]" = ()
+    clamped: bool = False
+    """True if the judge's number was outside 0..1 and `score` is the nearest bound."""
+
+    @property
+    def counted_score(self) -> float:
+        """The score as it counts in a mean: 0.0 if the evaluator has an error, whatever number its judge gave."""
+        return 0.0 if self.error is not None else self.score
 
     @property
     def evaluator_raw_request(self) -> JsonObject | None:

@@ -95,7 +95,8 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
     from the cache. `is_target_estimated` is True if a part of the target's usage and cost was estimated from texts,
     `is_judge_estimated` if a part of its judges' was. `unverified` counts the rows with a judge's verdict that was
-    accepted although it may come from the judged text. Latencies are of the target's answers, in seconds. `trials` is
+    accepted although it may come from the judged text, `clamped` those with a judge's number that was a little outside
+    0..1. Latencies are of the target's answers, in seconds. `trials` is
     empty if no case is repeated.
     """
 
@@ -118,6 +119,7 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     latency_median_interval: Interval | None = None
     latency_p95_interval: Interval | None = None
     trials: tuple[TrialSummary, ...] = ()
+    clamped: int = 0
 
 
 class CellSummary(CountsByState, Struct, frozen=True):

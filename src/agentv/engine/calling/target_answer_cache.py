@@ -11,7 +11,7 @@ from agentv.engine.calling.uncached import is_uncached
 from agentv.execution.threads import call_in_thread
 from agentv.registry import Spec
 from agentv.scoring.keys.identity import DigestSet
-from agentv.scoring.keys.request_key import nonce_of, repeated_key, request_key
+from agentv.scoring.keys.request_key import REPLACED, nonce_of, repeated_key, request_key
 from agentv.storage.cache.answers import AnswerCache, CachedAnswer
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, ProviderRequest, ProviderResponse
@@ -76,18 +76,21 @@ class TargetAnswerCache(Struct, frozen=True):
     ) -> ProviderResponse:
         """Return the cached response to a request, else the response of `call`, which is saved if it succeeds.
 
-        The one-time text (nonce) in a judge's request is not part of the cache key. An uncached call is only made.
+        The one-time text (nonce) in a judge's request is not part of the cache key. An uncached call is only made. The
+        response to a judge's request that names the key of a cached response (REPLACED) is saved under that key.
         """
         if is_uncached():
             return await call()
         nonce = nonce_of(request) if is_judge else None
-        key = await self.key_of(request, nonce)
+        replaced = request.metadata.get(REPLACED) if is_judge else None
+        key = replaced if isinstance(replaced, str) else await self.key_of(request, nonce)
         if key is None:
             return await call()
-        key = repeated_key(key, self.run_cache.count_request(key))
-        cached = await self.find(key)
-        if cached is not None:
-            return cached
+        if replaced is None:
+            key = repeated_key(key, self.run_cache.count_request(key))
+            cached = await self.find(key)
+            if cached is not None:
+                return cached
         sent_at = self.run_cache.clock()
         response = await call()
         await self.save(key, response, response.calls[0].started_at if response.calls else sent_at, nonce=nonce)

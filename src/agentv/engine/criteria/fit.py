@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agentv.engine.criteria.plan import CriteriaPlan, PlannedEvaluator
 from agentv.loading.models.settings import criteria_named_by
-from agentv.scoring.counting.tallies import has_unpriced_call, is_unverified
+from agentv.scoring.counting.tallies import has_unpriced_call, is_clamped, is_unverified
 from agentv.scoring.results.criteria import WeighedResult, criterion_named, failed_result, result_of
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
 from agentv.types.criteria.aggregated_result import EvaluationRunError
@@ -163,7 +163,7 @@ class JudgedCriteria(Struct, frozen=True):
 
     `evaluators` has the results of the evaluators, each with its `results` per criterion. `unassigned` are failures of
     evaluators whose criteria are not known. `unverified` counts the evaluators whose judge gave a verdict that could
-    not be verified.
+    not be verified, `clamped` those with a judge's number that was clamped to 0..1.
     """
 
     weighed: tuple[WeighedResult, ...]
@@ -174,6 +174,7 @@ class JudgedCriteria(Struct, frozen=True):
     cost_usd: float | None
     unassigned: tuple[WeighedResult, ...] = ()
     unverified: int = 0
+    clamped: int = 0
 
 
 def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> JudgedCriteria:
@@ -218,6 +219,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         cost_usd=_cost_usd(judged),
         unassigned=() if unscored else tuple(_failure_of_evaluator(failed, plan) for failed in unassigned),
         unverified=len(unverified),
+        clamped=sum(map(is_clamped, results)),
     )
 
 

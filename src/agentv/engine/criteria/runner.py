@@ -380,6 +380,7 @@ class EvaluationRunner:
             judge_cost_usd=judged.cost_usd,
             warnings=(*judged.warnings, *mixed_ranges(listed, criteria)),
             unverified=judged.unverified,
+            clamped=judged.clamped,
             duration_ms=duration_ms,
             verdict=criteria_verdict(score, counted, criteria, results),
         )

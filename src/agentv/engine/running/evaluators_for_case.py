@@ -172,4 +172,5 @@ def _aggregated(results: tuple[EvaluatorResult, ...]) -> EvaluationScore:
         verdict=None if broken else case_verdict(score, results),
         status="error" if broken else "scored",
         error=broken.error if broken else None,
+        clamped=any(result.clamped for result in results),
     )

@@ -335,7 +335,8 @@ class CompositeEvaluator:
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:
         """Score an answer with every member, also after one of them failed, and aggregate the scores.
 
-        A failed member has the score 0.0. The composite's own score is an error only if its aggregator fails.
+        A failed member counts as 0.0. The composite's own score is an error if its aggregator fails, or a member that
+        has weight or is required.
         """
         results = await self._score(context, self.evaluators)
         if isinstance(self.aggregator, WeightedAverage):

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from agentv.scoring.judge_replies.json_objects import finite_number, whole_object
 from agentv.scoring.judge_replies.replies import parse_code_reply
 from agentv.types.errors import EvaluatorError
@@ -115,14 +117,11 @@ def read_answer(answer: JsonObject) -> EvaluationScore:
             raise EvaluatorError("the script's JSON has neither a number in `score` nor an entry in `assertions`")
         score = len(hits) / len(assertions)
     stated = parse_code_reply({**answer, "score": score})
-    return EvaluationScore(
-        score=stated.score,
+    return replace(
+        stated,
         hits=(*stated.hits, *hits),
         misses=(*stated.misses, *misses),
         expected_aspect_count=max(1, len(stated.hits) + len(stated.misses) + len(assertions)),
-        reasoning=stated.reasoning,
-        verdict=stated.verdict,
-        results=stated.results,
     )
 
 

@@ -5,11 +5,12 @@ import secrets
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.evaluators.judges.prompts import REPAIR_NOTE
-from agentv.scoring.judge_replies.replies import ReplyRules, UnusableReplyError
+from agentv.evaluators.judges.prompts import REPAIR_NOTE, off_scale_note
+from agentv.scoring.judge_replies.replies import JudgeReply, ReplyRules, UnusableReplyError
+from agentv.scoring.keys.request_key import REPLACED
 from agentv.scoring.results.completion import score_of_failure
 from agentv.templating.variables import fill
 from agentv.types.errors import EvaluatorError, ProviderError
@@ -23,7 +24,7 @@ from agentv.types.targets import Unsigned
 MAX_STORED_REPLY_CHARS = 2_000
 """The maximum number of characters of a reply without a verdict that are stored as reasoning."""
 
-Opinion = TypeVar("Opinion")
+Opinion = TypeVar("Opinion", bound=JudgeReply)
 T = TypeVar("T")
 
 
@@ -63,6 +64,10 @@ class JudgeMode(Protocol[Opinion]):
     @property
     def schema(self) -> JsonObject:
         """The format of the reply as a JSON Schema."""
+
+    @property
+    def allowed_scores(self) -> str:
+        """The scores that the reply may give, for a judge whose first reply gave another one; may be empty."""
 
     def contract(self, nonce: str) -> str:
         """Return the format of the reply in words, with the nonce that the reply must repeat."""
@@ -114,7 +119,8 @@ class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
     """The outcome of calling one judge: its opinion and the score of that opinion alone, or a failure.
 
     A judge is called a second time if its first reply has no usable verdict. `prompts` are those of the first call.
-    `calls` are the calls that got a reply. `unread` is the second reply if it has no usable verdict either.
+    `calls` are the calls that got a reply. `unread` is the last reply if it has no usable verdict either. With a
+    failure, `score` is that of a verdict whose scores are not on their scale, None if there was no verdict.
     """
 
     prompts: PromptPair
@@ -125,14 +131,21 @@ class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
     unread: str | None = None
 
 
-def failed_judgement(failure: Failure, unread: str | None) -> EvaluationScore:
+def failed_judgement(failure: Failure, unread: str | None, score: EvaluationScore | None = None) -> EvaluationScore:
     """Return the score of a judge that failed. `unread` is its last reply; None if the provider failed.
 
     With `unread`, hits and misses are empty, and `reasoning` has the first 2,000 characters of that reply (seed: Parse
-    JSON evaluator response).
+    JSON evaluator response). `score` is that of a verdict off its scale: what the judge wrote is stored with the error.
     """
-    score = score_of_failure(failure)
-    return score if unread is None else replace(score, misses=(), reasoning=unread[:MAX_STORED_REPLY_CHARS] or None)
+    if score is not None:
+        number = score.score if score.clamped else 0.0
+        return replace(score, score=number, verdict=None, must_fail=False, status="error", error=failure)
+    failed = score_of_failure(failure)
+    return failed if unread is None else replace(failed, misses=(), reasoning=unread[:MAX_STORED_REPLY_CHARS] or None)
+
+
+_FUNCTION = "python"
+"""The kind of a judge that is a function, which is not called again for a score off its scale."""
 
 
 async def call_judge(
@@ -140,38 +153,71 @@ async def call_judge(
 ) -> JudgeOutcome[Opinion]:
     """Call one judge, and once more if its reply has no usable verdict. Never raises ProviderError.
 
-    A judge that fails, or gives no verdict in both calls, has an outcome with a failure. `role` is stored with the
-    first call, `repair` with the second.
+    A judge that fails, or gives no usable verdict in both calls, has an outcome with a failure. `role` is stored with
+    the first call, `repair` with the second.
     """
-    calls: list[JudgeCall] = []
-    first_prompts = prompts = _make_prompts(mode, judged, options)
-    problem = ""
-    call_roles: tuple[JudgeRole, ...] = (role, "repair")
-    for call_role in call_roles:
-        if call_role == "repair":
-            prompts = _make_prompts(mode, judged, options, note=REPAIR_NOTE)
-        started = options.timer()
-        try:
-            response = await provider.invoke(_request(prompts, mode, judged, options))
-        except ProviderError as error:
-            return JudgeOutcome(first_prompts, tuple(calls), failure=_provider_failure(provider, error))
-        opinion = None
-        try:
-            opinion = mode.parse(
-                response.text, _reply_rules(provider, response, prompts, judged=judged, options=options)
-            )
-        except UnusableReplyError as error:
-            problem = _cut_reason(response, options) or str(error)
-        score = None if opinion is None else mode.scored((opinion,))
-        value = None if score is None else score.score
-        duration_ms = (options.timer() - started) * 1000
-        calls.append(_to_call(provider, response=response, role=call_role, score=value, duration_ms=duration_ms))
-        if opinion is not None:
-            return JudgeOutcome(first_prompts, tuple(calls), opinion, score)
-    message = f"the judge {judge_name(provider)!r} gave no usable verdict in two attempts: its reply {problem}"
+    caller = _JudgeCaller(provider, mode, judged, options)
+    prompts = _make_prompts(mode, judged, options)
+    try:
+        reply = await caller.call(prompts, role)
+        if reply.problem and not (reply.opinion is not None and provider.kind == _FUNCTION):
+            note = REPAIR_NOTE if reply.opinion is None else off_scale_note(mode.allowed_scores)
+            reply = await caller.call(_make_prompts(mode, judged, options, note=note), "repair")
+    except ProviderError as error:
+        return JudgeOutcome(prompts, tuple(caller.calls), failure=_provider_failure(provider, error))
+    calls = tuple(caller.calls)
+    if not reply.problem:
+        return JudgeOutcome(prompts, calls, reply.opinion, reply.score)
+    attempts = " in two attempts" if len(calls) > 1 else ""
+    message = f"the judge {judge_name(provider)!r} gave no usable verdict{attempts}: its reply {reply.problem}"
     details: dict[str, JsonValue] = {"judge": judge_name(provider)}
     failure = Failure(kind="judge_error", message=message, stage="evaluator", details=details)
-    return JudgeOutcome(first_prompts, tuple(calls), failure=failure, unread=calls[-1].reply)
+    return JudgeOutcome(prompts, calls, score=reply.score, failure=failure, unread=calls[-1].reply)
+
+
+class _Reply(Struct, Generic[Opinion], frozen=True):
+    """One reply of a judge, with its opinion and the score of that opinion; both are None without a verdict.
+
+    `problem` says why the verdict does not count, as the rest of a message "its reply …"; it is empty if it does.
+    """
+
+    response: ProviderResponse
+    opinion: Opinion | None = None
+    score: EvaluationScore | None = None
+    problem: str = ""
+
+
+class _JudgeCaller(Struct, Generic[Opinion]):
+    """Calls one judge for one answer; `calls` are the calls that got a reply."""
+
+    provider: Provider
+    mode: JudgeMode[Opinion]
+    judged: Judged
+    options: JudgeOptions
+    calls: list[JudgeCall] = field(default_factory=list)
+
+    async def call(self, prompts: PromptPair, role: JudgeRole) -> _Reply[Opinion]:
+        """Return the judge's reply to `prompts`, and store the call. Raises ProviderError."""
+        started = self.options.timer()
+        request = _request(prompts, self.mode, self.judged, self.options)
+        reply = self._read(prompts, await self.provider.invoke(request))
+        cached = reply.response.cached
+        if reply.opinion is not None and reply.problem and cached is not None:  # a cached score off its scale
+            request = replace(request, metadata={**request.metadata, REPLACED: cached.key})
+            reply = self._read(prompts, await self.provider.invoke(request))
+        duration_ms = (self.options.timer() - started) * 1000
+        value = None if reply.score is None or reply.problem else reply.score.score
+        self.calls.append(_to_call(self.provider, reply.response, role=role, score=value, duration_ms=duration_ms))
+        return reply
+
+    def _read(self, prompts: PromptPair, response: ProviderResponse) -> _Reply[Opinion]:
+        rules = _reply_rules(self.provider, response, prompts, judged=self.judged, options=self.options)
+        try:
+            opinion = self.mode.parse(response.text, rules)
+        except UnusableReplyError as error:
+            return _Reply(response, problem=_cut_reason(response, self.options) or str(error))
+        problem = "" if opinion.off_scale is None else f"gives a score that cannot be read: {opinion.off_scale}"
+        return _Reply(response, opinion, self.mode.scored((opinion,)), problem)
 
 
 _TOKEN_LIMIT_REASONS = frozenset({"length", "max_tokens", "max_output_tokens", "incomplete"})
@@ -269,7 +315,7 @@ def _provider_failure(provider: Provider, error: ProviderError) -> Failure:
 
 
 def _to_call(
-    provider: Provider, response: ProviderResponse, role: JudgeRole, score: float | None, duration_ms: float
+    provider: Provider, response: ProviderResponse, *, role: JudgeRole, score: float | None, duration_ms: float
 ) -> JudgeCall:
     return JudgeCall(
         judge=judge_name(provider),

@@ -39,6 +39,7 @@ from agentv.evaluators.judges.prompts import (
     fence_rule,
     freeform_contract,
     freeform_schema,
+    graded_scores,
     load_prompt,
     rubric_contract,
     rubric_schema,
@@ -75,8 +76,9 @@ from agentv.scoring.judge_replies.replies import (
     parse_rubric,
     unscored_criteria,
     voted_value,
+    with_criteria_off_scale,
 )
-from agentv.scoring.judge_replies.rubrics import make_items, rubric_score
+from agentv.scoring.judge_replies.rubrics import make_items, rubric_score, with_marks_off_scale
 from agentv.scoring.results.criteria import result_of
 from agentv.scoring.results.folding import Vote, combine, spread
 from agentv.scoring.results.sources import source_text
@@ -114,9 +116,14 @@ class FreeformMode(Struct, frozen=True):
         """The reply as a JSON Schema."""
         return freeform_schema("number")
 
+    @property
+    def allowed_scores(self) -> str:
+        """The scores that the reply may give."""
+        return unit_score_text(self.task)
+
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
-        return freeform_contract(nonce, unit_score_text(self.task))
+        return freeform_contract(nonce, self.allowed_scores)
 
     def parse(self, reply: str, rules: ReplyRules) -> FreeformReply:
         """Return the verdict in a reply."""
@@ -170,9 +177,14 @@ class ScaledMode(Struct, frozen=True):
         """The reply as a JSON Schema."""
         return freeform_schema(_json_type(self.criterion))
 
+    @property
+    def allowed_scores(self) -> str:
+        """The scores that the reply may give."""
+        return _allowed_scores(self.criterion)
+
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
-        return freeform_contract(nonce, _allowed_scores(self.criterion))
+        return freeform_contract(nonce, self.allowed_scores)
 
     def parse(self, reply: str, rules: ReplyRules) -> ScaledReply:
         """Return the verdict in a reply."""
@@ -180,6 +192,10 @@ class ScaledMode(Struct, frozen=True):
 
     def scored(self, opinions: tuple[ScaledReply, ...]) -> EvaluationScore:
         """Return the scores combined by `vote`, with hits, misses and reason of the opinion nearest to the result."""
+        off_scale = next((opinion.off_scale for opinion in opinions if opinion.off_scale is not None), None)
+        if off_scale is not None:
+            failed = unscored_criteria((self.criterion,), off_scale)
+            return replace(_freeform_score(0.0, opinions[0], opinions, ()), results=failed)
         values = [opinion.value for opinion in opinions]
         value = voted_value(values, self.criterion, self.vote)
         nearest = min(opinions, key=lambda opinion: abs(opinion.value - value))
@@ -206,6 +222,7 @@ def _freeform_score(
         reasoning=nearest.reasoning,
         status="unverified" if any(opinion.unverified for opinion in opinions) else "scored",
         results=results,
+        clamped=any(isinstance(opinion, FreeformReply) and opinion.clamped for opinion in opinions),
     )
 
 
@@ -260,13 +277,19 @@ class RubricMode(Struct, frozen=True):
         """The reply as a JSON Schema."""
         return rubric_schema(len(self.items))
 
+    @property
+    def allowed_scores(self) -> str:
+        """The scores of the graded requirements; empty if none is graded."""
+        return graded_scores(self.items)
+
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
         return rubric_contract(nonce, [item.scale for item in self.items if item.scale is not None])
 
     def parse(self, reply: str, rules: ReplyRules) -> RubricReply:
         """Return the checks in a reply."""
-        return parse_rubric(reply, rules, item_ids=[item.id for item in self.items])
+        found = parse_rubric(reply, rules, item_ids=[item.id for item in self.items])
+        return with_marks_off_scale(found, self.items)
 
     def scored(self, opinions: tuple[RubricReply, ...]) -> EvaluationScore:
         """Return the score of the checks."""
@@ -308,6 +331,12 @@ class CriteriaMode(Struct, frozen=True):
         entries: JsonObject = {"type": "array", "items": entry, "maxItems": len(names)}
         return strict_object({"nonce": TEXT, "criteria": entries, "overall_reasoning": TEXT})
 
+    @property
+    def allowed_scores(self) -> str:
+        """The scores that each criterion allows."""
+        allowed = (f"{json.dumps(each.name, ensure_ascii=False)}: {_allowed_scores(each)}" for each in self.criteria)
+        return "; ".join(allowed)
+
     def contract(self, nonce: str) -> str:
         """Return the reply's format in words."""
         return f"""\
@@ -321,7 +350,8 @@ and "score" (one of the scores that the criterion allows)
 
     def parse(self, reply: str, rules: ReplyRules) -> CriteriaReply:
         """Return the scores in a reply."""
-        return parse_criteria(reply, rules, names=[each.name for each in self.criteria])
+        found = parse_criteria(reply, rules, names=[each.name for each in self.criteria])
+        return with_criteria_off_scale(found, self.criteria)
 
     def scored(self, opinions: tuple[CriteriaReply, ...]) -> EvaluationScore:
         """Return the criteria's results and their weighted mean."""
@@ -378,7 +408,7 @@ def _json_type(criterion: EvaluationCriteria) -> str:
 
 
 ResolveJudge: TypeAlias = Callable[[EvaluationContext], Provider | Awaitable[Provider | None] | None]
-Opinion = TypeVar("Opinion")
+Opinion = TypeVar("Opinion", bound=JudgeReply)
 
 
 class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
@@ -660,7 +690,9 @@ def _custom_template(options: LlmJudgeEvaluatorOptions) -> str:
 def _score_of(outcomes: list[JudgeOutcome[Opinion]], mode: JudgeMode[Opinion]) -> EvaluationScore:
     for each in outcomes:
         if each.failure is not None:
-            failed = failed_judgement(each.failure, each.unread)
+            failed = failed_judgement(each.failure, each.unread, each.score)
+            if failed.results:
+                return failed
             # The reply is stored with each criterion, because reports with criteria omit the evaluator's reasoning.
             unscored = mode.unscored(each.failure.message)
             return replace(failed, results=tuple([replace(result, reasoning=failed.reasoning) for result in unscored]))

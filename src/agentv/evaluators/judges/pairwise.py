@@ -140,6 +140,11 @@ class PairMode(Struct, frozen=True):
         """The format of the reply as a JSON Schema."""
         return SCHEMA
 
+    @property
+    def allowed_scores(self) -> str:
+        """Empty: a preference has no score."""
+        return ""
+
     def contract(self, nonce: str) -> str:
         """Return the format of the reply in words."""
         return f"""\

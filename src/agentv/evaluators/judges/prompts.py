@@ -42,6 +42,16 @@ REPAIR_NOTE = """
 Your last reply could not be read. Judge again and reply with the one JSON object that was asked for, nothing else."""
 
 
+def off_scale_note(allowed: str) -> str:
+    """Return the end of the user prompt for a judge whose last reply gave a score that is not on its scale."""
+    scores = f" Allowed scores: {allowed}." if allowed else ""
+    return f"""
+
+[[ ## reply_format ## ]]
+Your last reply gave a score that is not on its scale.{scores} Judge again and reply with the one JSON object that was \
+asked for, nothing else."""
+
+
 class Task(Protocol):
     """The instructions to a judge: the opening of its system prompt, and the meanings of the scores 0 and 1."""
 
@@ -182,6 +192,12 @@ _GRADED_ON_ITS_SCALE = (
 def rubric_section(items: Sequence[RubricItem]) -> str:
     """Return the list of requirements as a section of the user prompt."""
     return "\n\n[[ ## requirements ## ]]\n" + "\n".join(_item_line(item) for item in items)
+
+
+def graded_scores(items: Iterable[RubricItem]) -> str:
+    """Return the scores that each graded requirement allows; empty if none is graded."""
+    graded = ((item.id, MARKS[item.scale]) for item in items if item.scale is not None)
+    return "; ".join(f"{id_}: a number from {lowest:g} to {highest:g}" for id_, (lowest, highest) in graded)
 
 
 def _item_line(item: RubricItem) -> str:

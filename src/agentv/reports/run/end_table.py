@@ -103,10 +103,12 @@ def _count_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
     if any(target.counts.get("skipped") for target in targets):
         states["skipped"] = "skipped"
     rows = [["target", *states.values()], *([_name(each), *_count_cells(each, states)] for each in targets)]
-    if not any(target.unverified for target in targets):
-        return rows
-    unverified = ["unverified", *(f"{target.unverified:,}" for target in targets)]
-    return [[*row, each] for row, each in zip(rows, unverified, strict=True)]
+    for name in ("unverified", "clamped"):
+        counts = [getattr(target, name) for target in targets]
+        if any(counts):
+            column = [name, *(f"{count:,}" for count in counts)]
+            rows = [[*row, each] for row, each in zip(rows, column, strict=True)]
+    return rows
 
 
 def _trial_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:

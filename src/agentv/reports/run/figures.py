@@ -132,6 +132,8 @@ def target_figures(target: TargetSummary, k: int) -> Iterator[Figure]:
             yield Figure(name, f"{target.counts.get(state, 0):,}")
     if target.unverified:
         yield Figure("unverified", f"{target.unverified:,}")
+    if target.clamped:
+        yield Figure("clamped", f"{target.clamped:,}")
     target_usage, judge_usage = target.target_usage, target.judge_usage
     is_target_estimated, is_judge_estimated = target.is_target_estimated, target.is_judge_estimated
     yield Figure("cost", cost_text(target.target_cost_usd, target_usage, is_estimated=is_target_estimated))

@@ -100,6 +100,8 @@ def _properties(report: RunReport) -> str:
     unverified = sum(target.unverified for target in report.targets)
     if unverified:
         values["unverified"] = str(unverified)
+    if clamped := sum(target.clamped for target in report.targets):
+        values["clamped"] = str(clamped)
     properties = [*values.items(), *(("failed_gate", _gate_text(gate)) for gate in report.verdict.gates_with_cases)]
     lines = [
         f"      <property {_attributes({'name': f'agentv.{name}', 'value': value})}/>\n" for name, value in properties

@@ -124,6 +124,8 @@ def _count_rows(report: RunReport) -> list[list[str]]:
     unverified = _all_lines(report).unverified
     if unverified:
         counts.append(("unverified", unverified))
+    if clamped := _all_lines(report).clamped:
+        counts.append(("clamped", clamped))
     return [["lines", *(name for name, _ in counts)], [_lines_text(report), *(f"{count:,}" for _, count in counts)]]
 
 
@@ -204,6 +206,7 @@ def score_to_json(report: RunReport, *, output: str | None, groups: Sequence[Gro
         "lines_read": report.read,
         "counts": dict(report.counts),
         "unverified": lines.unverified,
+        "clamped": lines.clamped,
         "mean_score": lines.mean_score,
         "mean_interval": interval_to_json(lines.mean_interval),
         "pass_rate": lines.pass_rate,

@@ -117,6 +117,11 @@ class ComparedRun(Struct, frozen=True):
         return self.counted.rescored
 
     @property
+    def clamped(self) -> int:
+        """The number of the run's rows with a judge's number that was clamped to 0..1."""
+        return self.counted.clamped
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of the run's rows that a judge failed to judge, and of all for which one was called."""
         return self.counted.judge_failures
@@ -160,7 +165,7 @@ class ComparedPairs:
     These are the cases judged in both runs, or all judged cases of the later run if the runs are not paired.
     """
 
-    unverified = reruns = rescored = 0
+    unverified = reruns = rescored = clamped = 0
     judge_failures = (0, 0)
     """All are always 0: the reports of the two runs give these numbers."""
 

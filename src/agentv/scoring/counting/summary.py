@@ -303,6 +303,11 @@ class Summary:
         return self._counts.rescored
 
     @property
+    def clamped(self) -> int:
+        """The number of rows with a judge's number that was clamped to 0..1."""
+        return sum(tally.clamped for tally in self.counts.targets.values())
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of rows that a judge failed to judge, and the number of rows for which a judge was called."""
         tallies = self.counts.targets.values()

@@ -550,6 +550,8 @@ class TargetTally(Struct):
     """The cost that was not billed, because an answer or a judge's reply came from the cache."""
     unverified: int = 0
     """The number of rows with a judge's verdict that may have been copied from the judged text."""
+    clamped: int = 0
+    """The number of rows with a judge's number that was clamped to 0..1."""
     judge_called: int = 0
     """The number of rows for which a judge was called."""
     judge_failures: int = 0
@@ -574,6 +576,7 @@ class TargetTally(Struct):
         is_priced = self.target.add(usage, cost_usd, called=is_answered, is_estimated=is_estimated)
         if result.cached:
             self.saved_usd += cost_usd or 0.0
+        self.clamped += any(map(is_clamped, result.evaluator_results))
         if _may_have_judges(result):
             is_priced = self._add_judges(result) and is_priced
         self.unpriced += not is_priced
@@ -614,6 +617,7 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
         is_target_estimated=tally.target.is_estimated,
         is_judge_estimated=tally.judge.is_estimated,
         unverified=tally.unverified,
+        clamped=tally.clamped,
         pass_rate_interval=tally.rows.pass_rate_interval,
         mean_interval=tally.rows.mean_interval,
         latency_median_interval=latency_interval([tally.latencies], 0.5),
@@ -653,6 +657,11 @@ def is_unverified(result: CaseResult | EvaluatorResult) -> bool:
     """Return True if a row, or an evaluator with its members, has a verdict that may be copied from the judged text."""
     status = result.status if isinstance(result, EvaluatorResult) else ""
     return status == "unverified" or any(map(is_unverified, result.evaluator_results))
+
+
+def is_clamped(result: EvaluatorResult) -> bool:
+    """Return True if an evaluator's number counts and was clamped to 0..1, or that of a member of it."""
+    return (result.clamped and result.error is None) or any(map(is_clamped, result.evaluator_results))
 
 
 def saved_by_judges(result: CaseResult | EvaluatorResult) -> float:

@@ -86,6 +86,10 @@ class VerdictCounts(Measurements, Protocol):
         """How often answers were judged again."""
 
     @property
+    def clamped(self) -> int:
+        """The number of rows with a judge's number that was clamped to 0..1."""
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of rows that a judge failed to judge, and of all rows for which one was called."""
 
@@ -249,8 +253,10 @@ def _with_errors_and_unverified(counted: VerdictCounts, noun: str) -> str:
 
 def _unverified_and_rerun(counted: VerdictCounts, noun: str) -> str:
     """Return what a reader must know of results that count, and of those that do not."""
-    unverified, reruns, rescored = counted.unverified, counted.reruns, counted.rescored
+    unverified, clamped, reruns, rescored = counted.unverified, counted.clamped, counted.reruns, counted.rescored
     said = f" {_count(unverified, noun)} {'is' if unverified == 1 else 'are'} unverified." if unverified else ""
+    if clamped:
+        said += f" {_count(clamped, noun)} {'has' if clamped == 1 else 'have'} a clamped score."
     if reruns:
         said += f" {_count(reruns, noun)} {'was' if reruns == 1 else 'were'} re-run; first answers count."
     return said + (f" Answers were rescored {_count(rescored, 'time')}." if rescored else "")

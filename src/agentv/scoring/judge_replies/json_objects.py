@@ -205,6 +205,16 @@ def finite_number(value: JsonValue) -> float | None:
     return number if math.isfinite(number) else None
 
 
+_WRITTEN_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?", re.ASCII)
+
+
+def written_number(value: JsonValue) -> float | None:
+    """Return a JSON number, or the number of which a text consists, as in "0.9"; None for everything else."""
+    if isinstance(value, str) and _WRITTEN_NUMBER.fullmatch(value.strip()):
+        return finite_number(float(value))
+    return finite_number(value)
+
+
 EVIDENCE_DEPTH = 3
 """The number of levels to which JSON inside JSON strings is decoded."""
 
@@ -334,10 +344,15 @@ def _deciding_values(found: JsonObject) -> list[tuple[str, JsonValue]]:
 
 
 def _notations(value: JsonValue) -> Iterator[str | float]:
-    """Yield the notations of a deciding value: 1, 1.0 and true are equal, as are 0 and false; text is in lower case."""
+    """Yield the notations of a deciding value: 1, 1.0 and true are equal, as are 0 and false; text is in lower case.
+
+    A text also has the numbers in it, as texts such as "0.9" and "4/5" are scores.
+    """
     number = float(value) if isinstance(value, bool) else finite_number(value)
     if number is not None:
         yield number
         yield from {0.0: ("false",), 1.0: ("true",)}.get(number, ())
     elif isinstance(value, str):
         yield value.strip().casefold()
+        for found, percent in _NUMBER.findall(value.casefold()):
+            yield float(found) / (100 if percent else 1)

@@ -7,7 +7,7 @@ Any other reply is rejected, unless the user accepts unsigned verdicts. Verdicts
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Literal, TypeAlias, TypeGuard, TypeVar, cast, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -21,10 +21,12 @@ from agentv.scoring.judge_replies.json_objects import (
     finite_number,
     nested_objects,
     whole_object,
+    written_number,
 )
 from agentv.scoring.results.completion import place_result, score_of_results
-from agentv.scoring.results.criteria import denormalize, failed_result
+from agentv.scoring.results.criteria import UNBOUNDED_ADVICE, denormalize, failed_result
 from agentv.scoring.results.folding import Vote, combine, spread
+from agentv.scoring.results.unit_scores import unit_score
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, Verdict
@@ -54,18 +56,26 @@ class ReplyRules(Struct, frozen=True):
 
 
 class JudgeReply(Struct, frozen=True, kw_only=True):
-    """Base of all verdicts. `unverified` says that the verdict may come from the judged text instead of the judge."""
+    """Base of all verdicts. `unverified` says that the verdict may come from the judged text instead of the judge.
+
+    `off_scale` is the message about a score that is not on its scale; a verdict with one never counts.
+    """
 
     unverified: bool = False
+    off_scale: str | None = None
 
 
 class FreeformReply(JudgeReply, frozen=True):
-    """A judge's verdict in freeform mode. `score` is clamped to 0..1; hits and misses are at most four each."""
+    """A judge's verdict in freeform mode. `score` is clamped to 0..1; hits and misses are at most four each.
+
+    `clamped` says that the judge's number was outside 0..1.
+    """
 
     score: float
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
     reasoning: str | None = None
+    clamped: bool = False
 
 
 class RubricCheck(Struct, frozen=True):
@@ -174,15 +184,22 @@ def _why_unusable(
     return f"holds JSON, but no object with {wanted}"
 
 
+ANOTHER_SCALE_ADVICE = "; for another scale, give the evaluator a `criterion` with that `scale`"
+"""The end of the message about a number off the scale from 0 to 1."""
+
+
 def _read_freeform(found: JsonObject) -> FreeformReply | None:
-    score = finite_number(found.get("score"))
+    score = written_number(found.get("score"))
     if score is None:
         return None
+    unit = unit_score(score)
     return FreeformReply(
-        score=min(1.0, max(0.0, score)),
+        score=unit.value,
         hits=reply_lines(found.get("hits")),
         misses=reply_lines(found.get("misses")),
         reasoning=reply_text(found.get("reasoning")),
+        clamped=unit.is_clamped,
+        off_scale=None if unit.off_scale is None else unit.off_scale + ANOTHER_SCALE_ADVICE,
     )
 
 
@@ -221,7 +238,7 @@ def _read_check(value: JsonValue) -> tuple[str, RubricCheck] | None:
     satisfied = value.get("satisfied")
     check = RubricCheck(
         satisfied=satisfied if isinstance(satisfied, bool) else None,
-        mark=finite_number(value.get("score")),
+        mark=written_number(value.get("score")),
         reasoning=reply_text(value.get("reasoning")) or "",
     )
     return str(value["id"]).strip(), check
@@ -233,7 +250,8 @@ _CODE_JUDGE = "code_judge"
 def parse_code_reply(reply: JsonValue, criteria: Sequence[EvaluationCriteria] = ()) -> EvaluationScore:
     """Return the score in a code judge's reply: an object with `score`; a number or bool is accepted, too.
 
-    The score is clamped to 0..1. Raises EvaluatorError when there is no number.
+    The score is clamped to 0..1. A score on another scale is a `judge_error`, and so is a result in `results` that is
+    not on its criterion's scale. Raises EvaluatorError when there is no number.
     """
     if isinstance(reply, bool):
         return EvaluationScore(score=float(reply))
@@ -244,15 +262,26 @@ def parse_code_reply(reply: JsonValue, criteria: Sequence[EvaluationCriteria] = 
         raise EvaluatorError(_no_score(reply))
     hits, misses = _texts(reply.get("hits")), _texts(reply.get("misses"))
     reasoning, verdict = reply.get("reasoning"), reply.get("verdict")
+    unit, results = unit_score(score), _code_judge_results(reply.get("results"), criteria)
+    failure = unit.failure or _failure_of_results(results)
     return EvaluationScore(
-        score=min(1.0, max(0.0, score)),
+        score=unit.value if failure is None or unit.is_clamped else 0.0,
         hits=hits,
         misses=misses,
         expected_aspect_count=max(1, len(hits) + len(misses)),
         reasoning=reasoning if isinstance(reasoning, str) else None,
-        verdict=cast(Verdict, verdict) if verdict in get_args(Verdict) else None,
-        results=_code_judge_results(reply.get("results"), criteria),
+        verdict=cast(Verdict, verdict) if failure is None and verdict in get_args(Verdict) else None,
+        status="scored" if failure is None else "error",
+        error=failure,
+        results=results,
+        clamped=unit.is_clamped,
     )
+
+
+def _failure_of_results(results: Iterable[EvaluationResult]) -> Failure | None:
+    """Return the failure of a code judge that scored a criterion off its scale, else None."""
+    errors = [f"{result.criterion_name}: {result.error}" for result in results if result.error is not None]
+    return Failure("judge_error", "; ".join(errors), stage="evaluator") if errors else None
 
 
 def _no_score(reply: JsonObject) -> str:
@@ -313,6 +342,17 @@ def parse_criteria(reply: str, rules: ReplyRules, *, names: Iterable[str]) -> Cr
     )
 
 
+def with_criteria_off_scale(reply: CriteriaReply, criteria: Iterable[EvaluationCriteria]) -> CriteriaReply:
+    """Return `reply` with the message about its scores that are not on their criterion's scale, if there are any."""
+    errors = [
+        f"{criterion.name}: {placed.error}"
+        for criterion in criteria
+        for answer in reply.answers.get(criterion.name, ())
+        if _is_score(answer.score) and (placed := _place_answer(criterion, answer)).error is not None
+    ]
+    return replace(reply, off_scale="; ".join(dict.fromkeys(errors))) if errors else reply
+
+
 class ScaledReply(JudgeReply, frozen=True):
     """A judge's verdict on one criterion: `given` is on the criterion's scale, `value` is its equivalent on 0..1."""
 
@@ -324,14 +364,11 @@ class ScaledReply(JudgeReply, frozen=True):
 
 
 def parse_on_scale(reply: str, rules: ReplyRules, *, criterion: EvaluationCriteria) -> ScaledReply:
-    """Return the verdict in a reply, read on the criterion's scale and never clamped.
-
-    A numeric scale without bounds is 0..1. Raises UnusableReplyError, also for a score outside the scale.
-    """
+    """Return the verdict in a reply, read on the criterion's scale and never clamped. Raises UnusableReplyError."""
     found = chosen_reply(reply, _read_scaled, rules, wanted='a "score"')
-    placed = _place_answer(bounded(criterion), CriterionAnswer(found.given))
+    placed = _place_answer(criterion, CriterionAnswer(found.given))
     if placed.error is not None or placed.value is None:
-        raise UnusableReplyError(f"gives a score that cannot be read: {placed.error or 'it is not on the scale'}")
+        return replace(found, off_scale=placed.error or "it is not on the scale")
     return replace(found, value=placed.value)
 
 
@@ -345,13 +382,6 @@ def _read_scaled(found: JsonObject) -> ScaledReply | None:
         misses=reply_lines(found.get("misses")),
         reasoning=reply_text(found.get("reasoning")),
     )
-
-
-def bounded(criterion: EvaluationCriteria) -> EvaluationCriteria:
-    """Return a criterion whose numeric scale has bounds, 0 and 1 by default."""
-    if criterion.scale != "numeric" or criterion.min is not None or criterion.max is not None:
-        return criterion
-    return replace(criterion, min=0.0, max=1.0)
 
 
 def voted_value(values: Sequence[float], criterion: EvaluationCriteria, vote: Vote) -> float:
@@ -394,8 +424,8 @@ def criteria_score(
     if score.error is not None:
         failure = Failure(kind="judge_error", message=score.error.message, stage="evaluator")
         return replace(score, reasoning=reasoning, error=failure)
-    unverified = any(reply.unverified for reply in replies)
-    return replace(score, reasoning=reasoning, status="unverified" if unverified else "scored")
+    is_unverified = score.status == "scored" and any(reply.unverified for reply in replies)
+    return replace(score, reasoning=reasoning, status="unverified" if is_unverified else score.status)
 
 
 def unscored_criteria(criteria: Iterable[EvaluationCriteria], message: str) -> tuple[EvaluationResult, ...]:
@@ -415,17 +445,36 @@ def _opinion(criterion: EvaluationCriteria, reply: CriteriaReply) -> EvaluationR
     return placed[0]
 
 
+def _is_score(value: JsonValue) -> TypeGuard[bool | float | str]:
+    """Return True for a value that may be on some scale: a bool, a number, or a text that is not empty."""
+    return isinstance(value, bool | int | float) or (isinstance(value, str) and bool(value.strip()))
+
+
+def _is_unbounded(criterion: EvaluationCriteria) -> bool:
+    return criterion.scale == "numeric" and not criterion.labels and (criterion.min, criterion.max) == (None, None)
+
+
+def _bounded(criterion: EvaluationCriteria) -> EvaluationCriteria:
+    """Return a criterion whose numeric scale has bounds, 0 and 1 by default."""
+    return replace(criterion, min=0.0, max=1.0) if _is_unbounded(criterion) else criterion
+
+
 def _place_answer(criterion: EvaluationCriteria, answer: CriterionAnswer) -> EvaluationResult:
+    """Return the answer's result, with an error if it is not on the criterion's scale.
+
+    A judge is asked for 0..1 on a numeric scale without bounds, and no other number is read on it.
+    """
     score = answer.score
-    if not isinstance(score, bool | int | float | str) or (isinstance(score, str) and not score.strip()):
+    if not _is_score(score):
         shown = "no score" if score is None or score == "" else f"{canonical(score)[:80]}, which is not a score"
         return failed_result(f"the judge gave {shown}", criterion, kind=_LLM_JUDGE, reasoning=answer.reasoning)
     if criterion.labels and not isinstance(score, bool | str):
         score = f"{score:g}"  # a label such as "3" is often given as a number
     given = EvaluationResult(criterion.name, score, scale=criterion.scale, reasoning=answer.reasoning)
-    placed = place_result(given, kind=_LLM_JUDGE, criteria=[criterion])
+    placed = place_result(given, kind=_LLM_JUDGE, criteria=[_bounded(criterion)])
     if placed.error is not None:
-        return replace(placed, score=None)
+        advice = UNBOUNDED_ADVICE if _is_unbounded(criterion) and finite_number(score) is not None else ""
+        return replace(placed, score=None, error=placed.error + advice)
     # A score without a value and a number on a numeric scale stay as given; others are written as on their scale.
     is_unscaled = placed.value is None or (criterion.scale == "numeric" and not isinstance(score, bool | str))
     return placed if is_unscaled else replace(placed, score=denormalize(placed.value or 0.0, criterion))

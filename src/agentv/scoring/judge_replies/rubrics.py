@@ -1,10 +1,11 @@
 """Rubric scoring: score, hits, misses and verdict from a judge's checks of rubric items."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.judge_replies.replies import RubricReply
 from agentv.scoring.results.aggregation import is_met, reaches, weighted_mean
@@ -41,10 +42,27 @@ def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
     return items
 
 
+def with_marks_off_scale(reply: RubricReply, items: Iterable[RubricItem]) -> RubricReply:
+    """Return `reply` with the message about its marks that are not on their item's scale, if there are any."""
+    errors = [f"[{item.id}] {error}" for item in items if (error := _mark_error(item, reply)) is not None]
+    return replace(reply, off_scale="; ".join(errors)) if errors else reply
+
+
+def _mark_error(item: RubricItem, reply: RubricReply) -> str | None:
+    """Return the error of a graded item whose mark is not on its scale, else None."""
+    check = reply.checks.get(item.id)
+    if item.scale is None or check is None or check.mark is None:
+        return None
+    lowest, highest = MARKS[item.scale]
+    if lowest <= check.mark <= highest:
+        return None
+    return f"{check.mark:g} is outside {lowest:g} to {highest:g}"
+
+
 class _JudgedItem(Struct, frozen=True):
     """An item over all replies: the combined value (0..1), each reply's value, and the line for hits or misses.
 
-    `answered` is False if no reply has a usable answer.
+    `answered` is False if no reply has a usable answer. `error` is that of a mark that is not on the item's scale.
     """
 
     item: RubricItem
@@ -52,6 +70,7 @@ class _JudgedItem(Struct, frozen=True):
     value: float
     line: str
     answered: bool
+    error: str | None = None
 
     @property
     def met(self) -> bool:
@@ -87,7 +106,8 @@ def _judge_item(item: RubricItem, replies: Sequence[RubricReply], vote: Vote) ->
     value = combine(counted, vote)
     answered = any(each is not None for each in values)
     line = _line(item, replies, _is_met(item, value))
-    return _JudgedItem(item=item, values=counted, value=value, line=line, answered=answered)
+    error = next((error for reply in replies if (error := _mark_error(item, reply)) is not None), None)
+    return _JudgedItem(item=item, values=counted, value=value, line=line, answered=answered, error=error)
 
 
 def _is_met(item: RubricItem, value: float) -> bool:
@@ -102,7 +122,7 @@ def _item_value(item: RubricItem, reply: RubricReply) -> float | None:
     if item.scale is None:
         return None if check.satisfied is None else float(check.satisfied)
     lowest, highest = MARKS[item.scale]
-    if check.mark is None or not lowest <= check.mark <= highest:
+    if check.mark is None or _mark_error(item, reply) is not None:
         return None
     return (check.mark - lowest) / (highest - lowest)
 
@@ -115,6 +135,9 @@ def _line(item: RubricItem, replies: Sequence[RubricReply], met: bool) -> str:  
         if value is not None and _is_met(item, value) is met:
             reasoning = reply.checks[item.id].reasoning
             return f"{head}: {reasoning}" if reasoning else head
+    errors = [error for reply in replies if (error := _mark_error(item, reply)) is not None]
+    if errors:
+        return f"{head}: {errors[0]}"
     if any(item.id in reply.contradicted for reply in replies):
         return f"{head}: the judge answered it twice, differently"
     return f"{head}: the judge gave no usable answer"
@@ -130,17 +153,20 @@ def _to_result(judged: _JudgedItem, kind: str) -> EvaluationResult:
     if item.min_value is not None:
         metadata["min_value"] = item.min_value
     lowest, highest = MARKS[item.scale] if item.scale else (0.0, 1.0)
-    score: float | bool = judged.value
-    if item.scale:
+    score: float | bool | None = judged.value
+    if judged.error is not None:
+        score = None
+    elif item.scale:
         score = lowest + (highest - lowest) * judged.value
     elif judged.value in {0.0, 1.0}:
         score = judged.value == 1.0
     return EvaluationResult(
         criterion_name=item.id,
         score=score,
-        value=judged.value,
+        value=None if judged.error is not None else judged.value,
         scale=item.scale or "binary",
         reasoning=judged.line,
         evaluator_type=kind,
+        error=judged.error,
         metadata=metadata,
     )

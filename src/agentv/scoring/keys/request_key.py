@@ -11,6 +11,8 @@ from agentv.types.targets import ResolvedTarget
 KEY_VERSION = "v1"
 NONCE = "nonce"
 """The metadata key under which a judge's request names its nonce, the one-time text in its prompts."""
+REPLACED = "replaced"
+"""The metadata key under which a repeated request of a judge names the key of the cached response that it replaces."""
 
 CALL_SETTINGS = frozenset(
     {

@@ -63,10 +63,10 @@ def evaluators_score(results: Sequence[EvaluatorResult]) -> float:
     """
     if len(results) == 1 and results[0].unmet == "fail":
         only = results[0]
-        return only.score if only.weight > 0 and only.status != "skipped" else 0.0
+        return only.counted_score if only.weight > 0 and only.status != "skipped" else 0.0
     if zeroing_evaluators(results):
         return 0.0
-    return weighted_mean([(result.weight, result.score) for result in results if result.status != "skipped"])
+    return weighted_mean([(result.weight, result.counted_score) for result in results if result.status != "skipped"])
 
 
 def is_met(value: float | None) -> bool:
@@ -93,7 +93,7 @@ def _is_number(value: JsonValue) -> TypeGuard[float]:
 
 def result_verdict(result: EvaluatorResult) -> Verdict:
     """Return one evaluator's verdict: its own if it set one, else that of its score."""
-    return result.verdict or verdict_of(result.score)
+    return result.verdict or verdict_of(result.counted_score)
 
 
 def is_requirement_met(result: EvaluatorResult) -> bool:
@@ -115,7 +115,7 @@ def _is_satisfied(result: EvaluatorResult) -> bool:
     required = result.required
     if required is False:
         return True
-    return result_verdict(result) == "pass" if required is True else reaches(result.score, required)
+    return result_verdict(result) == "pass" if required is True else reaches(result.counted_score, required)
 
 
 def zeroing_evaluators(results: Sequence[EvaluatorResult]) -> list[EvaluatorResult]:
@@ -219,7 +219,8 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
         duration_ms=duration_ms,
     )
     # Rules have none of the other fields, and passing them all in one call takes longer (bench/echo_cases.py).
-    if score.error is None and not (score.evaluator_raw_request is not None or score.judge_calls or score.members):
+    has_more = score.evaluator_raw_request is not None or score.judge_calls or score.members or score.clamped
+    if score.error is None and not has_more:
         return result
     usage, cost_usd = _spent(score)
     return replace(
@@ -230,6 +231,7 @@ def to_result(score: EvaluationScore, config: EvaluatorConfig, *, duration_ms: f
         usage=usage,
         cost_usd=cost_usd,
         evaluator_results=score.members,
+        clamped=score.clamped,
     )
 
 

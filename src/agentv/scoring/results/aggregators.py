@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.results.aggregation import is_requirement_met, result_verdict, weighted_mean
+from agentv.scoring.results.aggregation import first_failed, is_requirement_met, result_verdict, weighted_mean
 from agentv.scoring.results.criteria import criterion_named, failed_result
 from agentv.types.cases import TurnAggregate
 from agentv.types.criteria.scales import EvaluationCriteria
@@ -36,16 +36,23 @@ def passing_count(results: Sequence[EvaluatorResult]) -> int:
 
 def lowest_score(results: Sequence[EvaluatorResult]) -> float:
     """Return the lowest score of the members that were not skipped, 0.0 without any."""
-    return min((result.score for result in not_skipped(results)), default=0.0)
+    return min((result.counted_score for result in not_skipped(results)), default=0.0)
 
 
 def highest_score(results: Sequence[EvaluatorResult]) -> float:
     """Return the highest score of the members that were not skipped, 0.0 without any."""
-    return max((result.score for result in not_skipped(results)), default=0.0)
+    return max((result.counted_score for result in not_skipped(results)), default=0.0)
 
 
 def composed(score: EvaluationScore, results: Sequence[EvaluatorResult]) -> EvaluationScore:
-    """Return a composite's score with its members, and the verdict `fail` when a member's requirement is not met."""
+    """Return a composite's score with its members, and the verdict `fail` when a member's requirement is not met.
+
+    A member with weight or `required` that failed gives the composite its error.
+    """
+    failed = first_failed(results)
+    if score.error is None and failed is not None and failed.error is not None:
+        error = replace(failed.error, message=f"{failed.name}: {failed.error.message}")
+        return replace(score, score=0.0, verdict=None, status="error", error=error, members=tuple(results))
     if score.error is not None or all(is_requirement_met(result) for result in not_skipped(results)):
         return replace(score, members=tuple(results))
     return replace(score, members=tuple(results), verdict="fail", must_fail=True)
@@ -58,7 +65,7 @@ def arithmetic_score(value: float, results: Sequence[EvaluatorResult], *, method
     """
     hits = tuple(f"{result.name}: {hit}" for result in results for hit in result.hits)
     misses = tuple(f"{result.name}: {miss}" for result in results for miss in result.misses)
-    parts = ", ".join(f"{result.name} {result.score:.2f}" for result in not_skipped(results))
+    parts = ", ".join(f"{result.name} {result.counted_score:.2f}" for result in not_skipped(results))
     return EvaluationScore(
         score=value,
         hits=hits,
@@ -94,7 +101,7 @@ def _to_json(result: EvaluatorResult) -> dict[str, JsonValue]:
         "name": result.name,
         "type": result.type,
         "status": result.status,
-        "score": result.score,
+        "score": result.counted_score,
         "weight": result.weight,
         "required": result.required,
         "verdict": result.verdict,
@@ -138,6 +145,7 @@ def fold_turns(
         reasoning="\n".join(_reasons(counted)) or None,
         evaluator_raw_request=_requests(attempted),
         must_fail=any(turn.score.must_fail for turn in counted),
+        clamped=any(turn.score.clamped for turn in counted),
         status="unverified" if any(turn.score.status == "unverified" for turn in counted) else "scored",
         results=tuple(_with_turn(result, turn.number) for turn in chosen for result in turn.score.results),
         judge_calls=tuple(call for turn in attempted for call in turn.score.judge_calls),

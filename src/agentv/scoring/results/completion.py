@@ -24,6 +24,7 @@ from agentv.scoring.results.criteria import (
     result_of,
     weights_of,
 )
+from agentv.scoring.results.unit_scores import unit_score
 from agentv.types.cases import Unmet
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
@@ -110,15 +111,25 @@ def plain_weight(value: object, at: str) -> float:
     return number
 
 
-def unit_number(value: object, what: str) -> float:
-    """Return the score of `what`, a number from 0 to 1. A number up to 1e-9 outside is clamped.
+def finite_score(value: object, what: str) -> float:
+    """Return the score of `what`, the judged criterion or evaluator, or the path of the field.
 
-    Raises EvaluatorError for other numbers, NaN included, and for other types. `what` is the judged criterion or
-    evaluator, or the path of the field.
+    Raises EvaluatorError for NaN and infinity, and for other types.
     """
     if not isinstance(value, Real):
         raise EvaluatorError(f"the score of {what!r} is not a number but {type_text(value)}")
     number = plain_number(value, what)
+    if not math.isfinite(number):
+        raise EvaluatorError(f"the score of {what!r} is {number:g}; allowed: 0 to 1")
+    return number
+
+
+def unit_number(value: object, what: str) -> float:
+    """Return the score of `what`, a number from 0 to 1. A number up to 1e-9 outside is clamped.
+
+    Raises EvaluatorError for other numbers, and as `finite_score` does.
+    """
+    number = finite_score(value, what)
     if not -TOLERANCE <= number <= 1 + TOLERANCE:
         raise EvaluatorError(f"the score of {what!r} is {number:g}; allowed: 0 to 1")
     return min(1.0, max(0.0, number))
@@ -186,16 +197,22 @@ Check: TypeAlias = Callable[[object, str], Any]
 def checked_score(score: EvaluationScore) -> EvaluationScore:
     """Return a score of plain types and finite numbers, with at least as many aspects as it has hits and misses.
 
-    With an error, the score is 0.0 and there is no verdict. Raises EvaluatorError that names the first unusable field.
+    With an error there is no verdict, and the score is 0.0 unless it was clamped. A score outside 0..1 is clamped, and
+    becomes a `judge_error` if it is on another scale. Raises EvaluatorError that names the first unusable field.
     """
     checked = _fields(score, EvaluationScore, "")
     line_count = len(checked["hits"]) + len(checked["misses"])
     checked["expected_aspect_count"] = max(checked["expected_aspect_count"], line_count)
     if checked["error"] is not None:
-        return EvaluationScore(**{**checked, "score": 0.0, "verdict": None, "status": "error"})
+        number = unit_number(score.score, "evaluator") if checked["clamped"] else 0.0
+        return EvaluationScore(**{**checked, "score": number, "verdict": None, "status": "error"})
     if checked["status"] == "error":
         raise EvaluatorError("`status` is 'error' but `error` is missing; give it a Failure")
-    return EvaluationScore(**checked, score=unit_number(score.score, "evaluator"))
+    unit = unit_score(finite_score(score.score, "evaluator"))
+    checked |= {"score": unit.value, "clamped": checked["clamped"] or unit.is_clamped}
+    if unit.failure is not None:
+        checked |= {"verdict": None, "status": "error", "error": unit.failure}
+    return EvaluationScore(**checked)
 
 
 def is_plain(score: object) -> TypeGuard[EvaluationScore]:
@@ -216,6 +233,7 @@ def is_plain(score: object) -> TypeGuard[EvaluationScore]:
         and score.evaluator_raw_request is None
         and score.verdict in VERDICTS
         and score.must_fail is False
+        and score.clamped is False
         and score.status is _SCORED
         and score.error is None
         and score.results is _EMPTY
@@ -308,6 +326,7 @@ _COMMON_FIELDS: Mapping[str, Check] = {
     "error": partial(_optional, partial(_checked_instance, Failure)),
     "results": partial(_each, _result),
     "judge_calls": partial(_each, partial(_checked_instance, JudgeCall)),
+    "clamped": plain_flag,
 }
 _FIELDS: Mapping[type, Mapping[str, Check]] = {
     # `checked_score` checks `score`, which depends on `error`.
@@ -387,7 +406,8 @@ def to_score(
 
     `name` is the criterion if the output names none, `kind` the evaluator's type, `criteria` the scales and weights of
     named criteria. With `negate`, a score of 1 becomes 0, and hits become misses. Never raises: an output of another
-    type, with a score out of range or with a field of the wrong type becomes a score with an `evaluator_error`.
+    type or with a field of the wrong type becomes a score with an `evaluator_error`, a score on another scale than 0..1
+    one with a `judge_error`.
     """
     try:
         score = output if is_plain(output) else _complete(output, name, kind, criteria)
@@ -410,7 +430,7 @@ def _complete(output: object, name: str, kind: str, criteria: Sequence[Evaluatio
     if isinstance(output, EvaluationResult):
         return score_of_results((output,), kind, criteria)
     if isinstance(output, Real):
-        return EvaluationScore(score=unit_number(output, name or kind or "evaluator"))
+        return checked_score(EvaluationScore(score=finite_score(output, name or kind or "evaluator")))
     results = tuple(output) if isinstance(output, Sequence) else ()
     if results and all(isinstance(item, EvaluationResult) for item in results):
         return score_of_results(results, kind, criteria)
@@ -434,7 +454,8 @@ def score_of_results(
     """Return the score of results per criterion: the mean of their values, weighted by `criteria`.
 
     A result that is not on its scale gets an error. If any result has an error, the score is 0.0 with an
-    `evaluator_error`; all results are kept. Raises EvaluatorError if a result has a field of the wrong type.
+    `evaluator_error`; all results are kept. If all results are on text scales, which have no values, nothing is scored
+    and the evaluator counts as skipped. Raises EvaluatorError if a result has a field of the wrong type.
     """
     placed = tuple(place_result(checked_result(result), kind=kind, criteria=criteria) for result in results)
     with_value = [result for result in placed if result.value is not None]
@@ -446,6 +467,7 @@ def score_of_results(
         hits=tuple(_criterion_line(result) for result in with_value if is_met(result.value)),
         misses=misses + failed,
         expected_aspect_count=len(placed),
+        status="scored" if with_value or failed else "skipped",
         results=placed,
     )
     if not failed:

@@ -27,25 +27,26 @@ _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:(%)|/
 
 
 def normalize(score: float | str, criterion: EvaluationCriteria) -> float | None:
-    """Return a score on its criterion's scale as 0..1; None if its value on a custom scale is unknown.
+    """Return a score on its criterion's scale as 0..1; None for any score on a text scale.
 
-    A bool is 1 or 0 on every scale, a word such as `yes` or `fail` on every scale without labels. Raises ValueError
-    with the allowed scores for a score that is not on the scale.
+    A text scale has a name of its own, and neither labels nor bounds. On every other scale a bool is 1 or 0, and so is
+    a word such as `yes` or `fail` if there are no labels. Raises ValueError with the allowed scores for a score that is
+    not on the scale.
     """
+    if _is_text_scale(criterion):
+        return None
     if isinstance(score, bool):
         return float(score)
     if criterion.labels:
         return _position_among(score, criterion.labels)
     if isinstance(score, str):
         return _text_value(score, criterion)
-    if _is_custom(criterion):
-        return None
     return _number_value(float(score), criterion)
 
 
-def _is_custom(criterion: EvaluationCriteria) -> bool:
-    """Return True for a custom scale, whose bounds are unknown."""
-    return criterion.scale not in NAMED_SCALES and criterion.min is None and criterion.max is None
+def _is_text_scale(criterion: EvaluationCriteria) -> bool:
+    is_custom = criterion.scale not in NAMED_SCALES and not criterion.labels
+    return is_custom and criterion.min is None and criterion.max is None
 
 
 def denormalize(value: float, criterion: EvaluationCriteria) -> float | bool | str:
@@ -137,11 +138,19 @@ def _number_value(value: float, criterion: EvaluationCriteria) -> float:
             return _numeric_value(value, criterion)
 
 
+UNBOUNDED_ADVICE = "; for scores from 0 to 100, give the criterion `max: 100` or `scale: percent`"
+"""The end of an error about a number on a numeric scale without bounds."""
+
+
 def _numeric_value(value: float, criterion: EvaluationCriteria) -> float:
     if (bounds := _bounds(criterion)) is not None:
         low, high = bounds
         return (_within(value, low, high, criterion.name) / 2 - low / 2) / (high / 2 - low / 2)
-    _within(value, 0.0, 100.0, criterion.name)
+    if not 0 <= value <= 100:  # noqa: PLR2004 - the two ranges of a numeric scale without bounds: 0..1 and 0..100
+        raise ValueError(
+            f"{value:g} is outside 0 to 100 ({criterion.name}); give the criterion bounds, such as `max: 100`, or "
+            "`scale: percent`"
+        )
     return value / 100 if value > 1 else value
 
 

@@ -51,7 +51,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
     `verdict` is the quality band of the score, or `fail` if a `required` evaluator is unmet. It is None if there is no
     score, or if a result with weight or a required one could not be judged. `unverified` counts the evaluators with a
     verdict that may come from the judged text instead of the judge, because it does not repeat the nonce, the random
-    text that each call gives its judge.
+    text that each call gives its judge; `clamped` counts those with a number that was a little outside 0..1.
 
     `judge_usage` and `judge_cost_usd` are those of all judges; the cost is None if it is not known, or if no judge was
     called. `duration_ms` is the wall time of the judging. `input_snapshot` is a deep copy of the input.
@@ -76,6 +76,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
     duration_ms: float = 0.0
     verdict: Verdict | None = None
     unverified: int = 0
+    clamped: int = 0
 
     @property
     def passed(self) -> bool | None:
@@ -137,6 +138,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "judgeCostUsd": self.judge_cost_usd,
             "warnings": list(self.warnings) or None,
             "unverified": self.unverified or None,
+            "clamped": self.clamped or None,
             "durationMs": round(self.duration_ms, 3),
         }
         return {key: value for key, value in known.items() if value is not None}
@@ -170,6 +172,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "judge_cost_usd": fields.number("judge_cost_usd"),
             "warnings": tuple(str(item) for _, item in fields.items("warnings")),
             "unverified": fields.count("unverified"),
+            "clamped": fields.count("clamped"),
             "duration_ms": fields.number("duration_ms") or 0.0,
             "verdict": next((verdict for verdict in VERDICTS if verdict == fields.value("verdict")), None),
         }
