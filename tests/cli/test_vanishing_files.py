@@ -128,7 +128,7 @@ def test_targets_of_a_suite_replace_those_of_the_same_name(project: Project, fol
     assert project.call("run", "some/one.yaml")[0] == 0
     (folder / "targets.yaml").unlink()
     assert project.call("run", "some/one.yaml")[0] == 0
-    rows = sorted(project.folder.glob(".agentv/runs/*/results.jsonl"))[-1].read_text().splitlines()
+    rows = max(project.folder.glob(".agentv/runs/*/results.jsonl")).read_text().splitlines()
     assert [json.loads(row)["candidate_answer"] for row in rows] == ["hi you"]
 
 

@@ -524,8 +524,12 @@ def test_rows_of_questions_and_answers_stay_a_dataset(tmp_path: Path) -> None:
 
 def test_a_promptfoo_configuration_is_named(tmp_path: Path) -> None:
     text = "prompts: [a]\nproviders: [openai:x]\ntests: [{vars: {a: b}}]\n"
-    (problem, *_) = problems_in(tmp_path, text)
+    path = tmp_path / "suite.yaml"
+    path.write_text(text)
+    (problem,) = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS).problems
     assert problem.message == "a promptfoo configuration, which is not an eval file"
+    (problem, *_) = problems_in(tmp_path, text)  # in a file named `*.eval.yaml`
+    assert problem.message == "an AgentV 5 file; 1.5 to 4.42 are read"
 
 
 def test_a_file_of_cases_that_contains_itself_is_refused(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def test_the_top_level(suite: EvalSuite) -> None:
     )
     assert (suite.workers, suite.trials, suite.timeout_s, suite.evaluator_timeout_s) == (4, 3, 120.0, 60.5)
     assert suite.gates == ("pass_rate >= 90%",)
+    assert (suite.confirm_reruns, suite.cluster) == (3, "metadata.difficulty")
     assert suite.evaluator == "llm_judge"
     assert suite.workspace == {"git": ".", "ref": "main", "setup": "make", "teardown": "true", "keep": "failed"}
     assert suite.sha256 == hashlib.sha256((GOOD / "evals" / "everything.yaml").read_bytes()).hexdigest()
