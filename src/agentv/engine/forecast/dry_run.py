@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import TypeGuard
 
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
@@ -12,7 +13,7 @@ from agentv.scoring.keys.identity import digest, target_key
 from agentv.scoring.results.applicable import all_evaluators
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
-from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject, JsonValue
 
 RUNS_SEARCHED = 50
@@ -215,7 +216,12 @@ def _gates(plan: RunPlan) -> list[str]:
 def _calls(plan: RunPlan) -> int:
     """Return the maximum number of target calls: one for each result, or for each turn of a conversation."""
     tasks = (task for target in plan.targets for task in plan.tasks(target))
-    return sum(max(1, len(task.case.turns)) if isinstance(task.case, EvalCase) else 0 for task in tasks)
+    return sum(max(1, len(task.case.turns)) if _is_called(task.case) else 0 for task in tasks)
+
+
+def _is_called(case: EvalCase | BrokenCase) -> TypeGuard[EvalCase]:
+    """Return True for a case that is sent to its targets: it can be read, and has no `skip`."""
+    return isinstance(case, EvalCase) and case.skip is None
 
 
 def _evaluators(plan: RunPlan) -> list[tuple[str, str]]:
@@ -224,7 +230,7 @@ def _evaluators(plan: RunPlan) -> list[tuple[str, str]]:
     for suite_plan in plan.suites:
         cases = [_EMPTY_CASE] if suite_plan.selection.count is None else suite_plan.selection
         for case in cases:
-            if isinstance(case, EvalCase):
+            if _is_called(case):
                 found.update(dict.fromkeys(map(_name_and_type, all_evaluators(case, suite_plan.suite))))
     return list(found)
 
@@ -240,7 +246,7 @@ def prepared_cases(plan: RunPlan) -> Iterator[PreparedCase]:
     for target in plan.targets:
         quotes_paths_only, key = plan.specs.providers.get(target.provider).reads_files, target_key(target)
         for task in plan.tasks(target):
-            if task.trial == 0 and isinstance(task.case, EvalCase):
+            if task.trial == 0 and _is_called(task.case):
                 yield prepare_case(task, task.case, target_key=key, quotes_paths_only=quotes_paths_only)
 
 

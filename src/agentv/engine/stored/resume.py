@@ -16,7 +16,7 @@ from agentv.engine.running.recorder import JUDGE_STOP, RunRecorder
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.scoring.counting.tallies import saved_by_judges
 from agentv.scoring.keys.identity import DigestSet, answer_key, keys_of, question_key, score_keys
-from agentv.scoring.results.aggregation import row_state
+from agentv.scoring.results.aggregation import row_state, unchecked_requirement
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.storage.run.stored import StoredRun
 from agentv.storage.run.stored_rows import StoredRows
@@ -201,8 +201,8 @@ class ResumePlan(Struct):
     def _is_valid(self, row: CaseResult, task: CaseTask, case: EvalCase, runner: CaseRunner) -> bool:
         """Return True if a row still matches its case, target and evaluators; an error does not make it invalid."""
         if not row.answer_key:
-            return row.status == "error" or runner.has_nothing_to_score(task)
-        if row.answer_key != _answer_key(task, case, runner):
+            return row.status == "error" or (runner.has_nothing_to_score(task) and row.reasoning == case.skip)
+        if not _is_checked_as_now(row, case) or row.answer_key != _answer_key(task, case, runner):
             return False
         if row.status == "error" and not row.score_keys:
             return True
@@ -259,6 +259,16 @@ def was_stopped_by_judge(run: StoredRun) -> bool:
 def has_judge_error(row: CaseResult) -> bool:
     """Return True for a row whose judge failed."""
     return row.error is not None and row.error.kind == "judge_error"
+
+
+def _is_checked_as_now(row: CaseResult, case: EvalCase) -> bool:
+    """Return True if all that the case demands was judged, and its `skip` and `incomplete` had their present effect."""
+    if case.skip is not None or unchecked_requirement(row.evaluator_results) is not None:
+        return False
+    if row.verdict == "pass":
+        return case.incomplete is None
+    is_incomplete = row.status == "skipped" and any(each.status != "skipped" for each in row.evaluator_results)
+    return not is_incomplete or row.reasoning == case.incomplete
 
 
 def _is_unreadable_line(row: CaseResult) -> bool:

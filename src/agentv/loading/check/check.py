@@ -227,8 +227,12 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
 
 
 def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Problem]:
-    """Add a stream's problems to `row_problems`; yield one warning if cases have `{{ names }}` left as text."""
+    """Add a stream's problems to `row_problems`.
+
+    Yield a warning if cases have `{{ names }}` left as text, and one if cases are skipped or checked only in part.
+    """
     first: tuple[EvalCase, str] | None = None
+    skipped, incomplete = _CountedCases(), _CountedCases()
     others = 0
     fills_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
     try:
@@ -236,7 +240,11 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
             is_filled = fills_own_cases and case.location is not None and case.location.path == suite.path
             if isinstance(case, BrokenCase):
                 row_problems += case.problems if suite.cases.count is None else ()
-            elif not is_filled and (name := _first_variable(case)):
+                continue
+            for prompted in case.with_prompts():
+                skipped.add(case, prompted.skip)
+            incomplete.add(case, case.incomplete if case.skip is None else None)
+            if case.skip is None and not is_filled and (name := _first_variable(case)):
                 others += first is not None
                 first = first or (case, name)
     except EvalFileError as error:
@@ -250,8 +258,35 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
             else "variables are filled in judge prompts only, unless the file declares `vars:`"
         )
         message = f"{{{{ {name} }}}} is text here{more}: {reason}"
-        place = case.location or Location("")
-        yield Problem(place.path, message, place.line, min(1, place.line), severity="warning")
+        yield _warning_at(case, message)
+    yield from skipped.warning("is not run (`skip`)", "are not run (`skip`)")
+    yield from incomplete.warning("is checked only in part (`incomplete`)", "are checked only in part (`incomplete`)")
+
+
+class _CountedCases(Struct):
+    """Cases counted with the first one and its reason."""
+
+    first: tuple[EvalCase, str] | None = None
+    ids: set[str] = field(default_factory=set)
+
+    def add(self, case: EvalCase, reason: str | None) -> None:
+        """Count a case if there is a reason."""
+        if reason is not None:
+            self.first = self.first or (case, reason)
+            self.ids.add(case.id)
+
+    def warning(self, one: str, several: str) -> Iterator[Problem]:
+        """Yield one warning about all cases that were counted, at the first one."""
+        if self.first is not None:
+            case, reason = self.first
+            count = len(self.ids)
+            subject = f"case {case.id!r} {one}" if count == 1 else f"{count:,} cases {several}, the first"
+            yield _warning_at(case, f"{subject}: {reason}")
+
+
+def _warning_at(case: EvalCase, message: str) -> Problem:
+    place = case.location or Location("")
+    return Problem(place.path, message, place.line, min(1, place.line), severity="warning")
 
 
 def _first_variable(case: EvalCase) -> str | None:

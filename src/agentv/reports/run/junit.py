@@ -112,7 +112,7 @@ def _testcase(row: CaseResult, kind: str | None, *, with_target: bool) -> str:
 
 def _outcome(row: CaseResult, kind: str) -> str:
     if kind == "skipped":
-        return "<skipped/>"
+        return f"<skipped {_attributes({'message': row.reasoning})}/>" if row.reasoning else "<skipped/>"
     reason = whole_reason(row)
     message = reason if len(reason) <= _MAX_MESSAGE_CHARS else f"{reason[:_MAX_MESSAGE_CHARS]}..."
     type_ = row.error.kind if row.error is not None else row_state(row)

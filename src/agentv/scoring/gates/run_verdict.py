@@ -121,7 +121,7 @@ def _incomplete(ending: Ending, counted: VerdictCounts, results: Sequence[GateRe
         judged = _count(rows.judged, f"judged {ending.noun}")
         return (
             f"{_with_errors(errors, ending.noun)}; {_state_of_gates(results)} on the {judged}."
-            f"{_unverified(counted, ending.noun)}"
+            f"{_skipped_and_unverified(counted, ending.noun)}"
         )
     return None
 
@@ -183,14 +183,16 @@ def _failing_judge(counted: VerdictCounts, noun: str) -> str:
 
 
 def _with_errors_and_unverified(counted: VerdictCounts, noun: str) -> str:
-    """Return the end of a verdict: the numbers of results with errors and of unverified results."""
+    """Return the end of a verdict: the numbers of results with errors, of skipped and of unverified results."""
     errors = counted.all.counts["error"]
-    return (f" {_with_errors(errors, noun)}." if errors else "") + _unverified(counted, noun)
+    return (f" {_with_errors(errors, noun)}." if errors else "") + _skipped_and_unverified(counted, noun)
 
 
-def _unverified(counted: VerdictCounts, noun: str) -> str:
-    number = counted.unverified
-    return f" {_count(number, noun)} {'is' if number == 1 else 'are'} unverified." if number else ""
+def _skipped_and_unverified(counted: VerdictCounts, noun: str) -> str:
+    skipped, unverified = counted.all.counts["skipped"], counted.unverified
+    of_skipped = f" {_count(skipped, noun)} {'was' if skipped == 1 else 'were'} skipped." if skipped else ""
+    is_ = "is" if unverified == 1 else "are"
+    return of_skipped + (f" {_count(unverified, noun)} {is_} unverified." if unverified else "")
 
 
 def _with_errors(number: int, noun: str) -> str:

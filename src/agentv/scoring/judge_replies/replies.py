@@ -233,12 +233,16 @@ _CODE_JUDGE = "code_judge"
 def parse_code_reply(reply: JsonValue, criteria: Sequence[EvaluationCriteria] = ()) -> EvaluationScore:
     """Return the score in a code judge's reply: an object with `score`; a number or bool is accepted, too.
 
-    The score is clamped to 0..1. Raises EvaluatorError when there is no number.
+    The score is clamped to 0..1. `{"skipped": REASON}` is the reply of a judge that cannot judge here. Raises
+    EvaluatorError when there is no number.
     """
     if isinstance(reply, bool):
         return EvaluationScore(score=float(reply))
     if not isinstance(reply, Mapping):
         reply = {"score": reply}
+    why_skipped = reply.get("skipped")
+    if isinstance(why_skipped, str) and why_skipped and "score" not in reply:
+        return EvaluationScore(0.0, status="skipped", reasoning=why_skipped)
     score = finite_number(reply.get("score"))
     if score is None:
         raise EvaluatorError(_no_score(reply))
