@@ -13,7 +13,7 @@ from agentv.loading.importers.promptfoo.assertions import ASSERTION_SET_KEYS, As
 from agentv.loading.importers.promptfoo.code import VARIABLES_KEY, PromptfooCode, PythonModule, relative_path
 from agentv.loading.importers.promptfoo.prompts import Prompt, read_prompts
 from agentv.loading.importers.promptfoo.providers import Targets, names_of, provider_entries
-from agentv.loading.importers.promptfoo.templates import our_text, variables_of
+from agentv.loading.importers.promptfoo.templates import is_template, our_text, variables_of
 from agentv.loading.importers.promptfoo.tests import (
     DEFAULT_KEYS,
     LOSING_KEYS,
@@ -356,14 +356,14 @@ def _chosen_prompts(suite: _Suite, test: Test) -> list[JsonValue] | None:
 
 def _filled(value: JsonValue, test: Test) -> JsonValue:
     """Return a value in which variables of the same test are filled in, as promptfoo does."""
-    if not isinstance(value, str) or "{{" not in value:
+    if not isinstance(value, str) or not is_template(value):
         return value
     for name in variables_of(value):
         other = test.values.get(name)
         if isinstance(other, str | int | float) and "{{" not in str(other):
             quoted = str(other).replace("\\", r"\\")
             value = re.sub(rf"\{{\{{\s*{re.escape(name)}\s*\}}\}}", quoted, value)
-    if "{{" in value:
+    if is_template(value):
         test.place.get("vars").lose("a variable inside a value is not filled in", "write the whole value")
     return value
 

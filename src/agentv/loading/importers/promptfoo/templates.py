@@ -33,6 +33,11 @@ _OUR_FILTERS = {
 _ENVIRONMENT = re.compile(r"(?:process\.)?env\.(\w+)")
 
 
+def is_template(text: str) -> bool:
+    """Return True for a text with variables, code or comments."""
+    return re.search(r"\{[{%#]", text) is not None
+
+
 def variables_of(text: str) -> tuple[str, ...]:
     """Return the names in the `{{ }}` of a promptfoo text, without those that its code assigns."""
     found = (match["inner"] for match in _TAG.finditer(text) if match["inner"])
@@ -91,7 +96,7 @@ def code_with_variables(code: str, expression: str) -> str | None:
     Return None if other parts of a template remain: values of variables must not become code.
     """
     replaced = _QUOTED_VARIABLE.sub(lambda match: expression.replace("NAME", match[2]), code)
-    return None if re.search(r"\{[{%#]", replaced) else replaced
+    return None if is_template(replaced) else replaced
 
 
 def our_value(value: JsonValue, place: Located) -> JsonValue:

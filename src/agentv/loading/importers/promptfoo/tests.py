@@ -16,6 +16,7 @@ from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.importers.located import Located, open_located
 from agentv.loading.importers.promptfoo.assertions import ASSERTION_TYPES, Options
 from agentv.loading.importers.promptfoo.prompts import is_code, load_value
+from agentv.loading.importers.promptfoo.templates import is_template
 from agentv.loading.models.reader import kind_of
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -55,6 +56,7 @@ OPTION_KEYS = {
 """The options of a test, as in TEST_KEYS."""
 _LOSING_OPTIONS = ("transform", "postprocess", "transformVars")
 """The options whose loss changes what is asked or judged."""
+_MEDIA_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".mp3", ".wav")
 _MAX_CASES = 10_000
 """The largest number of cases that one test may become."""
 _TYPED_ASSERTION = re.compile(
@@ -138,11 +140,16 @@ def _tests_or_tables(item: Located) -> Iterator[Located | Path]:
 
 
 def _is_plain_table(path: Path) -> bool:
-    """Return True for a CSV or TSV file with only variables as columns, whose ids, if any, are unique and not empty."""
+    """Return True for a CSV or TSV file with only variables as columns, whose ids, if any, are unique and not empty.
+
+    A value that is a template is filled in promptfoo, but not in a dataset.
+    """
     rows = open_rows(path) if path.suffix.lower() in (".csv", ".tsv") else None
     ids: set[JsonValue] = set()
     for row in rows or ():
         if row.problems or any(key.strip().startswith("__") for key in row.values):
+            return False
+        if any(isinstance(value, str) and is_template(value) for value in row.values.values()):
             return False
         if "id" in row.values and (row.values["id"] in ids or not row.values["id"]):
             return False
@@ -311,26 +318,29 @@ def report_options(options: Located) -> None:
 def _values(source: Located) -> dict[str, JsonValue]:
     """Return the variables of a test, including those in files.
 
-    Images, audio files, PDFs and values made by code are recorded; their variables are empty.
+    Images, audio files, PDFs and values made by code are recorded; their names remain as values.
     """
     if isinstance(source.value, str | list):
         files = [item.require_inside(item.folder / item.text().removeprefix("file://")) for item in source.items()]
         read = [open_located(path, source.losses) for path in files]
         return {key: item for found in read for key, item in _values(found).items()}
-    values: dict[str, JsonValue] = {}
-    for key, place in source.entries():
-        value = place.value
-        if isinstance(value, str) and value.startswith("file://"):
-            if is_code(value):
-                place.lose(f"the value made by {value} is not carried over", "prepare it in a dataset's function")
-                value = ""
-            elif Path(value).suffix.lower() in (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".mp3", ".wav"):
-                place.lose(f"{value} is not carried over", "attach it to the message: {type: image, value: PATH}")
-                value = ""
-            else:
-                value = load_value(value, place)
-        values[key] = value
-    return values
+    return {key: _value(place) for key, place in source.entries()}
+
+
+def _value(place: Located) -> JsonValue:
+    """Return the value of a variable: the content of a file, a list with the content of each, or the value itself."""
+    value = place.value
+    if isinstance(value, list):
+        return [_value(item) for item in place.items()]
+    if not isinstance(value, str) or not value.startswith("file://"):
+        return value
+    if is_code(value):
+        place.lose(f"the value made by {value} is not carried over", "prepare it in a dataset's function")
+    elif Path(value).suffix.lower() in _MEDIA_SUFFIXES:
+        place.lose(f"{value} is not carried over", "attach it to the message: {type: image, value: PATH}")
+    else:
+        return load_value(value, place)
+    return value
 
 
 def expanded(test: Test) -> list[Test]:
