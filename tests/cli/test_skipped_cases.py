@@ -69,11 +69,15 @@ def test_an_incomplete_case_may_fail_but_not_pass() -> None:
     assert [each["score"] for each in rows[0]["evaluator_results"]] == [1.0]
 
 
-def test_a_prompt_may_be_skipped() -> None:
+def test_a_prompt_may_be_skipped(capsys: pytest.CaptureFixture[str]) -> None:
     write(
         f"  - {{id: a, evaluators: [{YES}]}}\n  - {{id: b, skip: lost}}\n",
         "prompts:\n  - {id: short, text: Be short.}\n  - {id: script, skip: made by x.sh}\n",
     )
+    assert call("check", "a.eval.yaml") == 0
+    out = capsys.readouterr().out
+    assert "warning: prompt 'script' is not sent (`skip`): made by x.sh" in out
+    assert "warning: case 'b' is not run (`skip`): lost" in out
     code, rows = run()
     assert code == 0
     found = sorted((row["eval_id"], row["prompt"], row["status"], row.get("reasoning")) for row in rows)
@@ -126,6 +130,13 @@ def test_resume_judges_a_case_again_that_became_incomplete() -> None:
     assert call("resume", "latest") == 3
     write(f"  - {{{case}}}\n")
     assert call("resume", "latest") == 0
+
+
+def test_an_exported_case_is_still_incomplete() -> None:
+    write(f"  - {{id: a, input_messages: [{{role: user, content: hi}}], evaluators: [{NO}], incomplete: no html}}\n")
+    assert run()[0] == 1
+    assert call("runs", "export", "latest", "--failed", "-o", "failed.eval.yaml") == 0
+    assert "incomplete: no html" in Path("failed.eval.yaml").read_text()
 
 
 CODE_JUDGE = "def check(case):\n    return {'skipped': 'there is no node'}\n"

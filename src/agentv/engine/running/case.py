@@ -256,6 +256,8 @@ def case_record(prepared: PreparedCase, evaluators: StoredEvaluators) -> CaseRec
         metadata=case.metadata,
     )
     files = files_of(case.input_messages)
+    if case.incomplete is not None:
+        record = replace(record, incomplete=case.incomplete)
     if files or prepared.criteria or case.prompt is not None:  # most cases have none of them (bench/echo_cases.py)
         record = replace(
             record,

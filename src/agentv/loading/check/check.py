@@ -229,11 +229,12 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
 def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Problem]:
     """Add a stream's problems to `row_problems`.
 
-    Yield a warning if cases have `{{ names }}` left as text, and one if cases are skipped or checked only in part.
+    Yield a warning if cases have `{{ names }}` left as text, and for cases and prompts that are skipped or cases that
+    are checked only in part.
     """
     first: tuple[EvalCase, str] | None = None
-    skipped, incomplete = _CountedCases(), _CountedCases()
     others = 0
+    unchecked = _UncheckedCases()
     fills_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
     try:
         for case in suite.cases:
@@ -241,9 +242,7 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
             if isinstance(case, BrokenCase):
                 row_problems += case.problems if suite.cases.count is None else ()
                 continue
-            for prompted in case.with_prompts():
-                skipped.add(case, prompted.skip)
-            incomplete.add(case, case.incomplete if case.skip is None else None)
+            unchecked.add(case)
             if case.skip is None and not is_filled and (name := _first_variable(case)):
                 others += first is not None
                 first = first or (case, name)
@@ -259,8 +258,7 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
         )
         message = f"{{{{ {name} }}}} is text here{more}: {reason}"
         yield _warning_at(case, message)
-    yield from skipped.warning("is not run (`skip`)", "are not run (`skip`)")
-    yield from incomplete.warning("is checked only in part (`incomplete`)", "are checked only in part (`incomplete`)")
+    yield from unchecked.warnings()
 
 
 class _CountedCases(Struct):
@@ -282,6 +280,32 @@ class _CountedCases(Struct):
             count = len(self.ids)
             subject = f"case {case.id!r} {one}" if count == 1 else f"{count:,} cases {several}, the first"
             yield _warning_at(case, f"{subject}: {reason}")
+
+
+class _UncheckedCases(Struct):
+    """The cases and prompts that are skipped, and the cases that are checked only in part."""
+
+    skipped: _CountedCases = field(default_factory=_CountedCases)
+    incomplete: _CountedCases = field(default_factory=_CountedCases)
+    prompts: dict[str, tuple[EvalCase, str]] = field(default_factory=dict)
+
+    def add(self, case: EvalCase) -> None:
+        """Count a case, and remember its prompts that are not sent."""
+        self.skipped.add(case, case.skip)
+        if case.skip is not None:
+            return
+        self.incomplete.add(case, case.incomplete)
+        for prompt in case.prompts:
+            if prompt.skip is not None:
+                self.prompts.setdefault(prompt.id, (case, prompt.skip))
+
+    def warnings(self) -> Iterator[Problem]:
+        """Yield one warning about each prompt, about all skipped cases and about all incomplete ones."""
+        for name, (case, reason) in self.prompts.items():
+            yield _warning_at(case, f"prompt {name!r} is not sent (`skip`): {reason}")
+        yield from self.skipped.warning("is not run (`skip`)", "are not run (`skip`)")
+        partly = "checked only in part (`incomplete`)"
+        yield from self.incomplete.warning(f"is {partly}", f"are {partly}")
 
 
 def _warning_at(case: EvalCase, message: str) -> Problem:
