@@ -36,7 +36,7 @@ WRITTEN = """\
       <error message="error target: HTTP 503 after 3 attempts (12.4 s)" type="server_error">error target: HTTP 503 after 3 attempts (12.4 s)</error>
     </testcase>
     <testcase classname="evals/refunds.yaml" name="refund-7" file="evals/refunds.yaml" line="12" time="1.500">
-      <skipped/>
+      <skipped message="contains: missed | tone: Friendly throughout."/>
     </testcase>
   </testsuite>
 </testsuites>

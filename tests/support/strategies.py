@@ -327,6 +327,7 @@ case_records = st.builds(
     metadata=json_objects,
     turns=tuples(json_objects),
     turn_rules=json_objects,
+    incomplete=maybe(texts),
 )
 run_records = st.builds(
     RunRecord,

@@ -136,10 +136,11 @@ _ITEM_TYPES = frozenset({Message, RubricItem, EvaluationCriteria, CaseTurn})
 
 
 class PromptMessages(Struct, frozen=True):
-    """The messages of a case with one of the suite's prompts."""
+    """The messages of a case with one of the suite's prompts; `skip` is the reason why the prompt is not sent."""
 
     id: str
     messages: tuple[Message, ...]
+    skip: str | None = None
 
 
 class CaseKeywords(TypedDict, total=False):
@@ -166,6 +167,8 @@ class CaseKeywords(TypedDict, total=False):
     prompts: tuple[PromptMessages, ...]
     turns: "Sequence[CaseTurn | Mapping[str, Any] | str]"
     turn_rules: TurnRules
+    skip: str | None
+    incomplete: str | None
 
 
 class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
@@ -178,7 +181,8 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     prompts; `with_prompts` makes a case of each, with the prompt's id in `prompt`. The cases in `depends_on` run before
     this case; `on_dependency_failure` is what to do if one has an error. With `turns`, the case is a conversation: each
     turn is sent after `input_messages`, the earlier turns and the target's answers to them, and `evaluators` judge the
-    whole conversation.
+    whole conversation. `skip` is the reason why the case is not run, and `incomplete` the reason why its evaluators do
+    not check all that they should: a result that would pass is then `skipped`.
     """
 
     id: str
@@ -206,6 +210,8 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     on_dependency_failure: OnDependencyFailure = "skip"
     turns: tuple[CaseTurn, ...] = ()
     turn_rules: TurnRules = TurnRules()
+    skip: str | None = None
+    incomplete: str | None = None
 
     if TYPE_CHECKING:
 
@@ -222,7 +228,10 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
         """Return the case with the messages of each prompt; the case itself without prompts."""
         if not self.prompts:
             return (self,)
-        return tuple(replace(self, input_messages=each.messages, prompt=each.id, prompts=()) for each in self.prompts)
+        return tuple(
+            replace(self, input_messages=each.messages, prompt=each.id, prompts=(), skip=self.skip or each.skip)
+            for each in self.prompts
+        )
 
     def __post_init__(self) -> None:
         """Convert a string or a list to a tuple, and messages, criteria and rubric items given as dicts to values.

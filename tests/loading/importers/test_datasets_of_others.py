@@ -120,8 +120,28 @@ def test_every_other_evaluator_and_key_is_listed(tmp_path: Path) -> None:
     places = [loss.json_path for loss in made.losses]
     assert places == ["$.report_evaluators", "$.odd",
                       *(f"$.evaluators[{index}].{name}" for index, name in enumerate(names)),
-                      "$.cases[0].oddity", "$.evaluators"]  # fmt: skip
-    assert made.suite["execution"] == {"evaluators": [{"name": "answered", "type": "length", "min": 1}]}
+                      "$.cases[0].oddity"]  # fmt: skip
+    (only,) = cases_of(made, tmp_path)
+    assert only.skip is not None
+    assert only.skip.startswith("lost in conversion: `IsInstance` is not carried over; `HasMatchingSpan` is")
+
+
+def test_a_case_with_a_lost_evaluator_is_incomplete(tmp_path: Path) -> None:
+    lossy = {"inputs": "x", "evaluators": ["MyOwn"]}
+    data = {"cases": [lossy, {"inputs": "y"}], "evaluators": [{"Contains": "a"}]}
+    made = convert(written(tmp_path, "d.json", data), tmp_path)
+    first, second = cases_of(made, tmp_path)
+    assert first.incomplete == "lost in conversion: `MyOwn` is not carried over"
+    assert (first.skip, second.skip, second.incomplete) == (None, None, None)
+
+
+def test_a_golden_that_lost_a_part_does_not_pass(tmp_path: Path) -> None:
+    golden = {"input": "x", "expected_output": "y", "retrieval_context": None, "expectations": ["polite"]}
+    empty = {**golden, "input": "", "expectations": None}
+    made = convert(written(tmp_path, "d.json", [golden, empty]), tmp_path)
+    first, second = cases_of(made, tmp_path)
+    assert (first.skip, first.incomplete) == (None, "lost in conversion: `expectations` is not carried over")
+    assert (second.skip, second.incomplete) == ("lost in conversion: this golden has no input", None)
 
 
 def test_a_file_of_no_known_program_is_an_error(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """`agentv convert`: convert eval files and results, also from other tools."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -34,8 +34,9 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
     type=click.Choice(["agentv"]),
     help="Rewrite IN, an eval file of AgentV for TypeScript, in agentv's own format.",
 )
+@click.option("--allow-loss", is_flag=True, help="Exit with code 0 even if something that asks or judges is lost.")
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")
-def command(source: Path, output: Path, to: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes flags like this
+def command(source: Path, output: Path, to: str | None, allow_loss: bool, as_json: bool) -> int:  # noqa: FBT001 - click passes flags like this
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
 
     Files of other tools are recognised by their content. A configuration of promptfoo becomes the eval file OUT, with
@@ -45,13 +46,17 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     AgentV for TypeScript is another program. agentv runs most of its eval files (versions 1.5 to 4.42) as they are;
     --to agentv rewrites such a file in agentv's own format.
 
-    What cannot be converted is listed with its place in IN. If OUT is a .jsonl file, it contains only cases or results;
-    the other keys of an eval file are written to a .yaml file next to it. Existing files are never overwritten.
+    What cannot be converted is listed with its place in IN. A test that loses its prompt, a variable or an assertion
+    stays in OUT with a reason, and its results are skipped or fail; they never pass. If something that asks or judges
+    is lost, the exit code is 1 (with --allow-loss 0), and the files are written nevertheless.
+
+    If OUT is a .jsonl file, it contains only cases or results; the other keys of an eval file are written to a .yaml
+    file next to it. Existing files are never overwritten.
     """
     from agentv.loading.edit.conversion import read_records
 
-    if to is None and convert_foreign(source, output, as_json=as_json):
-        return
+    if to is None and (losses := convert_foreign(source, output, as_json=as_json)) is not None:
+        return 0 if allow_loss else exit_code(losses)
     records = read_records(source) if to is None else _read_translated(source)
     paths = paths_to_write(records, output)
     _check_output(source, paths, may_keep_format=to is not None)
@@ -60,11 +65,12 @@ def command(source: Path, output: Path, to: str | None, as_json: bool) -> None: 
     if as_json:
         names = [str(path) for path in paths]
         click.echo(json.dumps({"schema": "agentv-convert-1", "written": names, noun: count}))
-        return
+        return 0
     for path in paths:
         click.echo(f"Wrote {path}")
     if records.kind == "eval" and output.resolve().parent != source.resolve().parent:
         click.echo(f"note: relative paths in the cases were not changed and now start from {output.parent}")
+    return 0
 
 
 def _read_translated(source: Path) -> "Records":
@@ -166,19 +172,24 @@ def report_losses(losses: "Iterable[Problem]") -> None:
         click.echo(printable(problem.render()), err=True)
 
 
-def convert_foreign(source: Path, output: Path, *, as_json: bool) -> bool:
-    """Convert a file of another program and report it; return False if no converter knows the file.
+def exit_code(losses: "Iterable[Problem]") -> int:
+    """Return 1 if a conversion lost something that asks or judges, else 0."""
+    return 1 if any(problem.severity == "error" for problem in losses) else 0
 
-    Raises UsageError if the result cannot be written to `output`.
+
+def convert_foreign(source: Path, output: Path, *, as_json: bool) -> "Sequence[Problem] | None":
+    """Convert a file of another program and report it; return the losses, None if no converter knows the file.
+
+    What `agentv check` finds wrong in the written files counts as lost. Raises UsageError if the result cannot be
+    written to `output`.
     """
     from agentv.loading.importers.recognition import find_converter, is_inspect_log
 
     if is_inspect_log(source):
-        convert_log(source, output, as_json=as_json)
-        return True
+        return convert_log(source, output, as_json=as_json)
     convert = find_converter(source)
     if convert is None:
-        return False
+        return None
     if output.suffix not in {".yaml", ".yml"}:
         raise click.UsageError(
             f"{source} becomes an eval file; the name of OUT must end in .yaml or .yml, not {output}"
@@ -191,12 +202,24 @@ def convert_foreign(source: Path, output: Path, *, as_json: bool) -> bool:
         if path.exists():
             raise click.UsageError(f"{path} exists already; remove it, or choose another name or folder")
     _write(files)
-    report_losses(converted.losses)
+    wrong = written_problems(output)
+    report_losses((*converted.losses, *wrong))
     if as_json:
-        click.echo(json.dumps(_summary_to_json(converted, list(files)), ensure_ascii=False))
+        click.echo(json.dumps(_summary_to_json(converted, list(files), wrong), ensure_ascii=False))
     else:
-        _print_summary(converted, list(files), output)
-    return True
+        _print_summary(converted, list(files), output, wrong)
+    return (*converted.losses, *wrong)
+
+
+def written_problems(output: Path) -> "tuple[Problem, ...]":
+    """Return the errors that `agentv check` reports about a written eval file, and what it uses."""
+    import os
+
+    from agentv.engine.plugins.loading import load_specs
+    from agentv.loading.check.check import check_paths
+
+    result = check_paths([output], cwd=Path.cwd(), env=os.environ, specs=load_specs())
+    return tuple(problem for problem in result.problems if problem.severity == "error")
 
 
 def _texts_by_path(converted: "Converted", output: Path) -> dict[Path, str]:
@@ -228,30 +251,59 @@ def _write(files: dict[Path, str]) -> None:
             file.write(text)
 
 
-def _print_summary(converted: "Converted", written: list[Path], output: Path) -> None:
+def _print_summary(converted: "Converted", written: list[Path], output: Path, wrong: "Sequence[Problem]") -> None:
     from agentv.reports.text.amounts import count_text
 
     for path in written:
         click.echo(f"Wrote {path}")
     cases = "" if converted.cases is None else f": {count_text(converted.cases, 'case')}"
-    losses = len(converted.losses)
-    outcome = f"see the {count_text(losses, 'note')} above" if losses else "everything was converted"
-    click.echo(f"Converted from {converted.program}{cases}; {outcome}")
+    click.echo(f"Converted from {converted.program}{cases}; {_outcome(converted)}")
+    if converted.unread:
+        click.echo(f"Called as it is, without being read: {', '.join(converted.unread)}")
+    if wrong:
+        click.echo(f"{output} does not pass agentv check: correct the {count_text(len(wrong), 'error')} above first")
     click.echo(f"Next: agentv check {output}, then agentv run {output}")
 
 
-def _summary_to_json(converted: "Converted", written: list[Path]) -> "JsonObject":
-    losses: list[JsonObject] = [
-        {"path": item.path, "line": item.line, "column": item.column, "json_path": item.json_path,
-         "message": item.message, "advice": item.allowed}
-        for item in converted.losses
-    ]  # fmt: skip
+def _outcome(converted: "Converted") -> str:
+    """Return what became of a file, in words; code that was not read may need what was not converted."""
+    from agentv.reports.text.amounts import count_text
+
+    lost = sum(problem.severity == "error" for problem in converted.losses)
+    notes = len(converted.losses) - lost
+    losses_text = "1 loss" if lost == 1 else f"{lost:,} losses"
+    parts = [*([losses_text] if lost else []), *([count_text(notes, "note")] if notes else [])]
+    if parts:
+        return f"see the {' and the '.join(parts)} above"
+    return "everything but the code was converted" if converted.unread else "everything was converted"
+
+
+def _summary_to_json(converted: "Converted", written: list[Path], wrong: "Sequence[Problem]") -> "JsonObject":
     names = [str(path) for path in written]
-    return {"schema": "agentv-convert-1", "written": names, "cases": converted.cases, "notes": losses}
+    return {
+        "schema": "agentv-convert-1",
+        "written": names,
+        "cases": converted.cases,
+        "notes": [_note_to_json(problem) for problem in converted.losses],
+        "errors": [_note_to_json(problem) for problem in wrong],
+        "unread": list(converted.unread),
+    }
 
 
-def convert_log(source: Path, folder: Path, *, as_json: bool) -> None:
-    """Write a log of inspect as a run in `folder`, and report it.
+def _note_to_json(problem: "Problem") -> "JsonObject":
+    return {
+        "path": problem.path,
+        "line": problem.line,
+        "column": problem.column,
+        "json_path": problem.json_path,
+        "message": problem.message,
+        "advice": problem.allowed,
+        "is_lost": problem.severity == "error",
+    }
+
+
+def convert_log(source: Path, folder: Path, *, as_json: bool) -> "Sequence[Problem]":
+    """Write a log of inspect as a run in `folder`, and report it; return its notes.
 
     Raises UsageError if the run is there already, or `folder` is not a folder.
     """
@@ -270,13 +322,14 @@ def convert_log(source: Path, folder: Path, *, as_json: bool) -> None:
         summary = {"schema": "agentv-convert-1", "written": [str(path)], "rows": count, "planned": log.planned,
                 "state": log.state, "notes": [note.message for note in log.notes]}  # fmt: skip
         click.echo(json.dumps(summary, ensure_ascii=False))
-        return
+        return log.notes
     click.echo(f"Wrote {path}")
     missing = f" of {log.planned} planned" if log.planned > count else ""
     click.echo(f"Converted from inspect: {count_text(count, 'result')}{missing}, {log.state}")
     # Commands find a run in .agentv/runs by its id, and any other run by its path.
     name = log.run.run_id if folder.resolve().parent.name == ".agentv" else str(path)
     click.echo(f"Next: agentv show {name}, or agentv compare {name} OTHER")
+    return log.notes
 
 
 def _write_run(log: "InspectLog", folder: Path) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import TypeGuard
 
 from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
@@ -13,7 +14,7 @@ from agentv.scoring.keys.identity import digest, target_key
 from agentv.scoring.results.applicable import all_evaluators
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
-from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
+from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.targets import ResolvedTarget
 
@@ -241,7 +242,12 @@ def _calls(plan: RunPlan) -> int:
 
 
 def _calls_of(task: CaseTask) -> int:
-    return max(1, len(task.case.turns)) if isinstance(task.case, EvalCase) else 0
+    return max(1, len(task.case.turns)) if _is_called(task.case) else 0
+
+
+def _is_called(case: EvalCase | BrokenCase) -> TypeGuard[EvalCase]:
+    """Return True for a case that is sent to its targets: it can be read, and has no `skip`."""
+    return isinstance(case, EvalCase) and case.skip is None
 
 
 def _confirming_calls(plan: RunPlan) -> str:
@@ -259,7 +265,7 @@ def _evaluators(plan: RunPlan) -> list[tuple[str, str]]:
     for suite_plan in plan.suites:
         cases = [_EMPTY_CASE] if suite_plan.selection.count is None else suite_plan.selection
         for case in cases:
-            if isinstance(case, EvalCase):
+            if _is_called(case):
                 found.update(dict.fromkeys(map(_name_and_type, all_evaluators(case, suite_plan.suite))))
     return list(found)
 
@@ -275,7 +281,7 @@ def prepared_cases(plan: RunPlan) -> Iterator[PreparedCase]:
     for target in plan.targets:
         quotes_paths_only, key = plan.specs.providers.get(target.provider).reads_files, target_key(target)
         for task in plan.tasks(target):
-            if task.trial == 0 and isinstance(task.case, EvalCase):
+            if task.trial == 0 and _is_called(task.case):
                 yield prepare_case(task, task.case, target_key=key, quotes_paths_only=quotes_paths_only)
 
 

@@ -82,20 +82,27 @@ class SuiteCheck(Struct):
             if not isinstance(case, EvalCase):
                 broken_lines += 1
                 continue
+            if case.skip is not None:
+                self._add_names(case)
+                continue
             if not any(_case_overrides(case)):
                 if plain_case_seen:
                     continue
                 plain_case_seen = True
             self._check_workspaces(case)
             self._check_turns(case)
-            self.tags.update(tags_of(case, suite))
-            self.most_trials = max(self.most_trials, self.plan.trials(case))
-            self.evaluator_names.update(_result_names(case, suite))
+            self._add_names(case)
             for evaluator in all_evaluators(case, suite):
                 if seen.get(id(evaluator)) is not evaluator:
                     seen[id(evaluator)] = evaluator
                     self._check_evaluator(evaluator)
         self.is_complete = max_lines is None or (checked_lines < max_lines and not broken_lines)
+
+    def _add_names(self, case: EvalCase) -> None:
+        """Collect the names of a case that gates may use, and its number of trials."""
+        self.tags.update(tags_of(case, self.plan.suite))
+        self.most_trials = max(self.most_trials, self.plan.trials(case))
+        self.evaluator_names.update(_result_names(case, self.plan.suite))
 
     def _add(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")

@@ -59,6 +59,7 @@ from agentv.scoring.results.aggregation import (
     first_failed,
     row_state,
     row_status,
+    unchecked_requirement,
 )
 from agentv.scoring.results.applicable import all_evaluators, evaluators_of_turn
 from agentv.scoring.results.turns import (
@@ -256,6 +257,8 @@ def case_record(prepared: PreparedCase, evaluators: StoredEvaluators) -> CaseRec
         metadata=case.metadata,
     )
     files = files_of(case.input_messages)
+    if case.incomplete is not None:
+        record = replace(record, incomplete=case.incomplete)
     if files or prepared.criteria or case.prompt is not None:  # most cases have none of them (bench/echo_cases.py)
         record = replace(
             record,
@@ -329,7 +332,10 @@ def not_begun_row(run_id: str, task: CaseTask, *, now: datetime) -> CaseResult:
 
 
 def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -> CaseResult:
-    """Return the row of a case whose target was not called, because no selected evaluator would score the answer."""
+    """Return the row of a case whose target was not called.
+
+    The case has `skip`, or no selected evaluator would score the answer.
+    """
     return CaseResult(
         run_id=run_id,
         timestamp=now,
@@ -344,6 +350,7 @@ def skipped_row(run_id: str, task: CaseTask, case: EvalCase, *, now: datetime) -
         session_id=_cluster_of(case, task.suite),
         tags=tags_of(case, task.suite),
         metadata=case.metadata,
+        reasoning=case.skip,
         file=case.location.path if case.location else "",
         line=case.location.line if case.location else 0,
     )
@@ -414,7 +421,9 @@ def judged_row(
     }
     if task.stored is not None:
         row = replace(row, rescored=_rescored(task.stored))
-    return row if list(rare.values()) == _NOTHING_RARE else replace(row, **rare)
+    if list(rare.values()) != _NOTHING_RARE:
+        row = replace(row, **rare)
+    return row if status != "skipped" else replace(row, reasoning=_why_unchecked(case, results) or row.reasoning)
 
 
 def _rescored(stored: AnswerToScore) -> int:
@@ -459,7 +468,18 @@ def _row_state(
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"
         return "error", score, None, replace(broken.error, message=message, stage="evaluator")
-    return row_status(score), score, case_verdict(score, results, pass_score), None
+    verdict = case_verdict(score, results, pass_score)
+    if verdict == "pass" and _why_unchecked(case, results) is not None:
+        return "skipped", None, None, None
+    return row_status(score), score, verdict, None
+
+
+def _why_unchecked(case: EvalCase, results: tuple[EvaluatorResult, ...]) -> str | None:
+    """Return why an answer that meets all that was checked is no pass; None if everything was checked."""
+    skipped = unchecked_requirement(results)
+    if case.incomplete is not None or skipped is None:
+        return case.incomplete
+    return f"{skipped.name}: {skipped.reasoning or 'skipped'}"
 
 
 def _spending(answer: Answer, results: tuple[EvaluatorResult, ...]) -> tuple[UsageBy | None, float | None]:
@@ -537,7 +557,7 @@ class CaseRunner(Struct, frozen=True):
         case = task.case
         if not isinstance(case, EvalCase):
             return _finished(broken_row(self.run_id, task, case, now=self.runtime.clock()))
-        if task.only_free and self.has_nothing_to_score(task):
+        if self.has_nothing_to_score(task):
             return _finished(skipped_row(self.run_id, task, case, now=self.runtime.clock()))
         if dependency_failure is not None:
             return _finished(failed_row(self.run_id, task, dependency_failure, now=self.runtime.clock()))
@@ -621,8 +641,12 @@ class CaseRunner(Struct, frozen=True):
         return prepared_turn(prepared, number, texts, quotes_paths_only=target_session.quotes_paths_only)
 
     def has_nothing_to_score(self, task: CaseTask) -> bool:
-        """Return True if all evaluators of a case are excluded because they cost money."""
-        if not task.only_free or isinstance(task.case, BrokenCase):
+        """Return True for a case with `skip`, and if all evaluators of a case are excluded because they cost money."""
+        if isinstance(task.case, BrokenCase):
+            return False
+        if task.case.skip is not None:
+            return True
+        if not task.only_free:
             return False
         evaluators = all_evaluators(task.case, task.suite)
         return all(costs_money(config_of(evaluator), self.runtime, task.known) for evaluator in evaluators)

@@ -85,6 +85,8 @@ def _case(record: CaseRecord, run_id: str, folder: Path, *, is_unique: bool) -> 
     execution = {**record.turn_rules, **({"evaluators": record.evaluators} if record.evaluators else {})}
     if execution:
         case["execution"] = execution
+    if record.incomplete is not None:
+        case["incomplete"] = record.incomplete
     return case
 
 

@@ -16,7 +16,7 @@ from agentv.engine.running.recorder import JUDGE_STOP, RunRecorder
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.scoring.counting.tallies import saved_by_judges
 from agentv.scoring.keys.identity import DigestSet, answer_key, keys_of, question_key, score_keys
-from agentv.scoring.results.aggregation import row_state
+from agentv.scoring.results.aggregation import row_state, unchecked_requirement
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.storage.run.first_answers import is_answered
 from agentv.storage.run.stored import TARGET_CHANGED, StoredRun
@@ -287,8 +287,8 @@ class ResumePlan(Struct):
         `key` is the key that its answer should have, if it is not that of the target as it is now.
         """
         if not row.answer_key:
-            return row.status == "error" or runner.has_nothing_to_score(task)
-        if row.answer_key != (key or _answer_key(task, case, runner)):
+            return row.status == "error" or (runner.has_nothing_to_score(task) and row.reasoning == case.skip)
+        if not _is_checked_as_now(row, case) or row.answer_key != (key or _answer_key(task, case, runner)):
             return False
         if row.status == "error" and not row.score_keys:
             return True
@@ -371,6 +371,16 @@ def was_stopped_by_judge(run: StoredRun) -> bool:
 def has_judge_error(row: CaseResult) -> bool:
     """Return True for a row whose judge failed."""
     return row.error is not None and row.error.kind == "judge_error"
+
+
+def _is_checked_as_now(row: CaseResult, case: EvalCase) -> bool:
+    """Return True if all that the case demands was judged, and its `skip` and `incomplete` had their present effect."""
+    if case.skip is not None or unchecked_requirement(row.evaluator_results) is not None:
+        return False
+    if row.verdict == "pass":
+        return case.incomplete is None
+    is_incomplete = row.status == "skipped" and any(each.status != "skipped" for each in row.evaluator_results)
+    return not is_incomplete or row.reasoning == case.incomplete
 
 
 def _is_unreadable_line(row: CaseResult) -> bool:

@@ -227,16 +227,23 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
 
 
 def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Problem]:
-    """Add a stream's problems to `row_problems`; yield one warning if cases have `{{ names }}` left as text."""
+    """Add a stream's problems to `row_problems`.
+
+    Yield a warning if cases have `{{ names }}` left as text, and for cases and prompts that are skipped or cases that
+    are checked only in part.
+    """
     first: tuple[EvalCase, str] | None = None
     others = 0
+    unchecked = _UncheckedCases()
     fills_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
     try:
         for case in suite.cases:
             is_filled = fills_own_cases and case.location is not None and case.location.path == suite.path
             if isinstance(case, BrokenCase):
                 row_problems += case.problems if suite.cases.count is None else ()
-            elif not is_filled and (name := _first_variable(case)):
+                continue
+            unchecked.add(case)
+            if case.skip is None and not is_filled and (name := _first_variable(case)):
                 others += first is not None
                 first = first or (case, name)
     except EvalFileError as error:
@@ -250,8 +257,60 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
             else "variables are filled in judge prompts only, unless the file declares `vars:`"
         )
         message = f"{{{{ {name} }}}} is text here{more}: {reason}"
-        place = case.location or Location("")
-        yield Problem(place.path, message, place.line, min(1, place.line), severity="warning")
+        yield _warning_at(case, message)
+    yield from unchecked.warnings()
+
+
+class _CountedCases(Struct):
+    """Cases counted with the first one and its reason."""
+
+    first: tuple[EvalCase, str] | None = None
+    ids: set[str] = field(default_factory=set)
+
+    def add(self, case: EvalCase, reason: str | None) -> None:
+        """Count a case if there is a reason."""
+        if reason is not None:
+            self.first = self.first or (case, reason)
+            self.ids.add(case.id)
+
+    def warning(self, one: str, several: str) -> Iterator[Problem]:
+        """Yield one warning about all cases that were counted, at the first one."""
+        if self.first is not None:
+            case, reason = self.first
+            count = len(self.ids)
+            subject = f"case {case.id!r} {one}" if count == 1 else f"{count:,} cases {several}, the first"
+            yield _warning_at(case, f"{subject}: {reason}")
+
+
+class _UncheckedCases(Struct):
+    """The cases and prompts that are skipped, and the cases that are checked only in part."""
+
+    skipped: _CountedCases = field(default_factory=_CountedCases)
+    incomplete: _CountedCases = field(default_factory=_CountedCases)
+    prompts: dict[str, tuple[EvalCase, str]] = field(default_factory=dict)
+
+    def add(self, case: EvalCase) -> None:
+        """Count a case, and remember its prompts that are not sent."""
+        self.skipped.add(case, case.skip)
+        if case.skip is not None:
+            return
+        self.incomplete.add(case, case.incomplete)
+        for prompt in case.prompts:
+            if prompt.skip is not None:
+                self.prompts.setdefault(prompt.id, (case, prompt.skip))
+
+    def warnings(self) -> Iterator[Problem]:
+        """Yield one warning about each prompt, about all skipped cases and about all incomplete ones."""
+        for name, (case, reason) in self.prompts.items():
+            yield _warning_at(case, f"prompt {name!r} is not sent (`skip`): {reason}")
+        yield from self.skipped.warning("is not run (`skip`)", "are not run (`skip`)")
+        partly = "checked only in part (`incomplete`)"
+        yield from self.incomplete.warning(f"is {partly}", f"are {partly}")
+
+
+def _warning_at(case: EvalCase, message: str) -> Problem:
+    place = case.location or Location("")
+    return Problem(place.path, message, place.line, min(1, place.line), severity="warning")
 
 
 def _first_variable(case: EvalCase) -> str | None:

@@ -279,7 +279,7 @@ def _add_roles(filled: dict[str, JsonValue], roles: _RoleValues) -> None:
     present = {name for key in filled if (name := names.of(key)) is not None}
     if "id" not in present:
         filled["id"] = roles.id
-    if present.isdisjoint(("input_messages", "turns")):
+    if present.isdisjoint(("input_messages", "turns", "skip")):
         messages = roles.messages
         if messages:
             filled["input_messages"] = messages_to_json(messages)

@@ -7,7 +7,7 @@ from pathlib import Path
 from agentv.loading.files.documents import Document, Mark
 from agentv.loading.files.json_lines import parse_json
 from agentv.loading.files.text import decode, read_lines, shown
-from agentv.loading.importers.located import Converted, Located, Losses, open_located, require
+from agentv.loading.importers.located import Converted, Located, Losses, lost_reason, open_located, require
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonValue
 
@@ -44,6 +44,7 @@ CONVERSATION_KEYS: Mapping[str, str | None] = {
     "persona": "a user is not simulated here; write the turns",
     "expectations": "use `rubrics` of the case",
 }
+_LOSING_KEYS = ("expectations",)
 _ANY_ANSWER = "A correct and helpful answer"
 _TURN_KEYS: Mapping[str, str | None] = {"role": None, "content": None}
 
@@ -71,7 +72,11 @@ def convert_deepeval(path: Path, output: Path) -> Converted:  # noqa: ARG001 - t
     for number, (item, name) in enumerate(zip(items, names, strict=True), 1):
         stem = re.sub(r"\s+", "-", name.strip())
         id_ = stem if stem and names.count(name) == 1 else f"{stem or 'golden'}-{number}"
-        cases.append({"id": id_, **(_conversation(item) if "turns" in _keys(item) else _case(item))})
+        before = len(losses.errors)
+        case = _conversation(item) if "turns" in _keys(item) else _case(item)
+        lost = losses.reasons_since(before)
+        effect = {("incomplete" if case["input_messages"] else "skip"): lost_reason(lost)} if lost else {}
+        cases.append({"id": id_, **{key: value for key, value in case.items() if value}, **effect})
     items[0].drop("metrics are not part of a dataset", "add evaluators: the default is a model that judges")
     return Converted(
         program="DeepEval",
@@ -104,16 +109,17 @@ def _drop_unsupported(item: Located, known: Mapping[str, str | None], owner: str
         if key not in known:
             place.drop(f"`{key}` is not a known key of {owner}; it is not carried over")
         elif known[key] is not None:
-            place.drop(f"`{key}` is not carried over", known[key])
+            record = place.lose if key in _LOSING_KEYS else place.drop
+            record(f"`{key}` is not carried over", known[key])
 
 
 def _case(item: Located) -> Settings:
     _drop_unsupported(item, GOLDEN_KEYS, "a golden")
     question = item.get("input").text()
     if not question:
-        item.get("input").drop("this golden has no input", "write the question")
+        item.get("input").lose("this golden has no input", "write the question")
     case: Settings = {"expected_outcome": _outcome(item, "expected_output")}
-    case["input_messages"] = [{"role": "user", "content": question}]
+    case["input_messages"] = [{"role": "user", "content": question}] if question else []
     expected = item.get("expected_output").text()
     if expected:
         case["expected_messages"] = [{"role": "assistant", "content": expected}]

@@ -29,7 +29,7 @@ from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message
-from agentv.types.problems import Problem
+from agentv.types.problems import Problem, Severity
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, Spent, UsageBy
 from agentv.types.records.run import CaseRecord, RunRecord
@@ -113,9 +113,9 @@ class _Header(Struct, frozen=True):
     tags: tuple[str, ...]
     notes: list[Problem]
 
-    def note(self, place: str, message: str, advice: str | None = None) -> None:
-        """Add a warning about the value at the path `place`, unless it is already noted."""
-        problem = Problem(self.path, message, json_path=place, allowed=advice, severity="warning")
+    def note(self, place: str, message: str, advice: str | None = None, *, severity: Severity = "warning") -> None:
+        """Add a warning about the value at the path `place`, unless it is noted; an error if it asks or judges."""
+        problem = Problem(self.path, message, json_path=place, allowed=advice, severity=severity)
         if problem not in self.notes:
             self.notes.append(problem)
 
@@ -347,7 +347,8 @@ def _evaluators(
                 other_values[name] = value
                 if value is not None:
                     advice = "the value is in the metadata, under inspect_scores"
-                    header.note(f"{place}.scores.{name}", f"{value!r} is not a score between 0 and 1", advice)
+                    message = f"{value!r} is not a score between 0 and 1"
+                    header.note(f"{place}.scores.{name}", message, advice, severity="error")
                 continue
             explanation = score.get("explanation")
             answer = score.get("answer")
@@ -396,11 +397,12 @@ def _messages(header: _Header, place: str, value: JsonValue) -> tuple[Message, .
     if isinstance(value, str):
         return (Message("user", value),)
     if value is not None and not isinstance(value, list):
-        header.note(place, f"must be a text or a list of messages, but is {kind_of(value)}; it is not carried over")
+        message = f"must be a text or a list of messages, but is {kind_of(value)}; it is not carried over"
+        header.note(place, message, severity="error")
     try:
         return read_messages([_chat_message(item) for item in _list(value)], place)
     except MessageError as error:
-        header.note(place, f"the messages are not carried over: {error}")
+        header.note(place, f"the messages are not carried over: {error}", severity="error")
         return ()
 
 

@@ -1,6 +1,7 @@
 """Values of another program's file with their positions, and a record of those that are not carried over."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
@@ -13,18 +14,39 @@ from agentv.loading.files.path_guard import FileProblemError, guard_for
 from agentv.loading.files.text import decode, read_bytes, shown
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.problems import Problem
+from agentv.types.problems import Problem, Severity
 
 
 class Losses(Struct):
-    """The values that a conversion could not carry over, or changed, each with its place in the source."""
+    """The values that a conversion could not carry over, or changed, each with its place in the source.
+
+    A problem is an error if something that asks or judges is lost: a test, its prompt, a variable, an assertion, a
+    provider; else it is a warning.
+    """
 
     found: list[Problem] = field(default_factory=list)
+    errors: list[Problem] = field(default_factory=list)
+    """The errors each time that they were met: several tests may lose the same part."""
 
     def add(self, problem: Problem) -> None:
-        """Record a loss; the same loss at the same place is recorded once."""
+        """Record a loss; the same loss at the same place is listed once."""
+        if problem.severity == "error":
+            self.errors.append(problem)
         if problem not in self.found:
             self.found.append(problem)
+
+    def reasons_since(self, mark: int) -> tuple[str, ...]:
+        """Return the messages of the errors that were met since `errors` had the length `mark`, each once."""
+        return tuple(dict.fromkeys(problem.message for problem in self.errors[mark:]))
+
+
+_MOST_REASONS = 3
+
+
+def lost_reason(lost: Sequence[str]) -> str:
+    """Return what is lost of a test as the reason of `skip` and `incomplete`."""
+    more = f"; and {len(lost) - _MOST_REASONS} more" if len(lost) > _MOST_REASONS else ""
+    return f"lost in conversion: {'; '.join(lost[:_MOST_REASONS])}{more}"
 
 
 class Located(Struct, frozen=True):
@@ -77,11 +99,19 @@ class Located(Struct, frozen=True):
                 number = float(self.value)
                 if isfinite(number):
                     return number if isinstance(self.value, str) else self.value
-        self.drop(f"`{self.at[-1] if self.at else ''}` is not a number; it is not carried over")
+        written = json.dumps(self.value, ensure_ascii=False)
+        self.lose(f"`{self.at[-1] if self.at else ''}` is not a number: {written}; it is not carried over")
         return None
 
     def drop(self, message: str, advice: str | None = None) -> None:
         """Record that this value is not carried over, or not exactly, and what to do about it."""
+        self._record(message, advice, "warning")
+
+    def lose(self, message: str, advice: str | None = None) -> None:
+        """Record that a part that asks or judges is not carried over, and what to do about it."""
+        self._record(message, advice, "error")
+
+    def _record(self, message: str, advice: str | None, severity: Severity) -> None:
         place = self.document.mark(self.at, on_key=True)
         path = shown_path(self.at)
         self.losses.add(
@@ -92,7 +122,7 @@ class Located(Struct, frozen=True):
                 place.column,
                 json_path=path,
                 allowed=advice,
-                severity="warning",
+                severity=severity,
             )
         )
 
@@ -107,13 +137,17 @@ class Located(Struct, frozen=True):
             ) from None
         return path
 
-    def drop_unsupported(self, known: Mapping[str, str | None], owner: str) -> None:
-        """Record the keys that are not carried over: `known` has None for a supported key, and advice for any other."""
+    def drop_unsupported(self, known: Mapping[str, str | None], owner: str, *, losing: Collection[str] = ()) -> None:
+        """Record the keys that are not carried over: `known` has None for a supported key, and advice for any other.
+
+        Keys in `losing` ask or judge.
+        """
         for key, value in self.entries():
             if key not in known:
                 value.drop(f"`{key}` is not a known key of {owner}; it is not carried over")
             elif known[key] is not None:
-                value.drop(f"`{key}` is not carried over", known[key])
+                record = value.lose if key in losing else value.drop
+                record(f"`{key}` is not carried over", known[key])
 
 
 def _pointer_key(part: str) -> Key:
@@ -140,7 +174,9 @@ class Converted(Struct, frozen=True, kw_only=True):
     """The number of cases; None if they stay in a dataset."""
     targets: tuple[JsonObject, ...] = ()
     code: Mapping[str, str] = field(default_factory=dict)
-    """Python modules to write beside the suite, by name."""
+    """Modules to write beside the suite, by name."""
+    unread: tuple[str, ...] = ()
+    """Code that the suite calls as it is, such as the names of scripts: what it needs is not known."""
     losses: tuple[Problem, ...] = ()
 
 

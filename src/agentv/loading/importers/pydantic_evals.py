@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from agentv.loading.importers.located import Converted, Located, Losses, open_located, require
+from agentv.loading.importers.located import Converted, Located, Losses, lost_reason, open_located, require
 from agentv.types.json_value import JsonObject, JsonValue
 
 _TOP_LEVEL_KEYS = {
@@ -44,18 +44,24 @@ def convert_pydantic_evals(path: Path, output: Path) -> Converted:  # noqa: ARG0
         _TOP_LEVEL_KEYS if has_reports else {**_TOP_LEVEL_KEYS, "report_evaluators": None}, "a dataset"
     )
     shared = _evaluators(source.get("evaluators"), set(), {})
-    cases = [_case(case, number, source) for number, case in enumerate(source.get("cases").items(), 1)]
+    lost_of_all = losses.reasons_since(0)
+    cases: list[Settings] = []
+    for number, item in enumerate(source.get("cases").items(), 1):
+        before = len(losses.errors)
+        case = _case(item, number, source)
+        lost = tuple(dict.fromkeys((*lost_of_all, *losses.reasons_since(before))))
+        cases.append(_with_losses(case, lost, is_judged=bool(shared) or "evaluators" in case))
     top: Settings = {"$schema": "agentv-eval-v2"}
     if source.get("name").text():
         top["dataset"] = source.get("name").text()
     if shared:
         top["execution"] = {"evaluators": shared}
-    elif all("evaluators" not in case for case in cases):
+    elif not any("evaluators" in case or "skip" in case for case in cases):
         source.get("evaluators" if "evaluators" in _keys(source) else "cases").drop(
             "no evaluator is carried over: only an empty answer fails here", "add evaluators"
         )
         top["execution"] = {"evaluators": [{"name": "answered", "type": "length", "min": 1}]}
-    suite = {**top, "evalcases": cases}
+    suite: Settings = {**top, "evalcases": list(cases)}
     return Converted(program="pydantic-evals", suite=suite, cases=len(cases), losses=tuple(losses.found))
 
 
@@ -88,6 +94,11 @@ def _case(case: Located, number: int, source: Located) -> Settings:
         if evaluators:
             converted["evaluators"] = evaluators
     return converted
+
+
+def _with_losses(case: Settings, lost: tuple[str, ...], *, is_judged: bool) -> Settings:
+    """Return a case with the reason of its losses: `skip` if no evaluator is left, else `incomplete`."""
+    return {**case, ("incomplete" if is_judged else "skip"): lost_reason(lost)} if lost else case
 
 
 def _id(case: Located, number: int, source: Located) -> str:
@@ -134,8 +145,12 @@ class _EvaluatorSpec(Struct):
         return self.single_argument in value or "evaluation_name" in value or value.keys() <= _ARGUMENTS
 
     def drop(self, what: str, advice: str | None = None) -> None:
-        """Record that the evaluator is not carried over, or not exactly."""
+        """Record that the evaluator is carried over, but not exactly."""
         self.place.drop(f"`{self.name}` {what}", advice)
+
+    def lose(self, what: str, advice: str | None = None) -> None:
+        """Record that the evaluator is not carried over."""
+        self.place.lose(f"`{self.name}` {what}", advice)
 
 
 _ARGUMENTS = frozenset(
@@ -154,7 +169,7 @@ def _evaluators(listed: Located, taken_names: set[str], values: JsonObject) -> l
             advice = _ADVICE.get(
                 name, "write it as an evaluator of your own (docs/how-to/extending.md) or a code_judge"
             )
-            place.drop(f"`{name}` is not carried over", advice)
+            place.lose(f"`{name}` is not carried over", advice)
             continue
         single_argument, convert = converter
         spec = _EvaluatorSpec(
@@ -195,7 +210,7 @@ def _contains(spec: _EvaluatorSpec) -> Settings | None:
         schema: Settings = {"type": "object", "required": list(value), "properties": properties}
         return {"type": "is_json", "schema": schema}
     if not isinstance(value, str | int | float):
-        spec.drop("is not carried over: its value is neither a text nor an object")
+        spec.lose("is not carried over: its value is neither a text nor an object")
         return None
     settings: Settings = {"type": "contains", "value": value}
     return {**settings, "case_sensitive": False} if spec.get("case_sensitive") is False else settings
@@ -204,7 +219,7 @@ def _contains(spec: _EvaluatorSpec) -> Settings | None:
 def _duration(spec: _EvaluatorSpec) -> Settings | None:
     seconds = spec.get("seconds")
     if not isinstance(seconds, int | float):
-        spec.drop("is not carried over: its duration is not in seconds", "use trace with max_duration_ms")
+        spec.lose("is not carried over: its duration is not in seconds", "use trace with max_duration_ms")
         return None
     return {"type": "trace", "max_duration_ms": seconds * 1000}
 
@@ -212,7 +227,7 @@ def _duration(spec: _EvaluatorSpec) -> Settings | None:
 def _judge(spec: _EvaluatorSpec) -> Settings | None:
     rubric = spec.get("rubric")
     if not isinstance(rubric, str):
-        spec.drop("is not carried over: it has no rubric")
+        spec.lose("is not carried over: it has no rubric")
         return None
     if spec.get("model"):
         spec.drop(
@@ -228,7 +243,7 @@ def _geval(spec: _EvaluatorSpec) -> Settings | None:
     steps = _strings(spec.get("evaluation_steps"))
     criteria = spec.get("criteria")
     if not isinstance(criteria, str):
-        spec.drop("is not carried over: it has no criteria")
+        spec.lose("is not carried over: it has no criteria")
         return None
     text = "\n".join([criteria, *steps])
     return {"type": "rubric", "rubrics": [{"description": text, "id": "quality", "scale": "likert5"}]}

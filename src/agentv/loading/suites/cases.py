@@ -199,6 +199,8 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     """
     if scope.parts is None:
         return case
+    if case.skip is not None:  # it is not sent and not judged, so that its variables and evaluators need not be there
+        return replace(case, prompts=tuple(PromptMessages(each.id, ()) for each in _chosen(case, scope.parts)))
     before = _count_errors(reader)
     if scope.parts.vary_by_case or case.prompt_ids:
         case = _with_parts(reader, at, case, parts=scope.parts, scope=scope)
@@ -249,8 +251,12 @@ def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuitePart
             listed = f"known: {', '.join(known)}" if known else "the suite has no `prompts`"
             place = (*at, "execution", "prompts", index)
             reader.error(place, f"unknown prompt {name!r}", allowed=listed, suggestion=nearest(name, known))
-    chosen = [prompt for prompt in parts.prompts if not case.prompt_ids or prompt.id in case.prompt_ids]
-    return replace(case, prompts=tuple(map(applied, chosen)))
+    return replace(case, prompts=tuple(map(applied, _chosen(case, parts))))
+
+
+def _chosen(case: EvalCase, parts: SuiteParts) -> list[SuitePrompt]:
+    """Return the suite's prompts that a case is sent with."""
+    return [prompt for prompt in parts.prompts if not case.prompt_ids or prompt.id in case.prompt_ids]
 
 
 def _move_problems(reader: Reader, at: JsonPath, part: Reader) -> None:
@@ -311,7 +317,7 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
     if not isinstance(raw, Mapping):
         return None
     parts = scope.parts
-    needs_messages = (parts is None or parts.needs_messages) and "turns" not in raw
+    needs_messages = (parts is None or parts.needs_messages) and "turns" not in raw and "skip" not in raw
     if needs_messages and CaseModel.names().spelling_in(raw, "input_messages") is None:
         reader.error(at, "the key 'input_messages' is missing")
     criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
@@ -351,6 +357,8 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
         turn_rules=TurnRules(execution.turn_aggregate, execution.on_turn_failure, execution.turn_window)
         if execution
         else TurnRules(),
+        skip=model.skip,
+        incomplete=model.incomplete,
         location=Location(scope.file, reader.document.mark(at).line),
     )
 

@@ -418,10 +418,12 @@ class PromptModel(FileModel, frozen=True, kw_only=True):
     file: Name | None = None
     system: Name | None = None
     messages: Annotated[list[object], Limits(min_length=1)] | None = None
+    skip: Name | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless exactly one of its forms is given."""
-        if sum(each is not None for each in (self.text, self.file, self.system, self.messages)) != 1:
+        """Raise ValueError unless exactly one of its forms is given; a prompt with `skip` may have none."""
+        forms = sum(each is not None for each in (self.text, self.file, self.system, self.messages))
+        if forms != 1 and not (self.skip and forms == 0):
             raise ValueError("a prompt needs exactly one of `text`, `file`, `system` and `messages`")
 
 
@@ -473,6 +475,8 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     criteria: Criteria = None
     evaluators: Evaluators = None
     execution: CaseExecutionModel | None = None
+    skip: Name | None = None
+    incomplete: Name | None = None
 
 
 class EvaluatorModel(FileModel, frozen=True, kw_only=True):

@@ -28,12 +28,13 @@ Fill = Callable[[str], str]
 class SuitePrompt(Struct, frozen=True):
     """One prompt of a suite: its id, its place, and its messages.
 
-    `messages` holds None where those of the case are inserted.
+    `messages` holds None where those of the case are inserted. `skip` is the reason why the prompt is not sent.
     """
 
     id: str
     at: JsonPath
     messages: tuple[Message | None, ...]
+    skip: str | None = None
 
     @property
     def has_case_messages(self) -> bool:
@@ -43,9 +44,9 @@ class SuitePrompt(Struct, frozen=True):
     def applied_to(self, case_messages: tuple[Message, ...], fill: Fill) -> PromptMessages:
         """Return the messages to send for a case; `case_messages` are already filled."""
         messages: list[Message] = []
-        for message in self.messages:
+        for message in self.messages if self.skip is None else ():
             messages += case_messages if message is None else (_filled(message, fill),)
-        return PromptMessages(self.id, tuple(messages))
+        return PromptMessages(self.id, tuple(messages), self.skip)
 
 
 def _filled(message: Message, fill: Fill) -> Message:
@@ -99,6 +100,8 @@ def _read_prompt(reader: Reader, at: JsonPath, files: FileFinder, default_id: st
     model = reader.read(PromptModel, at)
     if model is None:
         return None
+    if model.skip is not None:
+        return SuitePrompt(model.id or default_id, at, (), model.skip)
     if model.text is not None:
         return SuitePrompt(model.id or default_id, at, (Message("user", model.text),))
     if model.file is not None:

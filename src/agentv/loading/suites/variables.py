@@ -34,6 +34,7 @@ class SuiteVariables(Struct, frozen=True):
 
 _COMMAND_KEYS = frozenset({"script", "python", "cwd"})
 _PROMPT_KEYS = frozenset({"prompt", "prompt_template"})
+_UNFILLED_KEYS = frozenset({"vars", "skip", "incomplete"})
 
 
 class Filler(Struct):
@@ -48,8 +49,8 @@ class Filler(Struct):
     undefined_severity: Severity = "error"
     marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
     single_variables: set[JsonPath] = field(default_factory=set)
-    unfilled_path: JsonPath = ()
-    """The path of an entry that stays as it is, such as `vars`; () for none."""
+    case: JsonPath = ()
+    """The path of the case, whose `vars` and reasons (`skip`, `incomplete`) stay as they are; () if it is no case."""
 
     def fill(self, value: JsonValue, at: JsonPath, *, in_evaluators: bool = False) -> JsonValue:
         """Return a copy of the value at a path with its texts filled. Problems are recorded.
@@ -72,7 +73,7 @@ class Filler(Struct):
         return filled
 
     def _entry(self, value: JsonValue, at: JsonPath, *, in_evaluators: bool) -> JsonValue:
-        if at == self.unfilled_path:
+        if self.case and at[:-1] == self.case and at[-1] in _UNFILLED_KEYS:
             return value
         key = snake_case(str(at[-1]))
         if in_evaluators and key in _PROMPT_KEYS:
@@ -125,7 +126,7 @@ def fill_in_place(reader: Reader, at: JsonPath, values: JsonObject, undefined_se
     raw, parent = reader.document.at(at), reader.document.at(at[:-1])
     if not isinstance(raw, Mapping) or not isinstance(parent, dict | list):
         return
-    filler = Filler(reader, values, undefined_severity, unfilled_path=(*at, "vars"))
+    filler = Filler(reader, values, undefined_severity, case=at)
     cast(dict[Key, JsonValue], parent)[at[-1]] = filler.fill(raw, at)
     cast(dict[int, Mapping[Key, Spot]], reader.document.marks).update(filler.marks)
     reader.from_single_variables |= filler.single_variables
@@ -148,7 +149,7 @@ class Template(Struct, frozen=True):
         The reader also has the problems of filling.
         """
         source = Reader(self.document)
-        filler = Filler(source, values, undefined_severity, unfilled_path=(*self.at, "vars"))
+        filler = Filler(source, values, undefined_severity, case=self.at)
         value = filler.fill(self.value, self.at, in_evaluators="evaluators" in self.at)
         return self._reader_of(value, filler), value
 

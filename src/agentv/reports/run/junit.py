@@ -132,7 +132,7 @@ def _testcase(row: CaseResult, kind: str | None, named: NamedCase | None, *, wit
 
 def _outcome(row: CaseResult, kind: str, named: NamedCase | None) -> str:
     if kind == "skipped":
-        return "<skipped/>"
+        return f"<skipped {_attributes({'message': row.reasoning})}/>" if row.reasoning else "<skipped/>"
     reason = whole_reason(row)
     message = reason if len(reason) <= _MAX_MESSAGE_CHARS else f"{reason[:_MAX_MESSAGE_CHARS]}..."
     type_ = row.error.kind if row.error is not None else row_state(row)

@@ -170,7 +170,7 @@ def _incomplete(ending: Ending, counted: VerdictCounts, results: Sequence[GateRe
         judged = _count(rows.judged, f"judged {ending.noun}")
         return (
             f"{_with_errors(errors, ending.noun)}; {_state_of_gates(results)} on the {judged}."
-            f"{_unverified_and_rerun(counted, ending.noun)}"
+            f"{_skipped_unverified_and_rerun(counted, ending.noun)}"
         )
     return None
 
@@ -246,17 +246,20 @@ def _failing_judge(counted: VerdictCounts, noun: str) -> str:
 
 
 def _with_errors_and_unverified(counted: VerdictCounts, noun: str) -> str:
-    """Return the end of a verdict: the numbers of results with errors, unverified and re-run."""
+    """Return the end of a verdict: the numbers of results with errors, skipped, unverified and re-run."""
     errors = counted.all.counts["error"]
-    return (f" {_with_errors(errors, noun)}." if errors else "") + _unverified_and_rerun(counted, noun)
+    said = f" {_with_errors(errors, noun)}." if errors else ""
+    return said + _skipped_unverified_and_rerun(counted, noun)
 
 
-def _unverified_and_rerun(counted: VerdictCounts, noun: str) -> str:
+def _skipped_unverified_and_rerun(counted: VerdictCounts, noun: str) -> str:
     """Return what a reader must know of results that count, and of those that do not."""
-    unverified, clamped, reruns, rescored = counted.unverified, counted.clamped, counted.reruns, counted.rescored
-    said = f" {_count(unverified, noun)} {'is' if unverified == 1 else 'are'} unverified." if unverified else ""
-    if clamped:
-        said += f" {_count(clamped, noun)} {'has' if clamped == 1 else 'have'} a clamped score."
+    skipped, reruns, rescored = counted.all.counts["skipped"], counted.reruns, counted.rescored
+    said = f" {_count(skipped, noun)} {'was' if skipped == 1 else 'were'} skipped." if skipped else ""
+    if counted.unverified:
+        said += f" {_count(counted.unverified, noun)} {'is' if counted.unverified == 1 else 'are'} unverified."
+    if counted.clamped:
+        said += f" {_count(counted.clamped, noun)} {'has' if counted.clamped == 1 else 'have'} a clamped score."
     if reruns:
         said += f" {_count(reruns, noun)} {'was' if reruns == 1 else 'were'} re-run; first answers count."
     return said + (f" Answers were rescored {_count(rescored, 'time')}." if rescored else "")

@@ -251,12 +251,16 @@ def parse_code_reply(reply: JsonValue, criteria: Sequence[EvaluationCriteria] = 
     """Return the score in a code judge's reply: an object with `score`; a number or bool is accepted, too.
 
     The score is clamped to 0..1. A score on another scale is a `judge_error`, and so is a result in `results` that is
-    not on its criterion's scale. Raises EvaluatorError when there is no number.
+    not on its criterion's scale. `{"skipped": REASON}` is the reply of a judge that cannot judge here. Raises
+    EvaluatorError when there is no number.
     """
     if isinstance(reply, bool):
         return EvaluationScore(score=float(reply))
     if not isinstance(reply, Mapping):
         reply = {"score": reply}
+    why_skipped = reply.get("skipped")
+    if isinstance(why_skipped, str) and why_skipped and "score" not in reply:
+        return EvaluationScore(0.0, status="skipped", reasoning=why_skipped)
     score = finite_number(reply.get("score"))
     if score is None:
         raise EvaluatorError(_no_score(reply))

@@ -118,6 +118,16 @@ def _is_satisfied(result: EvaluatorResult) -> bool:
     return result_verdict(result) == "pass" if required is True else reaches(result.counted_score, required)
 
 
+def unchecked_requirement(results: Iterable[EvaluatorResult]) -> EvaluatorResult | None:
+    """Return the first evaluator, or member of one, that is required but was skipped; None if there is none."""
+    for result in results:
+        if result.status == "skipped" and result.required is not False:
+            return result
+        if result.evaluator_results and (member := unchecked_requirement(result.evaluator_results)):
+            return member
+    return None
+
+
 def zeroing_evaluators(results: Sequence[EvaluatorResult]) -> list[EvaluatorResult]:
     """Return the evaluators that make the case's score 0."""
     return [each for each in results if each.unmet == "zero" and each.status != "skipped" and not _is_satisfied(each)]

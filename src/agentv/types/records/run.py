@@ -42,7 +42,7 @@ class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """A planned case, written to `cases.jsonl` before its first call.
 
     `turns` are those of a conversation; `turn_rules` are the keys of `execution` that say how the conversation is held
-    and scored.
+    and scored. `incomplete` is the reason why the case is checked only in part.
     """
 
     schema: str = always(CASE_SCHEMA)
@@ -65,3 +65,4 @@ class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     metadata: JsonObject = always({})
     turns: tuple[JsonObject, ...] = ()
     turn_rules: JsonObject = {}
+    incomplete: str | None = None

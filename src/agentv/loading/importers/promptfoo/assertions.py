@@ -10,9 +10,10 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from agentv.loading.importers.located import Located
-from agentv.loading.importers.promptfoo.code import PythonCode
+from agentv.loading.importers.promptfoo.code import PromptfooCode, relative_path
+from agentv.loading.importers.promptfoo.javascript import JAVASCRIPT_SUFFIXES, entry_of_output
 from agentv.loading.importers.promptfoo.prompts import is_code, load_value, parsed
-from agentv.loading.importers.promptfoo.templates import our_text, our_value, variables_of
+from agentv.loading.importers.promptfoo.templates import code_with_variables, our_text, our_value, variables_of
 from agentv.types.json_value import JsonObject, JsonValue
 
 ASSERTION_KEYS = {
@@ -28,6 +29,9 @@ ASSERTION_KEYS = {
     "contextTransform": "put the context into a variable",
 }
 """The keys of an assertion: None if a key is carried over, else advice."""
+_CODE_KEYS = {**ASSERTION_KEYS, "config": None}
+"""The keys of an assertion that is code."""
+_LOSING_KEYS = ("transform", "contextTransform")
 ASSERTION_SET_KEYS = {
     **dict.fromkeys(("type", "assert", "weight", "metric", "threshold")),
     "config": ASSERTION_KEYS["config"],
@@ -55,7 +59,7 @@ class Assertion(Struct):
 
     source: Located
     type: str
-    code: PythonCode
+    code: PromptfooCode
     judge: Judge
     options: "Options"
     """The test's options, which name the judge and its prompt for assertions that do not."""
@@ -76,8 +80,12 @@ class Assertion(Struct):
         return value if value.value is not None else self.source.get("type")
 
     def drop(self, message: str, advice: str | None = None) -> None:
-        """Record that the assertion is not carried over, or not exactly."""
+        """Record that the assertion is carried over, but not exactly."""
         self.place.drop(f"`{self.type}`: {message}", advice)
+
+    def lose(self, message: str, advice: str | None = None) -> None:
+        """Record that the assertion is not carried over."""
+        self.place.lose(f"`{self.type}`: {message}", advice)
 
     def value(self) -> JsonValue:
         """Return the value, or the content of the file `file://NAME`, with variables in our syntax.
@@ -88,7 +96,7 @@ class Assertion(Struct):
         value = self.source.get("value").value
         if isinstance(value, str) and value.startswith("file://"):
             if is_code(value):
-                self.drop(f"a value made by {value} is not carried over", "use a code_judge")
+                self.lose(f"a value made by {value} is not carried over", "use a code_judge")
                 return None
             value = load_value(value, self.source.get("value"))
         self.variables.update(_variables(value))
@@ -106,7 +114,7 @@ class Assertion(Struct):
         """Record that `value` has no text, unless code makes it, which value() has recorded."""
         is_made_by_code = value is None and self.source.get("value").value is not None
         if not is_made_by_code:
-            self.drop("has no text as its value; it is not carried over")
+            self.lose("has no text as its value; it is not carried over")
 
     def texts(self) -> list[JsonValue]:
         """Return the texts, numbers and booleans of a list, or the texts between the commas of a string.
@@ -122,7 +130,7 @@ class Assertion(Struct):
             found = [item for item in listed if isinstance(item, str | int | float)]
             for item in listed:
                 if item not in found:
-                    self.drop(f"{json.dumps(item, ensure_ascii=False)} is not a text; it is not carried over")
+                    self.lose(f"{json.dumps(item, ensure_ascii=False)} is not a text; it is not carried over")
         if not found:
             self.drop_without_text(value)
         return found
@@ -148,17 +156,23 @@ class Assertion(Struct):
 
 
 def convert_assertion(assertion: Assertion) -> Settings | None:
-    """Return the settings of an evaluator, without its name; None if the assertion is not carried over."""
+    """Return the settings of an evaluator, without its name; None if the assertion is lost, even if only in part."""
     written = assertion.type
     base = written.removeprefix("not-")
     convert = _CONVERTERS.get(base)
     if convert is None:
         reason = _ADVICE.get(base, "is not known; check its spelling")
-        assertion.drop(f"is not carried over: {reason}")
+        assertion.lose(f"is not carried over: {reason}")
         return None
-    assertion.source.drop_unsupported(ASSERTION_KEYS, "an assertion")
-    assertion.source.get("threshold").number()  # records a threshold that is not a number
+    losses = assertion.source.losses
+    before = len(losses.errors)
+    known = _CODE_KEYS if base in _CODE_TYPES else ASSERTION_KEYS
+    assertion.source.drop_unsupported(known, "an assertion", losing=_LOSING_KEYS)
+    for key in ("threshold", "weight"):
+        assertion.source.get(key).number()  # records a value that is not a number
     settings = convert(assertion)
+    if len(losses.errors) > before:
+        return None
     for key in ("provider", "rubricPrompt"):
         place = assertion.source.get(key)
         is_used = assertion.needs_judge or (key == "provider" and base in _EMBEDDING_TYPES)
@@ -170,12 +184,16 @@ def convert_assertion(assertion: Assertion) -> Settings | None:
 
 
 _EMBEDDING_TYPES = ("similar", "similar:cosine")
+_CODE_TYPES = ("javascript", "python")
 
 
 def _add_negation(settings: Settings) -> None:
     if "forbidden" in settings:  # _tools_used has negated them
         return
-    if settings["type"] == "regex":
+    config = settings.get("config")
+    if settings.get("required") is True and isinstance(config, dict):  # code: it has a verdict besides its score
+        config["negate"] = True
+    elif settings["type"] == "regex":
         settings["expect"] = "no_match"
     else:
         settings["negate"] = True
@@ -236,7 +254,7 @@ def _json(*, inside: bool) -> Callable[[Assertion], Settings | None]:
         if isinstance(schema, Mapping):
             settings["schema"] = schema
         elif assertion.source.get("value").value is not None:
-            assertion.drop("its schema is not carried over: it is not an object")
+            assertion.lose("its schema is not carried over: it is not an object")
         return settings
 
     return make
@@ -249,7 +267,7 @@ def _word_count(assertion: Assertion) -> Settings | None:
     if exact is not None:
         bounds = {"min": int(exact), "max": int(exact)}
     if not bounds:
-        assertion.drop("is not carried over: its value is neither a number nor {min, max}")
+        assertion.lose("is not carried over: its value is neither a number nor {min, max}")
         return None
     return {"type": "length", "unit": "words", **bounds}
 
@@ -258,7 +276,7 @@ def _trace_bound(key: str) -> Callable[[Assertion], Settings | None]:
     def make(assertion: Assertion) -> Settings | None:
         limit = assertion.source.get("threshold").number()
         if limit is None:
-            assertion.drop("is not carried over: it has no `threshold`")
+            assertion.lose("is not carried over: it has no `threshold`")
             return None
         return {"type": "trace", key: limit}
 
@@ -324,7 +342,7 @@ def _rubric(requirement: str = "{}") -> Callable[[Assertion], Settings | None]:
     def make(assertion: Assertion) -> Settings | None:
         value = assertion.value()
         if not value:
-            assertion.drop("is not carried over: it has no value")
+            assertion.lose("is not carried over: it has no value")
             return None
         listed = value if isinstance(value, list) else [value]
         texts = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in listed]
@@ -388,7 +406,7 @@ def _context_recall(assertion: Assertion) -> Settings | None:
     reference = assertion.store_reference()
     if reference is None:
         if assertion.source.get("value").value is None:
-            assertion.drop("is not carried over: it has no value")
+            assertion.lose("is not carried over: it has no value")
         return None
     assertion.drop("becomes context_recall: statement by statement in one call, with a prompt of ours")
     settings = _ready_made_judge(assertion, "context_recall")
@@ -444,7 +462,7 @@ def _goal(assertion: Assertion) -> Settings | None:
     value = assertion.value()
     goal = value.get("goal") if isinstance(value, Mapping) else value
     if not isinstance(goal, str):
-        assertion.drop("is not carried over: it has no goal")
+        assertion.lose("is not carried over: it has no goal")
         return None
     return _rubric_settings(assertion, [f"The agent reached this goal: {goal}"], include_trace=True)
 
@@ -460,14 +478,14 @@ def _tools_used(assertion: Assertion) -> Settings | None:
     if isinstance(value, Mapping):
         name = value.get("name") or value.get("pattern")
         if not isinstance(name, str):
-            assertion.drop("is not carried over: it names no tool")
+            assertion.lose("is not carried over: it names no tool")
             return None
         settings: Settings = {"type": "tool_trajectory", "mode": "any_order", "minimums": {name: value.get("min", 1)}}
         return {**settings, "maximums": {name: value["max"]}} if "max" in value else settings
     names = [item.get("name") if isinstance(item, Mapping) else item for item in _as_list(value)]
     named = [name for name in names if isinstance(name, str) and name]
     if not named or len(named) < len(names):
-        assertion.drop("is not carried over: it names no tool")
+        assertion.lose("is not carried over: it names no tool")
         return None
     if assertion.type.startswith("not-"):  # none may be called; `negate` would only forbid calling all
         return {"type": "tool_trajectory", "mode": "any_order", "forbidden": named}
@@ -488,11 +506,11 @@ def _tool_sequence(assertion: Assertion) -> Settings | None:
     for step in _as_list(steps):
         name = (step.get("name") or step.get("pattern")) if isinstance(step, Mapping) else step
         if not isinstance(name, str) or not name:
-            assertion.drop("is not carried over: a step names no tool")
+            assertion.lose("is not carried over: a step names no tool")
             return None
         expected.append({"tool": name})
     if not expected:
-        assertion.drop("is not carried over: it has no steps")
+        assertion.lose("is not carried over: it has no steps")
         return None
     return {"type": "tool_trajectory", "mode": "exact" if mode == "exact" else "in_order", "expected": expected}
 
@@ -501,7 +519,7 @@ def _tool_args(assertion: Assertion) -> Settings | None:
     value = assertion.value()
     name = (value.get("name") or value.get("pattern")) if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or not isinstance(name, str):
-        assertion.drop("is not carried over: it names no tool")
+        assertion.lose("is not carried over: it names no tool")
         return None
     for key in ("ignore", "defaults"):
         if key in value:
@@ -526,7 +544,7 @@ def _step_count(assertion: Assertion) -> Settings | None:
         settings.update({ours: {name: value[key]} for key, ours in _LIMITS_OF_CALLS.items() if key in value})
         return settings
     advice = "use trace with max_tool_calls or max_model_steps, or tool_trajectory with minimums"
-    assertion.drop("is not carried over", advice)
+    assertion.lose("is not carried over", advice)
     return None
 
 
@@ -537,7 +555,7 @@ _LIMITS_OF_CALLS = {"min": "minimums", "max": "maximums"}
 def _tool_f1(assertion: Assertion) -> Settings | None:
     names = assertion.texts()
     if not names or assertion.threshold(1) != 1:
-        assertion.drop("is not carried over: it needs tool names and the threshold 1", "use tool_trajectory")
+        assertion.lose("is not carried over: it needs tool names and the threshold 1", "use tool_trajectory")
         return None
     assertion.drop("a tool that is called twice does not match here")
     return {"type": "tool_trajectory", "mode": "unordered", "expected": [{"tool": name} for name in names]}
@@ -568,33 +586,93 @@ _JAVASCRIPT_RULES: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], S
 
 
 def _javascript(assertion: Assertion) -> Settings | None:
-    """Return a rule for one of the commonest expressions; None for other JavaScript, which is recorded."""
-    code = assertion.source.get("value").text().strip().rstrip(";").removeprefix("return ")
+    """Return a rule for one of the commonest expressions, else a code judge that runs the code with node."""
+    written = assertion.source.get("value").text()
+    if written.startswith("file://"):
+        return _javascript_of_file(assertion)
+    rule = written.strip().rstrip(";").removeprefix("return ")
     for pattern, convert in _JAVASCRIPT_RULES:
-        match = pattern.fullmatch(code)
+        match = pattern.fullmatch(rule)
         if match:
             quoted = match[1] if match[1] is not None else match[2]
-            return convert(quoted or "", match)
-    assertion.drop("JavaScript is not carried over", "write the check in Python: type code_judge, python: FILE.py:NAME")
-    return None
+            assertion.variables.update(variables_of(quoted or ""))
+            return convert(our_text(quoted or "", assertion.place), match)
+    code = _code(assertion, written, 'String(context.vars.NAME ?? "")', advice="write context.vars.NAME")
+    if code is None:
+        return None
+    if code.startswith("package:"):
+        assertion.lose("is not carried over: its code is in a package", "call the package in a file")
+        return None
+    entry = entry_of_output(code)
+    if entry is not None:
+        assertion.lose(f"is not carried over: it reads {entry!r} of the output, which is a text here",
+                       "parse the text: JSON.parse(output)")  # fmt: skip
+        return None
+    return _code_judge(assertion, assertion.code.judge_of_javascript("JavaScript in assertions"), code=code)
+
+
+def _code(assertion: Assertion, written: str, expression: str, *, advice: str) -> str | None:
+    """Return inline code with an expression for each quoted variable; None if there is none, which is recorded."""
+    if not written.strip():
+        assertion.lose("is not carried over: it has no code")
+        return None
+    code = code_with_variables(written, expression)
+    if code is None:
+        assertion.lose("is not carried over: its code is made by a template", advice)
+    else:
+        assertion.variables.update(variables_of(written))
+    return code
+
+
+def _javascript_of_file(assertion: Assertion) -> Settings | None:
+    path, function = _named_function(assertion)
+    if path.suffix not in JAVASCRIPT_SUFFIXES:
+        assertion.lose(f"{path.name} is not a JavaScript file that node runs; it is not carried over")
+        return None
+    if not _exists(assertion, path):
+        return None
+    file = relative_path(path, assertion.code.judges.folder)
+    more: Settings = {"function": function} if function else {}
+    return _code_judge(assertion, assertion.code.judge_of_javascript(path.name), file=file, **more)
+
+
+def _named_function(assertion: Assertion) -> tuple[Path, str]:
+    """Return the path in `file://PATH:FUNCTION`, and the name of the function, "" without one."""
+    name, _, function = assertion.source.get("value").text().removeprefix("file://").partition(":")
+    return assertion.source.require_inside(assertion.source.folder / name), function
+
+
+def _exists(assertion: Assertion, path: Path) -> bool:
+    """Return True if a file of code exists; record a missing one."""
+    if not path.is_file():
+        assertion.lose(f"is not carried over: the file {path.name} does not exist")
+    return path.is_file()
+
+
+def _code_judge(assertion: Assertion, name: str, **more: JsonValue) -> Settings:
+    """Return a code judge, which gets the test's variables, and decides by its verdict, not by its score."""
+    config: Settings = {**more, "vars": {name: f"{{{{ {name} }}}}" for name in assertion.test_variables}}
+    threshold = assertion.source.get("threshold").number()
+    if threshold is not None:
+        config["threshold"] = threshold
+    if assertion.source.get("config").value is not None:
+        config["config"] = our_value(assertion.source.get("config").value, assertion.source.get("config"))
+    return {"type": "code_judge", "python": name, "required": True, "config": config}
 
 
 def _python(assertion: Assertion) -> Settings | None:
-    value = assertion.source.get("value").text()
-    threshold = assertion.source.get("threshold").number()
-    if not value:
-        assertion.drop("is not carried over: it has no code")
+    written = assertion.source.get("value").text()
+    if not written.startswith("file://"):
+        expression = "str(context['vars'].get('NAME', ''))"
+        code = _code(assertion, written, expression, advice="write context['vars']['NAME']")
+        return None if code is None else _code_judge(assertion, assertion.code.judge_of_text(code))
+    path, function = _named_function(assertion)
+    if path.suffix != ".py":
+        assertion.lose(f"{path.name} is not a Python file; it is not carried over")
         return None
-    if value.startswith("file://"):
-        path, _, function = value.removeprefix("file://").partition(":")
-        if Path(path).suffix != ".py":
-            assertion.drop(f"{path} is not a Python file; it is not carried over")
-            return None
-        name = assertion.code.judge_of_file(assertion.source.folder / path, function or "get_assert", threshold)
-    else:
-        name = assertion.code.judge_of_text(value, threshold)
-    variables: Settings = {name: f"{{{{ {name} }}}}" for name in assertion.test_variables}
-    return {"type": "code_judge", "python": name, "config": {"vars": variables}}
+    if not _exists(assertion, path):
+        return None
+    return _code_judge(assertion, assertion.code.judge_of_file(path, function or "get_assert"))
 
 
 _CONVERTERS: Mapping[str, Callable[[Assertion], Settings | None]] = {

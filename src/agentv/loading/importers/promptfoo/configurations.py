@@ -8,14 +8,15 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentv.loading.importers.generations import is_agentv_suite
-from agentv.loading.importers.located import Converted, Located, Losses, open_located, require
+from agentv.loading.importers.located import Converted, Located, Losses, lost_reason, open_located, require
 from agentv.loading.importers.promptfoo.assertions import ASSERTION_SET_KEYS, Assertion, Settings, convert_assertion
-from agentv.loading.importers.promptfoo.code import PythonCode, PythonModule, relative_path
+from agentv.loading.importers.promptfoo.code import VARIABLES_KEY, PromptfooCode, PythonModule, relative_path
 from agentv.loading.importers.promptfoo.prompts import Prompt, read_prompts
 from agentv.loading.importers.promptfoo.providers import Targets, names_of, provider_entries
-from agentv.loading.importers.promptfoo.templates import our_text, variables_of
+from agentv.loading.importers.promptfoo.templates import is_template, our_text, variables_of
 from agentv.loading.importers.promptfoo.tests import (
-    TEST_KEYS,
+    DEFAULT_KEYS,
+    LOSING_KEYS,
     Test,
     expanded,
     find_tests,
@@ -51,6 +52,7 @@ _TOP_LEVEL_KEYS = {
     "writeLatestResults": "runs are always stored",
     "tracing": "tool calls are read from the answer",
 }
+_LOSING_TOP_LEVEL_KEYS = ("extensions", "redteam")
 _RUN_OPTIONS = {
     "maxConcurrency": None,
     "repeat": None,
@@ -87,13 +89,15 @@ class _Suite(Struct):
 
     source: Located
     default: Located
-    code: PythonCode
+    code: PromptfooCode
     targets: Targets
     prompts: tuple[Prompt, ...]
     answering: tuple["_AnsweringTarget", ...] = ()
     """The targets of the configuration's own providers."""
     cases: list[dict[str, JsonValue]] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
+    stored_outputs: frozenset[str] = frozenset()
+    """The variables that hold the answers to other tests in promptfoo."""
     vars: dict[str, JsonValue] = field(default_factory=dict)
     """Its variables: the defaults of a dataset, and an empty string for those that some tests lack."""
     needs_default_judge: bool = False
@@ -110,16 +114,17 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
     _drop_unsupported_keys(source)
     folder = output.parent
     stem = re.sub(r"\W", "_", output.stem)
-    code = PythonCode(PythonModule(folder, f"{stem}_judges.py"), PythonModule(folder, f"{stem}_targets.py"))
+    code = PromptfooCode(PythonModule(folder, f"{stem}_judges.py"), PythonModule(folder, f"{stem}_targets.py"))
     default = source.get("defaultTest")
     if isinstance(default.value, str):
         default = open_located(default.require_inside(default.folder / default.text().removeprefix("file://")), losses)
-    default.drop_unsupported({key: TEST_KEYS[key] for key in TEST_KEYS if key != "description"}, "defaultTest")
+    default.drop_unsupported(DEFAULT_KEYS, "defaultTest", losing=LOSING_KEYS)
     report_options(default.get("options"))
     prompts = read_prompts(source.get("prompts"))
     suite = _Suite(source, default, code, targets=Targets(folder, code), prompts=prompts)
     if not prompts:
-        source.get("prompts").drop("no prompt is carried over", "write `input_messages` of the cases")
+        source.get("prompts").lose("there is no prompt", "write `input_messages` of the cases")
+        suite.prompts = (Prompt(None, lost=("there is no prompt",)),)
     providers = source.get("providers") if source.get("providers").value is not None else source.get("targets")
     suite.answering = tuple(
         _AnsweringTarget(name, names_of(entry))
@@ -135,6 +140,7 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
         cases=None if isinstance(cases, Mapping) else len(cases),
         targets=suite.targets.listed(),
         code=code.files(),
+        unread=tuple(code.unread),
         losses=tuple(losses.found),
     )
 
@@ -146,7 +152,8 @@ def _drop_unsupported_keys(source: Located) -> None:
             if f'"#/{key}' not in written:  # a key named in a `$ref` only holds values for reuse
                 place.drop(f"`{key}` is not a known key of promptfoo; it is not carried over")
         elif _TOP_LEVEL_KEYS[key] is not None:
-            place.drop(f"`{key}` is not carried over", _TOP_LEVEL_KEYS[key])
+            record = place.lose if key in _LOSING_TOP_LEVEL_KEYS else place.drop
+            record(f"`{key}` is not carried over", _TOP_LEVEL_KEYS[key])
     for key in ("evaluateOptions", "commandLineOptions"):
         for name, place in source.get(key).entries():
             advice = _RUN_OPTIONS.get(name, _OPTION_ADVICE)
@@ -155,33 +162,54 @@ def _drop_unsupported_keys(source: Located) -> None:
 
 
 def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict[str, JsonValue]:
-    """Return the cases, or the dataset that holds them."""
+    """Return the cases, or the dataset that holds them. A test that cannot be read is a case with `skip`."""
+    losses = suite.source.losses
+    before = len(losses.errors)
     sources = find_tests(suite.source.get("tests"))
     scenarios = scenario_tests(suite.source.get("scenarios"))
+    unread = [problem.message for problem in losses.errors[before:]]
+    if suite.source.get("redteam").value is not None:
+        unread.append("the tests of `redteam` are not carried over")
     listed = [*sources.listed, *scenarios]
-    if sources.datasets and not listed:
-        files = [relative_path(path, folder) for path, _ in sources.datasets]
-        first = next(iter(tests_in_file(*sources.datasets[0])), None)
-        columns = tuple(key for key, _ in first.get("vars").entries()) if first is not None else ()
-        empty = Located(suite.source.document, suite.source.losses, suite.source.folder, at=("tests",), value={})
-        template = _case(suite, with_defaults(empty, suite.default), columns=columns)
-        defaults = template.pop("vars", None)
-        if isinstance(defaults, Mapping):  # a row has precedence over them, as in promptfoo
-            suite.vars.update(defaults)
-        return {"file": files[0] if len(files) == 1 else files, "case": template}
+    if sources.datasets and not listed and not unread:
+        return _dataset(suite, sources.datasets, folder)
     tests = [*listed, *(test for dataset in sources.datasets for test in tests_in_file(*dataset))]
-    if not tests:
-        tests = [Located(suite.source.document, suite.source.losses, suite.source.folder, at=("prompts",), value={})]
+    if not tests and not unread:
+        tests = [Located(suite.source.document, losses, suite.source.folder, at=("prompts",), value={})]
+    suite.stored_outputs = frozenset(
+        name for test in (*tests, suite.default) if (name := test.get("options").get("storeOutputAs").text())
+    )
     for test in tests:
-        for variant in expanded(with_defaults(test, suite.default)):
-            case_id = _id(suite, variant)
-            suite.cases.append({"id": case_id, **_case(suite, variant, case_id=case_id)})
+        before = len(losses.errors)
+        complete = with_defaults(test, suite.default)
+        variants, lost = expanded(complete), losses.reasons_since(before)
+        for variant in variants:
+            case_id = _id(suite, variant.description)
+            suite.cases.append({"id": case_id, **_case(suite, variant, case_id=case_id, lost=lost)})
+        if not variants and lost:
+            suite.cases.append({"id": _id(suite, complete.description), "skip": lost_reason(lost)})
+    suite.cases += [{"id": _id(suite, ""), "skip": lost_reason((reason,))} for reason in unread]
     return suite.cases
 
 
-def _id(suite: _Suite, test: Test) -> str:
-    """Return a unique id, made of the description if there is one."""
-    stem = re.sub(r"[^\w.]+", "-", test.description.lower()).strip("-")[:60] or f"test-{len(suite.cases) + 1}"
+def _dataset(suite: _Suite, tables: Sequence[tuple[Path, Located]], folder: Path) -> dict[str, JsonValue]:
+    """Return the dataset of tables that have only variables as columns."""
+    files = [relative_path(path, folder) for path, _ in tables]
+    first = next(iter(tests_in_file(*tables[0])), None)
+    columns = tuple(key for key, _ in first.get("vars").entries()) if first is not None else ()
+    empty = Located(suite.source.document, suite.source.losses, suite.source.folder, at=("tests",), value={})
+    before = len(suite.source.losses.errors)
+    test = with_defaults(empty, suite.default)
+    template = _case(suite, test, columns=columns, lost=suite.source.losses.reasons_since(before))
+    defaults = template.pop("vars", None)
+    if isinstance(defaults, Mapping):  # a row has precedence over them, as in promptfoo
+        suite.vars.update(defaults)
+    return {"file": files[0] if len(files) == 1 else files, "case": template}
+
+
+def _id(suite: _Suite, description: str) -> str:
+    """Return a unique id, made of the test's description if there is one."""
+    stem = re.sub(r"[^\w.]+", "-", description.lower()).strip("-")[:60] or f"test-{len(suite.cases) + 1}"
     name, number = stem, 1
     while name in suite.ids:
         number += 1
@@ -191,36 +219,78 @@ def _id(suite: _Suite, test: Test) -> str:
 
 
 def _case(
-    suite: _Suite, test: Test, *, columns: tuple[str, ...] = (), case_id: str | None = None
+    suite: _Suite, test: Test, *, columns: tuple[str, ...] = (), case_id: str | None = None, lost: tuple[str, ...]
 ) -> dict[str, JsonValue]:
-    """Return a case without its id. `columns` are variables that the rows of a dataset give."""
+    """Return a case without its id. `columns` are variables that the rows of a dataset give.
+
+    `lost` are the parts of the test that were lost when it was read. A case that cannot be asked or judged has `skip`,
+    one that is judged only in part has `incomplete`.
+    """
+    losses = suite.source.losses
+    before = len(losses.errors)
     values = {name: _filled(value, test) for name, value in test.values.items()}
-    names = (*values, *columns)
-    used = {name for prompt in suite.prompts for name in prompt.variables}
-    parts = _CaseParts(suite, test, names)
-    evaluators, metadata = _evaluators(parts), parts.metadata
-    used |= parts.used_variables
+    parts = _CaseParts(suite, test, (*values, *columns))
+    execution = _execution(parts, case_id)
+    messages = _messages(suite, test)
+    unasked = (*lost, *losses.reasons_since(before))
+    evaluators = _evaluators(parts)
     case: dict[str, JsonValue] = {}
     if values:
         case["vars"] = values
-    if len(suite.prompts) == 1:
-        case["input_messages"] = _messages(suite.prompts[0], test)
-    else:
-        for key in ("prefix", "suffix"):
-            if test.options.get(key).value is not None:
-                test.options.get(key).drop(f"`{key}` is not carried over, as there are several prompts")
-    described = {"description": test.description} if test.description else {}
-    all_metadata = {**described, **test.metadata, **metadata}
-    if all_metadata:
-        case["metadata"] = all_metadata
-    case["evaluators"] = evaluators
-    execution = _execution(parts, case_id)
+    if messages:
+        case["input_messages"] = messages
+    metadata = _metadata(parts)
+    if metadata:
+        case["metadata"] = metadata
+    if evaluators:
+        case["evaluators"] = evaluators
+    if parts.has_own_limits and "pass_score" not in execution:  # `required` decides, not the score
+        execution["pass_score"] = 0
     if execution:
         case["execution"] = execution
-    for name in sorted(used - set(names) - _command_line_variables(suite).keys() - {"_conversation", "env"}):
+    before = len(losses.errors)
+    _set_missing_variables(parts)
+    unasked = (*unasked, *losses.reasons_since(before), *_lost_of_prompts(suite), *parts.lost_of_targets)
+    return {**case, **_effect_of_losses(parts, unasked)}
+
+
+def _effect_of_losses(parts: "_CaseParts", unasked: tuple[str, ...]) -> Settings:
+    """Return `skip` for a case that cannot be asked, or judged at all, `incomplete` for one judged in part; else {}."""
+    if unasked:
+        return {"skip": lost_reason(tuple(dict.fromkeys(unasked)))}
+    if not parts.lost_assertions:
+        return {}
+    # With a threshold, the mean of all assertions decides, so that the others alone decide nothing.
+    is_undecided = parts.is_all_lost or parts.test.threshold.value is not None
+    return {"skip" if is_undecided else "incomplete": lost_reason(tuple(dict.fromkeys(parts.lost_assertions)))}
+
+
+def _metadata(parts: "_CaseParts") -> Settings:
+    """Return the metadata of a case: the test's, what evaluators read there, and the variables for Python providers."""
+    test = parts.test
+    described = {"description": test.description} if test.description else {}
+    metadata: Settings = {**described, **test.metadata, **parts.metadata}
+    if parts.suite.code.targets.functions and parts.test_variables:
+        metadata[VARIABLES_KEY] = {name: f"{{{{ {name} }}}}" for name in parts.test_variables}
+    return metadata
+
+
+def _set_missing_variables(parts: "_CaseParts") -> None:
+    """Give variables without a value the empty text, as promptfoo does; record them."""
+    suite, test = parts.suite, parts.test
+    used = {name for prompt in suite.prompts for name in prompt.variables} | parts.used_variables
+    known = {*parts.test_variables, *_command_line_variables(suite), "_conversation", "env"}
+    for name in sorted(used - known):
         suite.vars.setdefault(name, "")
-        test.place.drop(f"`{{{{ {name} }}}}` has no value in this test; it is the empty text, as in promptfoo")
-    return case
+        if name in suite.stored_outputs:
+            test.place.lose(f"`{{{{ {name} }}}}` is the answer to another test", "write one case with `turns`")
+        else:
+            test.place.drop(f"`{{{{ {name} }}}}` has no value in this test; it is the empty text, as in promptfoo")
+
+
+def _lost_of_prompts(suite: _Suite) -> tuple[str, ...]:
+    """Return what is lost of the only prompt; of several prompts, the lost ones have `skip` themselves."""
+    return suite.prompts[0].lost if len(suite.prompts) == 1 else ()
 
 
 def _execution(parts: "_CaseParts", case_id: str | None) -> dict[str, JsonValue]:
@@ -229,12 +299,13 @@ def _execution(parts: "_CaseParts", case_id: str | None) -> dict[str, JsonValue]
     execution: dict[str, JsonValue] = {}
     given = test.output.value
     if given is not None and case_id is None:
-        test.output.drop("`providerOutput` for all rows of a table is not carried over", "score it with `agentv score`")
+        test.output.lose("`providerOutput` for all rows of a table is not carried over", "score it with `agentv score`")
     if given is not None and case_id is not None:
         answer = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
         targets: list[JsonValue] | None = [suite.targets.add_given(case_id, answer)]
     else:
         targets = _targets(suite, test)
+    parts.targets = [each.name for each in suite.answering] if targets is None else list(map(str, targets))
     if targets is not None:
         execution["targets"] = targets
     chosen = _chosen_prompts(suite, test)
@@ -246,8 +317,6 @@ def _execution(parts: "_CaseParts", case_id: str | None) -> dict[str, JsonValue]
     threshold = test.threshold.number()
     if threshold is not None:
         execution["pass_score"] = threshold
-    elif parts.has_own_limits:  # `required` decides, not the score
-        execution["pass_score"] = 0
     return execution
 
 
@@ -263,7 +332,7 @@ def _targets(suite: _Suite, test: Test) -> list[JsonValue] | None:
     wanted = [item.text() for item in test.providers.items()]
     found = [each.name for each in suite.answering if any(matches_name(name, each.provider) for name in wanted)]
     if not found:
-        test.providers.drop("none of these providers is carried over; all targets answer this case")
+        test.providers.lose("none of these providers is carried over")
         return None
     return None if len(found) == len(suite.answering) else list(found)
 
@@ -280,38 +349,41 @@ def _chosen_prompts(suite: _Suite, test: Test) -> list[JsonValue] | None:
         if any(matches_name(name, (prompt.id or "", ids[number])) for name in wanted)
     ]
     if not found:
-        test.prompts.drop("none of these prompts is carried over; this case is sent with all")
+        test.prompts.lose("none of these prompts is carried over")
         return None
     return None if len(found) == len(suite.prompts) else list(found)
 
 
 def _filled(value: JsonValue, test: Test) -> JsonValue:
     """Return a value in which variables of the same test are filled in, as promptfoo does."""
-    if not isinstance(value, str) or "{{" not in value:
+    if not isinstance(value, str) or not is_template(value):
         return value
     for name in variables_of(value):
         other = test.values.get(name)
         if isinstance(other, str | int | float) and "{{" not in str(other):
             quoted = str(other).replace("\\", r"\\")
             value = re.sub(rf"\{{\{{\s*{re.escape(name)}\s*\}}\}}", quoted, value)
-    if "{{" in value:
-        test.place.get("vars").drop("a variable inside a value is not filled in", "write the whole value")
+    if is_template(value):
+        test.place.get("vars").lose("a variable inside a value is not filled in", "write the whole value")
     return value
 
 
-def _messages(prompt: Prompt, test: Test) -> list[JsonValue]:
-    """Return the messages of the only prompt, with the test's prefix and suffix."""
-    messages = [dict(message) for message in prompt.messages]
+def _messages(suite: _Suite, test: Test) -> list[JsonValue]:
+    """Return the messages of the only prompt, with the test's prefix and suffix; none if there are several prompts."""
+    messages = [dict(message) for message in suite.prompts[0].messages] if len(suite.prompts) == 1 else []
     for key in ("prefix", "suffix"):
         place = test.options.get(key)
         if place.value is None:
+            continue
+        if not messages:
+            place.lose(f"`{key}` is not carried over, as there are several prompts")
             continue
         content = messages[-1]["content"]
         if isinstance(content, str):
             text = our_text(place.text(), place)
             messages[-1]["content"] = f"{text}{content}" if key == "prefix" else f"{content}{text}"
         else:
-            place.drop(f"`{key}` is not carried over: the message has parts")
+            place.lose(f"`{key}` is not carried over: the message has parts")
     return list(messages)
 
 
@@ -328,6 +400,17 @@ class _CaseParts(Struct):
     evaluator_names: set[str] = field(default_factory=set)
     has_own_limits: bool = False
     """True if an evaluator requires a score other than the default."""
+    targets: list[str] = field(default_factory=list)
+    """The names of the targets that answer the case."""
+    lost_assertions: list[str] = field(default_factory=list)
+    """The reasons why assertions are lost."""
+    is_all_lost: bool = False
+    """True if no assertion that counts is left."""
+
+    @property
+    def lost_of_targets(self) -> tuple[str, ...]:
+        """What is lost of the requests to the targets, and of their answers."""
+        return tuple(reason for name in self.targets for reason in self.suite.targets.lost.get(name, ()))
 
     def evaluator(self, source: Located, number: int) -> Settings | None:
         """Return the evaluator of an assertion or set; None if there is none."""
@@ -364,46 +447,77 @@ class _CaseParts(Struct):
         if settings is not None and assertion.needs_judge and "target" not in settings:
             self.suite.needs_default_judge = True
         if settings is not None and "required" in settings:
-            if self.test.threshold.number() is None:
+            if self.test.threshold.value is None:
                 self.has_own_limits = True
-            else:  # only the mean counts
-                del settings["required"]
+            else:
+                _let_mean_count(settings)
         return settings
 
     def _of_set(self, source: Located, number: int) -> Settings | None:
-        """Return a composite of the assertions of a set; None if none is carried over."""
-        source.drop_unsupported(ASSERTION_SET_KEYS, "an assertion set")
+        """Return a composite of the assertions of a set; None if none is carried over.
+
+        A set with a threshold is lost with any of its assertions, as its mean then decides nothing.
+        """
+        before = len(source.losses.errors)
+        source.drop_unsupported(ASSERTION_SET_KEYS, "an assertion set", losing=("config",))
         members = [
             member
             for index, item in enumerate(source.get("assert").items(), 1)
             if (member := self.evaluator(item, number * 100 + index)) is not None
         ]
-        if not members:
+        threshold = source.get("threshold").number()
+        is_lossy = len(source.losses.errors) > before
+        if not members or (is_lossy and threshold is not None):
             return None
         if self.test.threshold.number() is not None:  # only the mean counts
             return {"type": "composite", "aggregator": {"type": "weighted_average"}, "evaluators": members}
-        threshold = source.get("threshold").number()
         if threshold is None:
             return {"type": "composite", "aggregator": {"type": "all"}, "evaluators": members}
         self.has_own_limits = True
+        for member in members:
+            _let_mean_count(member)
         mean: JsonObject = {"type": "weighted_average"}
         return {"type": "composite", "aggregator": mean, "evaluators": members, "required": threshold}
 
 
+def _let_mean_count(settings: Settings) -> None:
+    """Change an evaluator so that only its score counts. One that may be skipped must still give a score."""
+    may_be_skipped = str(settings.get("python")).endswith(":javascript")
+    if may_be_skipped:
+        settings["required"] = 0
+    else:
+        settings.pop("required", None)
+
+
 def _evaluators(parts: _CaseParts) -> list[JsonValue]:
-    """Return the evaluators of a test. All of them must pass, unless the test has a threshold."""
-    test = parts.test
-    found = [parts.evaluator(source, number) for number, source in enumerate(test.assertions, 1)]
-    evaluators = [settings for settings in found if settings is not None]
-    if test.threshold.number() is None and (len(evaluators) > 1 or parts.has_own_limits):
-        evaluators = [
-            settings if settings.get("weight") == 0 else {"required": True, **settings} for settings in evaluators
-        ]
-    if not evaluators:
-        reason = "none of its assertions is carried over" if test.assertions else "it has no assertions"
-        test.place.drop(f"{reason}: only an empty answer fails here", "add an evaluator")
+    """Return the evaluators of a test. All of them must pass, unless the test has a threshold.
+
+    The reasons for lost assertions are added to `parts`, except for those with weight 0, which never fail.
+    """
+    test, losses = parts.test, parts.suite.source.losses
+    found: list[Settings] = []
+    for number, source in enumerate(test.assertions, 1):
+        before = len(losses.errors)
+        settings = parts.evaluator(source, number)
+        if source.get("weight").value != 0:
+            parts.lost_assertions += losses.reasons_since(before)
+        if settings is not None:
+            found.append(settings)
+    evaluators = [_required(settings, parts, is_only=len(found) == 1) for settings in found]
+    parts.is_all_lost = all(settings.get("weight") == 0 for settings in evaluators)
+    if not test.assertions:
+        test.place.drop("it has no assertions: only an empty answer fails here", "add an evaluator")
         evaluators = [{"name": "answered", "type": "length", "min": 1}]
     return list(evaluators)
+
+
+def _required(settings: Settings, parts: _CaseParts, *, is_only: bool) -> Settings:
+    """Return an evaluator with `required`, unless it is the only one, has no weight, or the mean of all counts."""
+    if settings.get("weight") == 0:
+        return {key: value for key, value in settings.items() if key != "required"}
+    if parts.test.threshold.value is None and (not is_only or parts.has_own_limits):
+        return {"required": True, **settings}
+    return settings
 
 
 def _set_judge(suite: _Suite) -> None:
@@ -461,20 +575,23 @@ def _command_line_variables(suite: _Suite) -> dict[str, JsonValue]:
 
 
 def _shared_evaluators(cases: list[dict[str, JsonValue]] | dict[str, JsonValue]) -> JsonValue:
-    """Take the evaluators out of the cases if all have the same; return them, None if they differ."""
+    """Take the evaluators out of the cases if all that have any have the same; return them, None if they differ."""
     listed = [cases["case"]] if isinstance(cases, dict) else cases
-    found: list[JsonValue] = [case["evaluators"] for case in listed if isinstance(case, dict)]
-    if any(evaluators != found[0] for evaluators in found):
+    judged = [case for case in listed if isinstance(case, dict) and "evaluators" in case]
+    if not judged or any(case["evaluators"] != judged[0]["evaluators"] for case in judged):
         return None
-    for case in listed:
-        if isinstance(case, dict):
-            del case["evaluators"]
-    return found[0]
+    shared: JsonValue = judged[0]["evaluators"]
+    for case in judged:
+        del case["evaluators"]
+    return shared
 
 
 def _prompts(prompts: Sequence[Prompt]) -> list[JsonValue]:
     pairs = zip(_prompt_ids(prompts), prompts, strict=True)
-    return [{"id": id_, "messages": list(prompt.messages)} for id_, prompt in pairs]
+    return [
+        {"id": id_, **({"skip": lost_reason(prompt.lost)} if prompt.lost else {"messages": list(prompt.messages)})}
+        for id_, prompt in pairs
+    ]
 
 
 def _prompt_ids(prompts: Sequence[Prompt]) -> list[str]:

@@ -16,7 +16,8 @@ from agentv.types.json_value import JsonObject, JsonValue
 _FILE_PREFIX = "file://"
 _CODE_SUFFIXES = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".sh", ".rb", ".go", ".exe", ".bat")
 _TEXT_SUFFIXES = (".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml", ".csv")
-_STORE_PREFIXES = ("langfuse://", "portkey://", "helicone://", "gs://", "s3://", "exec:", "python:", "javascript:")
+_CODE_PREFIXES = ("exec:", "python:", "javascript:")
+_STORE_PREFIXES = ("langfuse://", "portkey://", "helicone://", "gs://", "s3://", *_CODE_PREFIXES)
 _SEPARATOR = re.compile(r"^---\s*$", re.MULTILINE)
 _ROLES = ("system", "user", "assistant", "tool", "developer", "function")
 _PROMPT_KEYS = {
@@ -32,16 +33,23 @@ _PROMPT_KEYS = {
 }
 
 
+_LOSING_KEYS = ("function", "prefix", "suffix")
+
+
 class Prompt(Struct, frozen=True):
-    """One prompt: its id, if it has one, its messages, and the variables that they use."""
+    """One prompt: its id, if it has one, its messages, the variables that they use, and what is lost of it."""
 
     id: str | None
-    messages: tuple[JsonObject, ...]
-    variables: tuple[str, ...]
+    messages: tuple[JsonObject, ...] = ()
+    variables: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 def read_prompts(source: Located) -> tuple[Prompt, ...]:
-    """Return all prompts of a configuration, including those in files; a prompt that cannot be read is recorded."""
+    """Return all prompts of a configuration, including those in files.
+
+    A prompt that cannot be read, or only in part, is recorded, and has a reason in `lost`.
+    """
     value = source.value
     if isinstance(value, Mapping) and "raw" not in value and "id" not in value:
         return tuple(
@@ -50,29 +58,44 @@ def read_prompts(source: Located) -> tuple[Prompt, ...]:
     return tuple(prompt for item in source.items() for prompt in _prompts_of_entry(item))
 
 
-def _prompts_of_entry(item: Located) -> Iterator[Prompt]:
+def _prompts_of_entry(item: Located) -> list[Prompt]:
+    """Return the prompts of an entry; one without messages if the entry cannot be read."""
     if not isinstance(item.value, Mapping):
-        yield from _prompts_of_text(item.text(), "", item)
-        return
-    item.drop_unsupported(_PROMPT_KEYS, "a prompt")
-    label = item.get("label").text() or item.get("display").text()
-    raw = next((item.get(key) for key in ("raw", "template") if item.get(key).value is not None), None)
-    if raw is not None:
-        yield make_prompt(raw.text(), label or item.get("id").text(), raw)
-    elif item.get("function").value is None:
-        yield from _prompts_of_text(item.get("id").text(), label, item.get("id"))
+        return _prompts_of_text(item.text(), "", item)
+    before = len(item.losses.errors)
+    item.drop_unsupported(_PROMPT_KEYS, "a prompt", losing=_LOSING_KEYS)
+    lost = item.losses.reasons_since(before)
+    label, id_ = item.get("label").text() or item.get("display").text(), item.get("id").text()
+    place = next((item.get(key) for key in ("raw", "template", "id") if item.get(key).value is not None), None)
+    if lost or place is None:
+        if not lost:
+            item.lose("this prompt has no text; it is not carried over", "write it under `raw`")
+        return [Prompt(label or id_ or None, lost=item.losses.reasons_since(before))]
+    is_raw = place.at[-1] != "id"
+    return _prompts_of_text(place.text(), label or (id_ if is_raw else ""), place)
 
 
-def _prompts_of_text(text: str, label: str, place: Located) -> Iterator[Prompt]:
-    """Yield the prompts of a text, which may name a file or a pattern of files."""
+def _prompts_of_text(text: str, label: str, place: Located) -> list[Prompt]:
+    """Return the prompts of a text, which may name a file or a pattern of files.
+
+    A text that names what cannot be read becomes one prompt without messages.
+    """
+    before = len(place.losses.errors)
+    found = list(_found_prompts(text, label, place))
+    return found or [Prompt(label or None, lost=place.losses.reasons_since(before))]
+
+
+def _found_prompts(text: str, label: str, place: Located) -> Iterator[Prompt]:
     if text.startswith(_STORE_PREFIXES):
-        place.drop(f"the prompt {text!r} is not carried over", "copy its text into the file")
+        is_made = text.startswith(_CODE_PREFIXES)
+        advice = "make it in a target: provider python" if is_made else "copy its text into the file"
+        place.lose(f"the prompt {text!r} is not carried over", advice)
         return
     name = text.removeprefix(_FILE_PREFIX)
     path, _, function = name.partition(":")
     if Path(path).suffix.lower() in _CODE_SUFFIXES and "\n" not in name:
         of_function = function and f" of {function}()"
-        place.drop(
+        place.lose(
             f"the prompt made by {path}{of_function} is not carried over", "make it in a target: provider python"
         )
         return
@@ -80,11 +103,14 @@ def _prompts_of_text(text: str, label: str, place: Located) -> Iterator[Prompt]:
         Path(name).suffix.lower() in _TEXT_SUFFIXES and not re.search(r"\s", name)
     )
     if not is_file:
-        yield make_prompt(text, label, place)
+        if text.strip():
+            yield make_prompt(text, label, place)
+        else:
+            place.lose("this prompt has no text; it is not carried over")
         return
     found = sorted(place.folder.glob(name)) if re.search(r"[*?\[]", name) else [place.folder / name]
     if not any(path.is_file() for path in found):
-        place.drop(f"the prompt file {name!r} does not exist; it is not carried over")
+        place.lose(f"the prompt file {name!r} does not exist; it is not carried over")
         return
     for file in found:
         yield from _prompts_of_file(place.require_inside(file), label, place, several=len(found) > 1)
@@ -93,7 +119,7 @@ def _prompts_of_text(text: str, label: str, place: Located) -> Iterator[Prompt]:
 def _prompts_of_file(path: Path, label: str, place: Located, *, several: bool) -> Iterator[Prompt]:
     """Yield the prompts of a file: one per line or section; `several`: the label is shared with other files."""
     if path.suffix.lower() == ".csv":
-        place.drop(f"the prompts in {path.name} are not carried over", "write each into a text file")
+        place.lose(f"the prompts in {path.name} are not carried over", "write each into a text file")
         return
     text = decode(read_bytes(path), str(path)).replace("\r\n", "\n")
     suffix, texts = path.suffix.lower(), [text]
@@ -109,13 +135,14 @@ def _prompts_of_file(path: Path, label: str, place: Located, *, several: bool) -
 
 def make_prompt(text: str, id_: str, place: Located) -> Prompt:
     """Return the prompt of a text: one user message, or a chat if the text is a list of messages in JSON or YAML."""
+    before = len(place.losses.errors)
     messages = _chat(text)
     if messages is None and re.match(r"\s*\[\s*\{.*\"role\"", text, re.DOTALL):
-        place.drop("this chat is not valid JSON, so its whole text becomes one message", "write its messages under "
+        place.lose("this chat is not valid JSON, so its whole text becomes one message", "write its messages under "
                    "`input_messages`")  # fmt: skip
     chat = ({"role": "user", "content": text},) if messages is None else messages
     converted = tuple(_message(message, place) for message in chat)
-    return Prompt(id_ or None, converted, variables_of(text))
+    return Prompt(id_ or None, converted, variables_of(text), place.losses.reasons_since(before))
 
 
 def _chat(text: str) -> list[JsonObject] | None:
@@ -148,7 +175,7 @@ def _message(message: JsonObject, place: Located) -> JsonObject:
         converted = None if content is None else our_text(json.dumps(content, ensure_ascii=False), place)
     for key in message:
         if key not in ("role", "content"):
-            place.drop(f"`{key}` of a message is not carried over")
+            place.lose(f"`{key}` of a message is not carried over")
     return {"role": message["role"], "content": converted or ""}
 
 
@@ -158,7 +185,7 @@ def _part(part: JsonValue, place: Located) -> Iterator[JsonObject]:
         yield {"type": "text", "value": our_text(text, place)}
     else:
         advice = "attach the file to the message: {type: image, value: PATH}"
-        place.drop("an image or file in a message is not carried over", advice)
+        place.lose("an image or file in a message is not carried over", advice)
 
 
 def load_value(text: str, place: Located) -> JsonValue:

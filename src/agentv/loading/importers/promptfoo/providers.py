@@ -8,7 +8,7 @@ from typing import cast
 from msgspec import Struct, field
 
 from agentv.loading.importers.located import Located
-from agentv.loading.importers.promptfoo.code import PythonCode, relative_path
+from agentv.loading.importers.promptfoo.code import PromptfooCode, relative_path
 from agentv.loading.importers.promptfoo.templates import with_environment
 from agentv.templating.secrets import has_secret_prefix, looks_secret, secrets_in_urls
 from agentv.types.json_value import JsonObject, JsonValue
@@ -111,10 +111,10 @@ def mcp_target(config: Located, folder: Path) -> dict[str, JsonValue] | None:
 
     `folder` is that of the eval file that is written: the server starts in the folder of the configuration.
     """
-    config.drop_unsupported(_MCP_KEYS, "an mcp provider")
+    config.drop_unsupported(_MCP_KEYS, "an mcp provider", losing=("defaultArgs",))
     enabled = config.get("enabled")
     if enabled.value is False:
-        enabled.drop("an mcp provider that is not enabled is not carried over")
+        enabled.lose("an mcp provider that is not enabled is not carried over")
         return None
     if enabled.value not in (None, True):
         enabled.drop("`enabled` is neither true nor false; it is not carried over")
@@ -127,7 +127,7 @@ def mcp_target(config: Located, folder: Path) -> dict[str, JsonValue] | None:
     for key in ("env", "headers"):
         target |= optional_setting(key, settings_by_name(server.get(key)))
     if ("command" in target) == ("url" in target):
-        config.drop("an mcp provider needs the command or the url of one server")
+        config.lose("an mcp provider needs the command or the url of one server")
         return None
     cwd = relative_path(config.folder, folder)
     if "command" in target and cwd != ".":
@@ -137,11 +137,11 @@ def mcp_target(config: Located, folder: Path) -> dict[str, JsonValue] | None:
 
 def a2a_target(url: str, config: Located) -> dict[str, JsonValue] | None:
     """Return the target of an A2A agent, whose card must be below its URL."""
-    config.drop_unsupported(_A2A_KEYS, "an a2a provider")
+    config.drop_unsupported(_A2A_KEYS, "an a2a provider", losing=("transformResponse",))
     endpoint = setting(config.get("url")) or with_environment(url_without_secrets(url, config), config)
     address = setting(config.get("agentCardUrl")) or endpoint
     if not isinstance(address, str) or not address:
-        config.drop("an a2a provider needs the url of its agent")
+        config.lose("an a2a provider needs the url of its agent")
         return None
     target: dict[str, JsonValue] = {"provider": "a2a", "url": address}
     if endpoint and endpoint != address:
@@ -208,12 +208,15 @@ class Targets(Struct):
 
     folder: Path
     """The folder of the eval file that is written."""
-    code: PythonCode
+    code: PromptfooCode
     by_name: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     judges: set[str] = field(default_factory=set)
+    lost: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each target, what is lost of its requests and answers."""
 
     def add(self, source: Located) -> str | None:
         """Add the target of a provider unless an equal one exists; return its name, None without a counterpart."""
+        before = len(source.losses.errors)
         target = _target(source, self.folder, self.code)
         if target is None:
             return None
@@ -221,6 +224,7 @@ class Targets(Struct):
         for number in range(1, len(self.by_name) + 2):
             candidate = name if number == 1 else f"{name}-{number}"
             if self.by_name.setdefault(candidate, target) == target:
+                self.lost.setdefault(candidate, source.losses.reasons_since(before))
                 return candidate
         return None
 
@@ -282,16 +286,16 @@ def _name(source: Located) -> str:
     return name[:_MAX_NAME_CHARACTERS] or "target"
 
 
-def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonValue] | None:
+def _target(source: Located, folder: Path, code: PromptfooCode) -> dict[str, JsonValue] | None:
     """Return the target of a provider without its name; None, with a record, if it has no counterpart."""
     id_, place, options = _identity(source)
     if isinstance(options.value, Mapping):
-        options.drop_unsupported(_PROVIDER_KEYS, "a provider")
+        options.drop_unsupported(_PROVIDER_KEYS, "a provider", losing=("transform",))
     config = options.get("config")
     if config.value is None:
         config = Located(options.document, options.losses, options.folder, at=(*options.at, "config"), value=None)
     if id_.startswith("file://") and Path(id_).suffix in (".yaml", ".yml", ".json"):
-        place.drop(f"the provider in {id_} is not carried over", "copy it into the configuration")
+        place.lose(f"the provider in {id_} is not carried over", "copy it into the configuration")
         return None
     path, _, function = id_.removeprefix("python:").removeprefix("file://").partition(":")
     if Path(path).suffix == ".py":
@@ -299,14 +303,16 @@ def _target(source: Located, folder: Path, code: PythonCode) -> dict[str, JsonVa
             source.folder / path, function or "call_api", setting(config, advice=_PYTHON_ADVICE)
         )
         return {"provider": "python", "callable": called}
-    target = _target_of_id(id_, place, config, folder)
+    target = _target_of_id(id_, place, config, folder, code)
     if target is None:
-        place.drop(f"the provider {id_!r} is not carried over",
+        place.lose(f"the provider {id_!r} is not carried over",
                    "targets are cli, http, python, or a model API (docs/reference/targets.md)")  # fmt: skip
     return target
 
 
-def _target_of_id(id_: str, place: Located, config: Located, folder: Path) -> dict[str, JsonValue] | None:
+def _target_of_id(
+    id_: str, place: Located, config: Located, folder: Path, code: PromptfooCode
+) -> dict[str, JsonValue] | None:
     """Return the target of a provider by its id, such as `openai:gpt-5`; None without a counterpart."""
     head, _, rest = id_.partition(":")
     if head == "mcp":
@@ -317,8 +323,9 @@ def _target_of_id(id_: str, place: Located, config: Located, folder: Path) -> di
         return _http(id_ if rest.startswith("//") else "", config, place)
     if head == "exec":
         if any(map(has_secret_prefix, re.split(r"[\s='\"]+", rest))):
-            place.drop("the command has a secret in plain text; it is not carried over", "let it read a variable")
+            place.lose("the command has a secret in plain text; it is not carried over", "let it read a variable")
             return None
+        code.unread.setdefault(f"`{rest.strip()}`")
         return _command(rest.strip(), config, folder)
     if id_ == "echo":
         return {"provider": "cli", "command_template": "cat {PROMPT_FILE}"}
@@ -433,12 +440,13 @@ _HTTP_KEYS = {
 
 
 def _http(url: str, config: Located, place: Located) -> dict[str, JsonValue] | None:
-    config.drop_unsupported(_HTTP_KEYS, "an http provider")
+    losing = ("queryParams", "request", "transformRequest")
+    config.drop_unsupported(_HTTP_KEYS, "an http provider", losing=losing)
     address = _with_question_variable(
         setting(config.get("url")) or with_environment(url_without_secrets(url, place), place)
     )
     if not isinstance(address, str) or not address.startswith(("http", "${{")):
-        place.drop("an http provider without a url is not carried over")
+        place.lose("an http provider without a url is not carried over")
         return None
     target: dict[str, JsonValue] = {"provider": "http", "url": address}
     target |= optional_setting("headers", _with_question_variable(settings_by_name(config.get("headers"))))
@@ -453,7 +461,7 @@ def _http(url: str, config: Located, place: Located) -> dict[str, JsonValue] | N
         if match:
             target["response"] = f"${match[1]}"
         elif parser.value is not None:
-            parser.drop(f"`{key}` is not carried over: it is code", "write a JSONPath under `response`: $.a.b[0]")
+            parser.lose(f"`{key}` is not carried over: it is code", "write a JSONPath under `response`: $.a.b[0]")
     return target
 
 

@@ -33,6 +33,11 @@ _OUR_FILTERS = {
 _ENVIRONMENT = re.compile(r"(?:process\.)?env\.(\w+)")
 
 
+def is_template(text: str) -> bool:
+    """Return True for a text with variables, code or comments."""
+    return re.search(r"\{[{%#]", text) is not None
+
+
 def variables_of(text: str) -> tuple[str, ...]:
     """Return the names in the `{{ }}` of a promptfoo text, without those that its code assigns."""
     found = (match["inner"] for match in _TAG.finditer(text) if match["inner"])
@@ -69,17 +74,29 @@ def our_text(text: str, place: Located) -> str:
             return ""
         if match["block"]:
             advice = "write a text for each variant, or put the finished text into a variable"
-            place.drop(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
+            place.lose(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
             return _literal(match[0])
         ours = _expression(match["inner"])
         if ours is None:
-            place.drop(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
+            place.lose(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
                        "json, upper, lower, trim and default(x)")  # fmt: skip
             return _literal(match[0])
         is_assigned = _first_name(match["inner"].strip()) in assigned  # by code in the text, which is recorded
         return _literal(match[0]) if is_assigned else ours
 
     return _TAG.sub(replacement, text)
+
+
+_QUOTED_VARIABLE = re.compile(r"""(['"`])\{\{-?\s*([^\W\d]\w*)\s*-?\}\}\1""")
+
+
+def code_with_variables(code: str, expression: str) -> str | None:
+    """Return code in which each quoted variable, such as '{{ name }}', is `expression` with the name for NAME.
+
+    Return None if other parts of a template remain: values of variables must not become code.
+    """
+    replaced = _QUOTED_VARIABLE.sub(lambda match: expression.replace("NAME", match[2]), code)
+    return None if is_template(replaced) else replaced
 
 
 def our_value(value: JsonValue, place: Located) -> JsonValue:
@@ -112,7 +129,7 @@ def _environment(match: re.Match[str], place: Located) -> str:
     if found is not None:
         return f"${{{{ {found[1]} }}}}"
     if match["block"]:
-        place.drop(f"{_short(match[0])} is not carried over", "only ${{ NAME }} is read from the environment")
+        place.lose(f"{_short(match[0])} is not carried over", "only ${{ NAME }} is read from the environment")
     return match[0]
 
 

@@ -3,8 +3,6 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from math import isfinite
 from pathlib import Path
 from typing import cast
 
@@ -18,6 +16,7 @@ from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.importers.located import Located, open_located
 from agentv.loading.importers.promptfoo.assertions import ASSERTION_TYPES, Options
 from agentv.loading.importers.promptfoo.prompts import is_code, load_value
+from agentv.loading.importers.promptfoo.templates import is_template
 from agentv.loading.models.reader import kind_of
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -36,6 +35,8 @@ TEST_KEYS = {
     "assertScoringFunction": "use an evaluator of type composite with an aggregator",
 }
 """The keys of a test: None if a key is carried over, else advice."""
+DEFAULT_KEYS = {key: advice for key, advice in TEST_KEYS.items() if key != "description"}
+LOSING_KEYS = ("assertScoringFunction",)
 OPTION_KEYS = {
     "prefix": None,
     "suffix": None,
@@ -53,6 +54,9 @@ OPTION_KEYS = {
     "runSerially": "use `execution: {workers: 1}`",
 }
 """The options of a test, as in TEST_KEYS."""
+_LOSING_OPTIONS = ("transform", "postprocess", "transformVars")
+"""The options whose loss changes what is asked or judged."""
+_MEDIA_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".mp3", ".wav")
 _MAX_CASES = 10_000
 """The largest number of cases that one test may become."""
 _TYPED_ASSERTION = re.compile(
@@ -115,32 +119,37 @@ def _tests_or_tables(item: Located) -> Iterator[Located | Path]:
     """
     if isinstance(item.value, Mapping):
         if "path" in item.value:
-            item.drop(f"the tests made by {item.get('path').text()} are not carried over",
+            item.lose(f"the tests made by {item.get('path').text()} are not carried over",
                       "write them to a file, or use a dataset's function: evalcases: {file: data.py:rows}")  # fmt: skip
         else:
             yield item
         return
     name = item.text().removeprefix("file://")
     if re.match(r"\w+://", name) or name.startswith("huggingface:"):
-        item.drop(f"the tests of {name} are not carried over", "export them as CSV and name the file")
+        item.lose(f"the tests of {name} are not carried over", "export them as CSV and name the file")
     elif is_code(name):
-        item.drop(f"the tests made by {name} are not carried over",
+        item.lose(f"the tests made by {name} are not carried over",
                   "write them to a file, or use a dataset's function: evalcases: {file: data.py:rows}")  # fmt: skip
     else:
         paths = sorted(item.folder.glob(name)) if re.search(r"[*?\[]", name) else [item.folder / name]
         if not any(path.is_file() for path in paths):
-            item.drop(f"the file {name!r} does not exist; its tests are not carried over")
+            item.lose(f"the file {name!r} does not exist; its tests are not carried over")
         for path in filter(Path.is_file, paths):
             item.require_inside(path)
             yield from [path] if _is_plain_table(path) else tests_in_file(path, item)
 
 
 def _is_plain_table(path: Path) -> bool:
-    """Return True for a CSV or TSV file with only variables as columns, whose ids, if any, are unique and not empty."""
+    """Return True for a CSV or TSV file with only variables as columns, whose ids, if any, are unique and not empty.
+
+    A value that is a template is filled in promptfoo, but not in a dataset.
+    """
     rows = open_rows(path) if path.suffix.lower() in (".csv", ".tsv") else None
     ids: set[JsonValue] = set()
     for row in rows or ():
         if row.problems or any(key.strip().startswith("__") for key in row.values):
+            return False
+        if any(isinstance(value, str) and is_template(value) for value in row.values.values()):
             return False
         if "id" in row.values and (row.values["id"] in ids or not row.values["id"]):
             return False
@@ -159,7 +168,7 @@ def tests_in_file(path: Path, item: Located) -> Iterator[Located]:
         return
     rows = _json_rows(path) if path.suffix.lower() == ".jsonl" else open_rows(path)
     if rows is None:
-        item.drop(f"the tests of {path.name} are not carried over", "export them as CSV and name the file")
+        item.lose(f"the tests of {path.name} are not carried over", "export them as CSV and name the file")
         return
     for row in rows:
         if row.problems:
@@ -184,7 +193,7 @@ def _as_test(found: Located) -> Iterator[Located]:
     """
     value = found.value
     if not isinstance(value, Mapping):
-        found.drop(f"a test must be an object, but is {kind_of(value)}; it is not carried over")
+        found.lose(f"a test must be an object, but is {kind_of(value)}; it is not carried over")
         return
     if {"vars", "assert", "options"} & value.keys():
         yield found
@@ -205,16 +214,15 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
     for name, value in ((key.strip(), value) for key, value in row.items()):
         if name.startswith("__expected"):
             if str(value).strip():
-                assertion = _cell_assertion(str(value), place)
-                column = f"__config:{name}:threshold"
-                assertion |= _threshold(row.get(column), f"the column {column!r}", place)
+                assertion = _cell_assertion(str(value))
+                assertion |= _threshold(row.get(f"__config:{name}:threshold"))
                 assertions.append(assertion | ({"metric": metric} if metric else {}))
         elif name in ("__prefix", "__suffix"):
             options[name.removeprefix("__")] = value
         elif name in ("__description", "__providerOutput"):
             test[name.removeprefix("__")] = value
         elif name == "__threshold":
-            test |= _threshold(value, f"the column {name!r}", place)
+            test |= _threshold(value)
         elif name.startswith("__metadata:"):
             metadata[name.removeprefix("__metadata:").removesuffix("[]")] = value
         elif not name.startswith("__"):
@@ -227,22 +235,12 @@ def _test_of_row(row: JsonObject, place: Located) -> JsonObject:
     return test
 
 
-def _threshold(cell: JsonValue, name: str, place: Located) -> dict[str, JsonValue]:
-    """Return the key `threshold` with the number in a cell; {} if the cell is empty or not a number.
-
-    A cell that is not a number is recorded; `name` is its name in the message.
-    """
-    if cell in (None, ""):
-        return {}
-    with suppress(ValueError):
-        number = float(str(cell))
-        if isfinite(number):
-            return {"threshold": number}
-    place.drop(f"{name} is not a number: {cell!r}; it is not carried over")
-    return {}
+def _threshold(cell: JsonValue) -> dict[str, JsonValue]:
+    """Return the key `threshold` with the content of a cell; {} if the cell is empty."""
+    return {} if cell in (None, "") else {"threshold": cell}
 
 
-def _cell_assertion(text: str, place: Located) -> dict[str, JsonValue]:
+def _cell_assertion(text: str) -> dict[str, JsonValue]:
     """Return the assertion of a cell: `contains: x`, `grade: x`, `not-regex: x`, …; `equals` for any other text."""
     for prefix, type_ in _TYPES_BY_PREFIX.items():
         if text.startswith(prefix):
@@ -255,14 +253,16 @@ def _cell_assertion(text: str, place: Located) -> dict[str, JsonValue]:
     assertion: dict[str, JsonValue] = {"type": f"{match[1] or ''}{match[2]}"}
     if match[4]:
         assertion["value"] = match[4].strip()
-    return assertion | _threshold(match[3], f"the threshold of {assertion['type']}", place)
+    return assertion | _threshold(match[3])
 
 
 def with_defaults(test: Located, default: Located) -> Test:
     """Return a test completed from `defaultTest`; the test has precedence. What is not carried over is recorded."""
-    test.drop_unsupported(TEST_KEYS, "a test")
+    test.drop_unsupported(TEST_KEYS, "a test", losing=LOSING_KEYS)
+    default.drop_unsupported(DEFAULT_KEYS, "defaultTest", losing=LOSING_KEYS)
     options = Options((test.get("options"), default.get("options")))
-    report_options(test.get("options"))
+    for place in options.places:
+        report_options(place)
     assertions = tuple(test.get("assert").items())
     if options.get("disableDefaultAsserts").value is not True:
         assertions = (*default.get("assert").items(), *assertions)
@@ -293,7 +293,8 @@ def _drop_non_object(place: Located, *, may_be_files: bool) -> None:
     """Record a value that is not an object. With `may_be_files` a file name and a list of them are allowed, too."""
     is_read = isinstance(place.value, Mapping) or (may_be_files and isinstance(place.value, str | list))
     if place.value is not None and not is_read:
-        place.drop(f"`{place.at[-1]}` is not an object; it is not carried over")
+        record = place.lose if may_be_files else place.drop
+        record(f"`{place.at[-1]}` is not an object; it is not carried over")
 
 
 def matches_name(reference: str, names: Iterable[str]) -> bool:
@@ -310,32 +311,36 @@ def report_options(options: Located) -> None:
     for key, place in options.entries():
         advice = OPTION_KEYS.get(key, "put settings of a model into its target")
         if advice is not None:
-            place.drop(f"`{key}` is not carried over", advice)
+            record = place.lose if key in _LOSING_OPTIONS else place.drop
+            record(f"`{key}` is not carried over", advice)
 
 
 def _values(source: Located) -> dict[str, JsonValue]:
     """Return the variables of a test, including those in files.
 
-    Images, audio files, PDFs and values made by code are recorded; their variables are empty.
+    Images, audio files, PDFs and values made by code are recorded; their names remain as values.
     """
     if isinstance(source.value, str | list):
         files = [item.require_inside(item.folder / item.text().removeprefix("file://")) for item in source.items()]
         read = [open_located(path, source.losses) for path in files]
         return {key: item for found in read for key, item in _values(found).items()}
-    values: dict[str, JsonValue] = {}
-    for key, place in source.entries():
-        value = place.value
-        if isinstance(value, str) and value.startswith("file://"):
-            if is_code(value):
-                place.drop(f"the value made by {value} is not carried over", "prepare it in a dataset's function")
-                value = ""
-            elif Path(value).suffix.lower() in (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".mp3", ".wav"):
-                place.drop(f"{value} is not carried over", "attach it to the message: {type: image, value: PATH}")
-                value = ""
-            else:
-                value = load_value(value, place)
-        values[key] = value
-    return values
+    return {key: _value(place) for key, place in source.entries()}
+
+
+def _value(place: Located) -> JsonValue:
+    """Return the value of a variable: the content of a file, a list with the content of each, or the value itself."""
+    value = place.value
+    if isinstance(value, list):
+        return [_value(item) for item in place.items()]
+    if not isinstance(value, str) or not value.startswith("file://"):
+        return value
+    if is_code(value):
+        place.lose(f"the value made by {value} is not carried over", "prepare it in a dataset's function")
+    elif Path(value).suffix.lower() in _MEDIA_SUFFIXES:
+        place.lose(f"{value} is not carried over", "attach it to the message: {type: image, value: PATH}")
+    else:
+        return load_value(value, place)
+    return value
 
 
 def expanded(test: Test) -> list[Test]:
@@ -350,7 +355,7 @@ def expanded(test: Test) -> list[Test]:
         test.place.drop(f"its list of values `{key}` is empty, which makes no case")
     combinations = list(itertools.islice(itertools.product(*lists.values()), _MAX_CASES + 1))
     if len(combinations) > _MAX_CASES:
-        test.place.drop(f"its lists of values make more than {_MAX_CASES} cases; it is not carried over")
+        test.place.lose(f"its lists of values make more than {_MAX_CASES} cases; it is not carried over")
         return []
     return [replace(test, values={**test.values, **dict(zip(lists, chosen, strict=True))}) for chosen in combinations]
 
@@ -365,7 +370,7 @@ def scenario_tests(source: Located) -> list[Located]:
             listed = list(open_located(path, item.losses).items())
         for scenario in listed:
             if not isinstance(scenario.value, Mapping):
-                scenario.drop(f"a scenario must be an object, but is {kind_of(scenario.value)}; it is not carried over")
+                scenario.lose(f"a scenario must be an object, but is {kind_of(scenario.value)}; it is not carried over")
             scenario.drop_unsupported({"description": None, "config": None, "tests": None}, "a scenario")
             configs = [part for entry in scenario.get("config").items() for part in _tests_of_entry(entry)]
             tests = [part for entry in scenario.get("tests").items() for part in _tests_of_entry(entry)]
