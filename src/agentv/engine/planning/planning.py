@@ -1,6 +1,6 @@
 """Planning of a run: resolves every name of suites and options, and reports all invalid settings at once."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,10 @@ def scoped_gates(
     `--gate` replaces the gates of the suites, which replace the project's. If one of several suites has gates, each
     suite is measured on its own rows; a suite without gates then has the project's, or else the default one.
     """
-    expressions = _gate_expressions(plans, options, project_gates)
+    return _parsed(_gate_expressions(plans, options, project_gates), findings)
+
+
+def _parsed(expressions: Sequence[tuple[str, str | None]] | None, findings: Findings) -> tuple[ScopedGate, ...] | None:
     if expressions is None:
         return None
     gates: list[ScopedGate] = []
@@ -56,6 +59,14 @@ def _gate_expressions(
     """Return each gate's expression with the path of the suite that it measures, None for the whole run."""
     if options.gates is not None:
         return [(gate, None) for gate in options.gates]
+    # A suite without selected cases has no gate.
+    return _expressions_of_files(plans, project_gates, lambda plan: plan.selection.count != 0)
+
+
+def _expressions_of_files(
+    plans: Sequence[SuitePlan], project_gates: Sequence[str], has_gates: Callable[[SuitePlan], bool]
+) -> list[tuple[str, str | None]] | None:
+    """Return the gates of the files; of several suites only those that `has_gates` accepts."""
     if not any(plan.suite.gates for plan in plans):
         return [(gate, None) for gate in project_gates] or None
     if len(plans) == 1:
@@ -63,7 +74,7 @@ def _gate_expressions(
     return [
         (gate, plan.suite.path)
         for plan in plans
-        if plan.selection.count != 0  # a suite without selected cases has no gate
+        if has_gates(plan)
         for gate in plan.suite.gates or project_gates or _DEFAULT_GATES
     ] or None
 
@@ -140,6 +151,7 @@ def make_plan(
         check.run()
     gates = scoped_gates(suites, options, project_gates, findings)
     check_gates(gates or (), checks, options, findings)
+    file_gates = _parsed(_expressions_of_files(suites, project_gates, lambda _plan: True), findings)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}
@@ -164,6 +176,8 @@ def make_plan(
             *warnings,
         ),
         baseline=baseline,
+        file_gates=file_gates,
+        evaluator_files=tuple(sorted({file for check in checks for file in check.files})),
     )
     if options.budget_usd is None:
         return _with_suite_budget(run_plan)

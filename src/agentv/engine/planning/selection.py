@@ -47,21 +47,41 @@ MAX_WORDS = 200
 class Selection(Struct, frozen=True):
     """The selected cases of one suite. `positions` are their places in the source, in order; None selects all.
 
-    With a `shard`, the cases are filtered while the source is read.
+    With a `shard`, the cases are filtered while the source is read. `of_all_shards` is the selection of all shards
+    together, where the cases of this one were chosen before the run.
     """
 
     suite: EvalSuite
     positions: Sequence[int] | None
     count: int | None
     shard: Shard | None = None
+    of_all_shards: "Selection | None" = None
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Open the suite's source and yield the chosen cases in file order."""
+        return self.cases()
+
+    def cases(
+        self, on_other: Callable[[EvalCase | BrokenCase], None] = lambda _case: None
+    ) -> Iterator[EvalCase | BrokenCase]:
+        """Open the suite's source and yield the chosen cases in file order.
+
+        With a `shard`, `on_other` is called with each case of another shard.
+        """
         if self.shard is not None:
-            return (case for case in self.suite.cases if self.shard.includes(self.suite.path, case.id))
+            return self._cases_of_shard(self.shard, on_other)
         if self.positions is None:
             return iter(self.suite.cases)
         return (case for _, case in _cases_at(self.positions, self.suite))
+
+    def _cases_of_shard(
+        self, shard: Shard, on_other: Callable[[EvalCase | BrokenCase], None]
+    ) -> Iterator[EvalCase | BrokenCase]:
+        for case in self.suite.cases:
+            if shard.includes(self.suite.path, case.id):
+                yield case
+            else:
+                on_other(case)
 
 
 def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
@@ -89,7 +109,7 @@ def _shard_selection(shard: Shard, suite: EvalSuite, positions: Sequence[int]) -
     in_shard = array(
         "Q", (position for position, case in _cases_at(positions, suite) if shard.includes(suite.path, case.id))
     )
-    return Selection(suite, in_shard, len(in_shard))
+    return Selection(suite, in_shard, len(in_shard), of_all_shards=Selection(suite, positions, len(positions)))
 
 
 def _cases_at(positions: Sequence[int], suite: EvalSuite) -> Iterator[tuple[int, EvalCase | BrokenCase]]:

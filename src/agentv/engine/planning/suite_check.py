@@ -22,7 +22,7 @@ from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.running.case import WantedWorkspace, wanted_workspace
 from agentv.engine.running.context import tags_of
 from agentv.evaluators.isolation import config_of
-from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
+from agentv.loading.models.settings import content_problems, missing_files, named_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators
 from agentv.scoring.results.turns import turn_names
@@ -52,7 +52,8 @@ class SuiteCheck(Struct):
     `judges` are the targets that the suite calls as judges, by id. `evaluator_names`, `tags` and `most_trials` are
     collected from the cases, for gates that name them; `evaluator_names` has the name of each turn's result, but not
     the names of the turn's evaluators. `is_complete` is False if names may be missing: of a line that cannot be read,
-    or of the rest of a long stream. The sources of workspaces are checked only if `checks_sources` is True.
+    or of the rest of a long stream. `files` are the files that evaluators read or run. The sources of workspaces are
+    checked only if `checks_sources` is True.
     """
 
     plan: SuitePlan
@@ -64,6 +65,7 @@ class SuiteCheck(Struct):
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
     evaluator_names: set[str] = field(default_factory=set)
     tags: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
     most_trials: int = 1
     is_complete: bool = False
 
@@ -166,6 +168,7 @@ class SuiteCheck(Struct):
         except AgentvError as error:
             self._add(f"evaluator {config.name!r}: {error}")
             return
+        self.files.update(named_files(settings, config.base_dir))
         for missing in missing_files(settings, config.base_dir):
             self._add(f"evaluator {config.name!r}: there is no file {missing}")
         for path, message in wrong_settings(settings, config.base_dir):

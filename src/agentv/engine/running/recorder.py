@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from agentv.engine.planning.plan import CaseTask, RunPlan
+from agentv.engine.planning.plan import CaseTask, RowCount, RunPlan
 from agentv.engine.running.recorded_report import REPORTED, reported_fields
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
+from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for, why_mixed
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluatorResult
@@ -162,7 +162,11 @@ class EventDispatcher(dict[type[RunEvent], list[Observer]]):
 
 
 class RunRecorder(Struct):
-    """The owner of a run's store, observers and counts. `invalid_rows` counts the lines that could not be read."""
+    """The owner of a run's store, observers and counts. `invalid_rows` counts the lines that could not be read.
+
+    `planned` is the number of rows, `planned_in_all_shards` that of all shards of the run together. Those of a stream
+    are known, from `row_count`, when the tasks of all targets were made.
+    """
 
     plan: RunPlan
     store: ResultStore
@@ -174,6 +178,10 @@ class RunRecorder(Struct):
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
     comparison: "BaselineComparison | None" = None
+    planned: int | None = None
+    planned_in_all_shards: int | None = None
+    row_count: RowCount = field(default_factory=RowCount)
+    _counted_targets: int = 0
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
     _judge_failures: JudgeFailures = field(default_factory=lambda: JudgeFailures(1))
 
@@ -185,9 +193,17 @@ class RunRecorder(Struct):
             from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
 
             self.comparison = BaselineComparison(self.plan.baseline)
+        self.planned = self.plan.planned
         self.summary = summary_for(
             self.plan.gates, has_shared_cases=self.plan.has_several_rows_per_trial, order=self.plan.order
         )
+
+    def count_planned(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
+        """Yield the tasks of one target; after those of the last target the number of planned rows is known."""
+        yield from tasks
+        self._counted_targets += 1
+        if self._counted_targets == len(self.plan.targets):
+            self.planned, self.planned_in_all_shards = self.plan.planned_rows(self.row_count)
 
     def note_trials(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
         """Yield all tasks, finished or not, and note whether any case has several trials."""
@@ -316,17 +332,18 @@ class RunRecorder(Struct):
         ending = Ending(
             state=self.stop.state,
             reason=self.stop.reason or (None if self.plan.suites else "no eval files found"),
-            planned=self.plan.planned,
+            planned=self.planned,
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
             is_judge_stop=self.stop.is_judge_stop,
+            incomplete=why_mixed(self.plan.mixed),
         )
         max_errors = self.plan.options.max_errors
         counted, baseline = (self.summary, None) if self.comparison is None else self.comparison.compared(self.summary)
         verdict = run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors)
         return replace(
             self.summary.report(self.store.run_id, self.stop.state, verdict),
-            planned=self.plan.planned,
+            planned=self.planned,
             notes=tuple(self.notes),
             duration_s=duration_s,
             folder=self.store.folder,
@@ -345,6 +362,7 @@ class RunRecorder(Struct):
             reason=self.stop.reason,
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=has_every_row,
+            planned_in_all_shards=self.planned_in_all_shards,
         )
         try:
             self.store.note(REPORTED, fields)

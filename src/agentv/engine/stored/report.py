@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
+from agentv.engine.stored.judged_by import stored_gates, strings_of
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
 from agentv.scoring.counting.matrix import PlanOrder
@@ -22,6 +23,7 @@ from agentv.scoring.gates.run_verdict import (
     VerdictCounts,
     run_verdict,
     summary_for,
+    why_mixed,
 )
 from agentv.storage.files.run_file import size_of
 from agentv.storage.run.checksums import (
@@ -78,6 +80,8 @@ class VerdictBasis(Struct, frozen=True):
     reason: str | None = None
     """Why the run did not finish, if its plan records it."""
     has_given_answers: bool = False
+    mixed: tuple[str, ...] = ()
+    """The differences between the shards that the run was merged from."""
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
@@ -107,6 +111,7 @@ class VerdictBasis(Struct, frozen=True):
             planned=self.planned,
             invalid_rows=invalid_rows,
             noun="line" if self.has_given_answers else "result",
+            incomplete=why_mixed(self.mixed),
         )
         recorded = self.recorded
         if recorded is None or recorded.ended is None:
@@ -292,6 +297,7 @@ def _load_basis(run: StoredRun) -> VerdictBasis:
         order=plan_order(run),
         reason=None if log is None else log.why_incomplete,
         has_given_answers=run.has_given_answers,
+        mixed=strings_of(run.run.plan.get("mixed")),
     )
 
 
@@ -346,13 +352,8 @@ def _planned(run: StoredRun) -> int | None:
 
 def _gates(run: StoredRun) -> tuple[ScopedGate, ...] | None:
     """Return the gates of the run's plan; for an older run those of its command line, or None."""
-    planned = run.run.plan.get("gates")
-    if isinstance(planned, list):
-        gates = [each for each in planned if isinstance(each, Mapping)]
-        return tuple(ScopedGate(parse_gate(str(each.get("expression"))), _text(each.get("suite"))) for each in gates)
+    gates = stored_gates(run.run.plan)
+    if gates is not None:
+        return gates
     options = stored_options(run.run.plan)
     return None if options.gates is None else tuple(ScopedGate(parse_gate(gate)) for gate in options.gates)
-
-
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None

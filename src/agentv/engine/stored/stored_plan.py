@@ -13,6 +13,7 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.stored.baseline import without_lost_baseline
 from agentv.engine.stored.imported import imported_log
+from agentv.engine.stored.judged_by import strings_of, with_stored_gates, with_stored_pass_scores
 from agentv.loading.criteria.run_configs import load_run_config
 from agentv.loading.files.places import find_eval_files
 from agentv.registry import Specs
@@ -96,7 +97,7 @@ def load_stored_plan(
     secrets: tuple[str, ...] = (),
     allow_paths: tuple[str, ...] = (),
 ) -> RunPlan:
-    """Plan a run again from its eval files and targets, with its own paths and options.
+    """Plan a run again from its eval files and targets, with its own paths, options, gates and pass scores.
 
     `change_inputs` gives the suites other evaluators. `ignores_cache` disables the cache, so that calls are repeated.
     `budget_usd`, `judge_failures`, `backend`, `ray_address` and `shared_path` replace the options of the run;
@@ -121,9 +122,17 @@ def load_stored_plan(
     options = replace(options, backend=backend, ray_address=address, shared_path=shared)
     options, baseline_warnings = without_lost_baseline(options, home)
     inputs = load_inputs(find_eval_files(paths, cwd=cwd), options, cwd=cwd, env=env, secrets=secrets)
-    suites = inputs.suites if change_inputs is None else change_inputs(inputs.suites, inputs.specs)
+    suites, score_notes = with_stored_pass_scores(inputs.suites, run.plan)
+    suites = suites if change_inputs is None else change_inputs(suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
-    return replace(plan, paths=paths, folder=str(cwd), warnings=(*plan.warnings, *baseline_warnings))
+    plan = with_stored_gates(plan, run.plan)
+    return replace(
+        plan,
+        paths=paths,
+        folder=str(cwd),
+        warnings=(*plan.warnings, *score_notes, *baseline_warnings),
+        mixed=strings_of(run.plan.get("mixed")),
+    )
 
 
 def stored_options(plan: JsonObject) -> RunOptions:

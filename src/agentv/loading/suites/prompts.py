@@ -28,12 +28,13 @@ Fill = Callable[[str], str]
 class SuitePrompt(Struct, frozen=True):
     """One prompt of a suite: its id, its place, and its messages.
 
-    `messages` holds None where those of the case are inserted.
+    `messages` holds None where those of the case are inserted. `file` is the file that it was read from, if any.
     """
 
     id: str
     at: JsonPath
     messages: tuple[Message | None, ...]
+    file: str | None = None
 
     @property
     def has_case_messages(self) -> bool:
@@ -138,7 +139,7 @@ def _prompt_of_file(reader: Reader, at: JsonPath, name: str, files: FileFinder, 
     if part.text is None:
         reader.error(at, f"the prompt {name!r} is not a text file")
         return None
-    return SuitePrompt(id_ or Path(name).stem, at, (Message("user", part.text),))
+    return SuitePrompt(id_ or Path(name).stem, at, (Message("user", part.text),), file=part.real_path)
 
 
 def _messages(reader: Reader, at: JsonPath, files: FileFinder) -> Iterator[Message | None]:
