@@ -138,7 +138,7 @@ def test_a_judge_without_tokens_and_price_makes_the_cost_of_a_stream_unknown(age
     Path("config.yaml").write_text("evaluators: [{name: tone, type: llm_judge}]\njudge: judge\n")
     Path("log.jsonl").write_text('{"prompt": "question", "response": "fine"}\n')
     code, said = agentv("score", "log.jsonl", "--config", "config.yaml", "--gate", "cost_usd <= 5")
-    assert code == 1
+    assert code == 3
     assert "cost_usd could not be measured" in said
     code, said = agentv("score", "log.jsonl", "--config", "config.yaml", "--json")
     assert (code, json.loads(said)["judges"]["cost_usd"]) == (0, None)

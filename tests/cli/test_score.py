@@ -120,8 +120,8 @@ def test_a_gate_on_the_cost_counts_the_lines_that_were_logged_without_one(folder
     assert (code, last_line(out)) == (0, "PASS: cost_usd is 0.5, as required (<= 0.5). Exit code 0.")
     write_lines(folder / "log.jsonl", *priced, *answers(GOOD, GOOD))
     code, out, _ = score("log.jsonl", "--gate", "cost_usd <= 0.5")
-    wanted = "FAIL: cost_usd could not be measured (2 results have no known cost), so it is not <= 0.5. Exit code 1."
-    assert (code, last_line(out)) == (1, wanted)
+    wanted = "cost_usd could not be measured (2 results have no known cost), so 'cost_usd <= 0.5' is undecided"
+    assert (code, last_line(out)) == (3, f"INCOMPLETE: {wanted}. Exit code 3.")
 
 
 def test_gates_of_the_configuration_apply_unless_overridden(folder: Path, score: Call) -> None:

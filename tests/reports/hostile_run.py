@@ -71,7 +71,7 @@ def report_of(rows: Sequence[CaseResult], *, note: str = "", sentence: str = "FA
         targets=summary.targets(),
         evaluators=summary.evaluators(),
         histogram=tuple(summary.counts.histogram),
-        verdict=RunVerdict(1, sentence, (GateResult(note, passed=False, value=0.0, sentence=note),) * 2),
+        verdict=RunVerdict(1, sentence, (GateResult(note, "failed", 0.0, note),) * 2),
         failing=tuple(summary.counts.failing),
         failing_total=summary.counts.failing_total,
         flaky=(note,) if note else (),

@@ -68,7 +68,7 @@ def test_a_gate_on_an_unknown_cost_never_passes() -> None:
     result = parse_gate("cost_usd <= 5").check(summary)
     assert (result.passed, result.sentence) == (
         False,
-        "cost_usd could not be measured (1 result has no known cost), so it is not <= 5",
+        "cost_usd could not be measured (1 result has no known cost), so 'cost_usd <= 5' is undecided",
     )
 
 
@@ -83,7 +83,7 @@ def test_a_gate_on_an_unknown_cost_never_passes() -> None:
         ("pass_rate >= 50%", False, "pass_rate is 50 % and the low end of its 95 % interval is 9.453 %, not >= 50 %"),
         ("pass_rate < 50%", False, "pass_rate is 50 % and the high end of its 95 % interval is 90.55 %, not < 50 %"),
         ("mean >= 0.5", False, "mean is 0.5 and the low end of its 95 % interval is 0.09453, not >= 0.5"),
-        ("tag(refund).mean > 0.5", False, "not > 0.5 with 95%"),
+        ("tag(refund).mean > 0.5", False, "so 'tag(refund).mean > 0.5 with 95%' is undecided"),
         ("p95(duration_s) <= 9", False, "is 1.95, but its 95 % interval is not known (it needs 72 cases or more)"),
     ],
 )

@@ -167,3 +167,51 @@ def test_a_failing_judge_stands_first_in_a_verdict_that_does_not_pass() -> None:
         "INCOMPLETE: the judge failed on 2 of 2 results; no result could be judged."
     )
     assert said(verdict_of(judged[0], *broken, max_errors=2))[1].startswith("PASS: 1 of 1 judged result passed")
+
+
+def test_an_undecided_gate_makes_a_run_incomplete() -> None:
+    sentence = "mean is 1, as required (>= 0.5)"
+    undecided = "pass_hat(3) could not be measured (no case has 3 judged trials), so 'pass_hat(3) >= 0.5' is undecided"
+    verdict = verdict_of(GOOD, gates=["mean >= 0.5", "pass_hat(3) >= 0.5"])
+    assert said(verdict) == (3, f"INCOMPLETE: {undecided}.")
+    assert [(each.state, each.sentence) for each in verdict.gates] == [("passed", sentence), ("undecided", undecided)]
+
+
+WITHOUT_TAG = "the selection leaves out tag 'refund'"
+
+
+def test_a_gate_that_is_not_evaluated_neither_passes_nor_fails() -> None:
+    left = ScopedGate(parse_gate("tag(refund).mean >= 0.9"), not_evaluated=WITHOUT_TAG)
+    verdict = run_verdict(summary_of(GOOD, BAD), Ending("finished"), gates=[left, ScopedGate(parse_gate("mean >= 0"))])
+    said_of_it = f"tag(refund).mean >= 0.9 ({WITHOUT_TAG})"
+    assert said(verdict) == (0, f"PASS: mean is 0.5, as required (>= 0). Not evaluated: {said_of_it}.")
+    assert [each.state for each in verdict.gates] == ["not_evaluated", "passed"]
+    assert not verdict.gates[0].passed
+
+
+def test_if_no_gate_is_evaluated_every_judged_result_must_pass() -> None:
+    left = ScopedGate(parse_gate("tag(refund).mean >= 0.9"), not_evaluated=WITHOUT_TAG)
+    verdict = run_verdict(summary_of(GOOD, BAD), Ending("finished"), gates=[left])
+    assert verdict.exit_code == 1
+    assert verdict.sentence.startswith("FAIL: 1 of 2 judged results passed (50 %). Not evaluated: tag(refund)")
+
+
+def test_a_suite_without_an_evaluated_gate_must_pass_completely() -> None:
+    summary = Summary(["evals/s.yaml", "evals/t.yaml"])
+    summary.add(replace(BAD, slot=replace(BAD.slot, suite="evals/s.yaml")))
+    summary.add(replace(GOOD, slot=replace(GOOD.slot, suite="evals/t.yaml")))
+    gates = [
+        ScopedGate(parse_gate("tag(refund).mean >= 0.9"), "evals/s.yaml", not_evaluated=WITHOUT_TAG),
+        ScopedGate(parse_gate("mean >= 0.9"), "evals/t.yaml"),
+    ]
+    verdict = run_verdict(summary, Ending("finished"), gates=gates)
+    assert verdict.exit_code == 1
+    assert "evals/s.yaml: pass_rate is 0 % (point estimate), not >= 100 %" in verdict.sentence
+
+
+def test_a_scoped_gate_is_the_same_after_storing() -> None:
+    for gate in (
+        ScopedGate(parse_gate("mean >= 0.5")),
+        ScopedGate(parse_gate("mean >= 0.5"), "evals/s.yaml", not_evaluated=WITHOUT_TAG),
+    ):
+        assert ScopedGate.from_json(gate.to_json()) == gate

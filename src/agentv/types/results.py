@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Struct
 
 from agentv.types.errors import ConfigError
+from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult
 from agentv.types.structs import repr_without
 from agentv.types.summaries import (
@@ -23,6 +24,10 @@ RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states of a row: a verdict, or the reason why there is none."""
 
 
+GateState: TypeAlias = Literal["passed", "failed", "undecided", "not_evaluated"]
+"""The state of a gate: `undecided` if a run lacks the data for it, `not_evaluated` if it does not apply to the run."""
+
+
 class GateResult(Struct, frozen=True):
     """One gate expression with its result.
 
@@ -31,9 +36,40 @@ class GateResult(Struct, frozen=True):
     """
 
     expression: str
-    passed: bool
+    state: GateState
     value: float | None
     sentence: str
+
+    @property
+    def passed(self) -> bool:
+        """True if the gate was evaluated and holds."""
+        return self.state == "passed"
+
+    @property
+    def is_evaluated(self) -> bool:
+        """True if the gate applies to the run: it passed, failed or is undecided."""
+        return self.state != "not_evaluated"
+
+
+def gate_to_json(gate: GateResult) -> JsonObject:
+    """Return the result of a gate as JSON, the same in every report."""
+    return {
+        "expression": gate.expression,
+        "state": gate.state,
+        "passed": gate.passed,
+        "value": gate.value,
+        "sentence": gate.sentence,
+    }
+
+
+def gate_from_json(fields: JsonObject) -> GateResult:
+    """Return the result of a gate. Older versions stored no state: a gate without a value was not measured."""
+    state, number = fields.get("state"), fields.get("value")
+    value = float(number) if isinstance(number, int | float) else None
+    if state not in get_args(GateState):
+        state = "passed" if fields.get("passed") is True else "undecided" if value is None else "failed"
+    sentence = str(fields.get("sentence", ""))
+    return GateResult(str(fields.get("expression", "")), cast(GateState, state), value, sentence)
 
 
 class RunVerdict(Struct, frozen=True):

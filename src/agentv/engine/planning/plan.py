@@ -361,7 +361,7 @@ class RunPlan(Struct, frozen=True):
 
 def gates_to_json(gates: Iterable[ScopedGate]) -> list[JsonValue]:
     """Return gates as stored in `run.json`."""
-    return [{"expression": each.gate.expression, "suite": each.suite} for each in gates]
+    return [each.to_json() for each in gates]
 
 
 def _target_to_json(target: ResolvedTarget) -> JsonValue:

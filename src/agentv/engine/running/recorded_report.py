@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, get_args
 
 from msgspec import Struct
 
-from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import GateResult, RowState, RunReport, RunVerdict
+from agentv.types.results import RowState, RunReport, RunVerdict, gate_from_json, gate_to_json
 from agentv.types.summaries import BaselineSummary, baseline_from_json, baseline_to_json
 
 if TYPE_CHECKING:
@@ -54,17 +53,10 @@ def reported_fields(
     planned_in_all_shards: int | None = None,
 ) -> JsonObject:
     """Return the fields of the event `reported`. `gates` are those of the verdict, None for the default one."""
-    suites = [None] * len(report.verdict.gates) if gates is None else [gate.suite for gate in gates]
-    checked: list[JsonValue] = [
-        {
-            "expression": result.expression,
-            "suite": suite,
-            "passed": result.passed,
-            "value": result.value,
-            "sentence": result.sentence,
-        }
-        for result, suite in zip(report.verdict.gates, suites, strict=True)
-    ]
+    written: Sequence[JsonObject] = [{"suite": None}] if gates is None else [gate.to_json() for gate in gates]
+    # Where no gate was evaluated, the default gate follows; it is not one of the gates to check again.
+    results = report.verdict.gates[: len(written)]
+    checked: list[JsonValue] = [{**gate, **gate_to_json(result)} for gate, result in zip(written, results, strict=True)]
     return {
         "exit_code": report.verdict.exit_code,
         "sentence": report.verdict.sentence,
@@ -133,11 +125,7 @@ def _objects(value: JsonValue) -> list[JsonObject]:
 def _scoped_gates(fields: JsonObject, gates: Sequence[JsonObject]) -> tuple[ScopedGate, ...] | None:
     if fields.get("is_default_gate") is True:
         return None
-    scoped = []
-    for gate in gates:
-        suite = gate.get("suite")
-        scoped.append(ScopedGate(parse_gate(str(gate.get("expression"))), suite if isinstance(suite, str) else None))
-    return tuple(scoped)
+    return tuple(map(ScopedGate.from_json, gates))
 
 
 def _verdict_of(fields: JsonObject) -> RunVerdict:
@@ -145,15 +133,5 @@ def _verdict_of(fields: JsonObject) -> RunVerdict:
     return RunVerdict(
         exit_code=exit_code if isinstance(exit_code, int) else 0,
         sentence=str(fields.get("sentence", "")),
-        gates=tuple(map(_gate_of, _objects(fields.get("gates")))),
-    )
-
-
-def _gate_of(fields: JsonObject) -> GateResult:
-    value = fields.get("value")
-    return GateResult(
-        expression=str(fields.get("expression", "")),
-        passed=fields.get("passed") is True,
-        value=float(value) if isinstance(value, int | float) else None,
-        sentence=str(fields.get("sentence", "")),
+        gates=tuple(map(gate_from_json, _objects(fields.get("gates")))),
     )

@@ -6,22 +6,14 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import RunPlan, gates_to_json
-from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.json_value import JsonObject, JsonValue
 
 
 def stored_gates(plan: JsonObject) -> tuple[ScopedGate, ...] | None:
     """Return the gates in the plan of a run; None for the default one, and for an older run that stored none."""
-    return parsed_gates(plan.get("gates"))
-
-
-def parsed_gates(stored: JsonValue) -> tuple[ScopedGate, ...] | None:
-    """Return stored gates; None stands for the default one."""
-    if not isinstance(stored, list):
-        return None
-    gates = [each for each in stored if isinstance(each, Mapping)]
-    return tuple(ScopedGate(parse_gate(str(each.get("expression"))), _text(each.get("suite"))) for each in gates)
+    gates = plan.get("gates")
+    return tuple(map(ScopedGate.from_json, _objects(gates))) if isinstance(gates, list) else None
 
 
 def with_stored_pass_scores(
@@ -106,10 +98,6 @@ def strings_of(value: JsonValue) -> tuple[str, ...]:
 
 def _objects(value: JsonValue) -> list[JsonObject]:
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
-
-
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _shown(score: JsonValue) -> str:

@@ -203,9 +203,8 @@ def _state_differences(found: Mapping[str, int], recorded: Mapping[str, int]) ->
 def _gate_differences(found: RunVerdict, recorded: RunVerdict) -> Iterator[str]:
     """Yield the gates whose outcome is not as recorded."""
     for gate, recorded_gate in zip(found.gates, recorded.gates, strict=False):
-        if gate.passed != recorded_gate.passed:
-            outcome, recorded_outcome = ("passed" if each.passed else "failed" for each in (gate, recorded_gate))
-            yield f"gate {gate.expression!r} {outcome} (recorded {recorded_outcome})"
+        if gate.state != recorded_gate.state:
+            yield f"gate {gate.expression!r} {_STATES[gate.state]} (recorded {_STATES[recorded_gate.state]})"
 
 
 def _only_lacks_rows(found: Mapping[str, int], recorded: Mapping[str, int]) -> bool:
@@ -213,6 +212,7 @@ def _only_lacks_rows(found: Mapping[str, int], recorded: Mapping[str, int]) -> b
     return is_within and sum(found.values()) < sum(recorded.values())
 
 
+_STATES = {"passed": "passed", "failed": "failed", "undecided": "undecided", "not_evaluated": "not evaluated"}
 _RESULTS = "results.jsonl"
 _OLDER_RUN = "this run was made by an older agentv and has no stored verdict; the default gate is applied"
 _NO_CHECKSUMS = "checksums of its files: not recorded; changes to them cannot be detected"

@@ -71,7 +71,7 @@ def _planned_in_all_shards(run: StoredRun) -> int | None:
 
 
 def _judged_by(runs: Sequence[StoredRun]) -> JsonObject:
-    """Return the options and gates of the whole run. Its budget is the sum of theirs, unless a name made them share one.
+    """Return the options and gates of the whole run. Its budget is the sum of theirs, unless they shared a named one.
 
     Shards that were run with `--gate none` make a run with the gates of the files, as the shards recorded them.
     """

@@ -8,7 +8,7 @@ from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import CaseName, Side
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import RunVerdict
+from agentv.types.results import RunVerdict, gate_to_json
 
 COMPARE_SCHEMA = "agentv-compare-1"
 
@@ -136,10 +136,7 @@ def _verdict(verdict: RunVerdict) -> JsonObject:
     return {
         "exit_code": verdict.exit_code,
         "sentence": verdict.sentence,
-        "gates": [
-            {"expression": each.expression, "passed": each.passed, "value": each.value, "sentence": each.sentence}
-            for each in verdict.gates
-        ],
+        "gates": [gate_to_json(each) for each in verdict.gates],
     }
 
 

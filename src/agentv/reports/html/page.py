@@ -1,6 +1,6 @@
 """A run as one self-contained HTML file, which makes no requests and is readable without scripts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from agentv.reports.html.parts import asset, page_head, row_element, scrolled_table
@@ -33,15 +33,21 @@ from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import Html, element, join, verbatim
-from agentv.reports.text.signs import UNICODE
+from agentv.reports.text.signs import STATES_OF_GATES, UNICODE
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
-from agentv.types.results import RunReport
+from agentv.types.results import GateState, RunReport
 from agentv.types.summaries import BaselineSummary, CellSummary, MatrixSummary, TargetSummary
 
+_GATE_TONES: Mapping[GateState, str] = {
+    "passed": "good",
+    "failed": "bad",
+    "undecided": "unsure",
+    "not_evaluated": "unsure",
+}
 _BAR_WIDTH = 36
 _BAR_GAP = 4
 _CHART_HEIGHT = 96
@@ -51,9 +57,7 @@ def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
     """Return the header with the verdict, its gates and facts about the run."""
     tone = {0: "good", 1: "bad"}.get(report.exit_code, "unsure")
     gates = [
-        element(
-            "li", f"{UNICODE.marks['pass' if gate.passed else 'fail']} {gate.sentence}", class_=_gate_class(gate.passed)
-        )
+        element("li", f"{UNICODE.marks[STATES_OF_GATES[gate.state]]} {gate.sentence}", class_=_GATE_TONES[gate.state])
         for gate in report.verdict.gates
     ]
     return element(
@@ -65,10 +69,6 @@ def verdict_band(report: RunReport, record: RunRecord | None) -> Html:
         element("dl", *_facts(report, record), class_="facts"),
         class_=f"verdict {tone}",
     )
-
-
-def _gate_class(passed: bool) -> str:  # noqa: FBT001 - the only input
-    return "good" if passed else "bad"
 
 
 def _run_name(report: RunReport, record: RunRecord | None) -> str:

@@ -24,7 +24,7 @@ from agentv.reports.run.row_text import RowLabels, row_reason, row_score
 from agentv.reports.run.views import counts_text
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import cell_code, inline_code
-from agentv.reports.text.signs import UNICODE
+from agentv.reports.text.signs import STATES_OF_GATES, UNICODE
 from agentv.scoring.keys.identity import slug
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
@@ -85,7 +85,7 @@ def _head(report: RunReport, record: RunRecord | None) -> Iterator[str]:
     if len(report.verdict.gates) > 1:
         yield _items(
             [
-                f"{UNICODE.marks['pass' if each.passed else 'fail']} {inline_code(each.sentence)}"
+                f"{UNICODE.marks[STATES_OF_GATES[each.state]]} {inline_code(each.sentence)}"
                 for each in report.verdict.gates
             ]
         )

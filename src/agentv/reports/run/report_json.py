@@ -9,7 +9,7 @@ from agentv.reports.text.printable import printable_json
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RunReport
+from agentv.types.results import RunReport, gate_to_json
 from agentv.types.summaries import (
     CellSummary,
     CorrectedRate,
@@ -33,10 +33,7 @@ def report_to_json(report: RunReport) -> JsonObject:
         "state": report.state,
         "exit_code": report.exit_code,
         "verdict": report.verdict.sentence,
-        "gates": [
-            {"expression": gate.expression, "passed": gate.passed, "value": gate.value, "sentence": gate.sentence}
-            for gate in report.verdict.gates
-        ],
+        "gates": [gate_to_json(gate) for gate in report.verdict.gates],
         "planned": report.planned,
         "counts": dict(report.counts),
         "targets": [_target(target) for target in report.targets],

@@ -29,7 +29,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.records.answer import source_of
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RunReport
+from agentv.types.results import RunReport, gate_to_json
 from agentv.types.summaries import GroupSummary, TargetSummary
 from agentv.types.usage import Usage
 
@@ -200,7 +200,7 @@ def score_to_json(report: RunReport, *, output: str | None, groups: Sequence[Gro
         "state": report.state,
         "exit_code": report.verdict.exit_code,
         "verdict": report.verdict.sentence,
-        "gates": [structs.asdict(gate) for gate in report.verdict.gates],
+        "gates": [gate_to_json(gate) for gate in report.verdict.gates],
         "lines_read": report.read,
         "counts": dict(report.counts),
         "unverified": lines.unverified,

@@ -5,13 +5,22 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from agentv.types.results import RowState
+from agentv.types.results import GateState, RowState
 
 Paint: TypeAlias = Callable[[str, str], str]
 """Colours a text: `paint(text, "red")`. Colours: bold, dim, green, yellow, red."""
 
 _CODES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31"}
 _STATE_COLOURS: dict[RowState, str] = {"pass": "green", "fail": "red", "error": "yellow", "borderline": "yellow"}
+
+
+STATES_OF_GATES: Mapping[GateState, RowState] = {
+    "passed": "pass",
+    "failed": "fail",
+    "undecided": "error",
+    "not_evaluated": "skipped",
+}
+"""The state of a row whose mark a gate has."""
 
 
 class Signs(Struct, frozen=True):

@@ -341,14 +341,12 @@ class Gate(Struct, frozen=True):
         return self.metric.unit_of(self.field) == "share"
 
     def check(self, measured: Measurements) -> GateResult:
-        """Compare the metric with the bound. A gate fails without a value, or without an interval that it needs."""
+        """Compare the metric with the bound. Without a value, or an interval that it needs, the gate is undecided."""
         value = measured.measure(self.name, self.argument, self.field)
         if value is None:
             names = measured.names(self.name) if self.metric.takes == "name" else ()
             why = why_unmeasured(self.name, self.argument, names, left_out=measured.left_out(self.name, ""))
-            return self._failed(
-                f"{self._metric_text} could not be measured ({why}), so it is not {self._condition_text}"
-            )
+            return self._undecided(f"{self._metric_text} could not be measured ({why})")
         notes = []
         if not self.uses_interval and self.is_rate and self.metric.has_interval:
             notes.append("point estimate")
@@ -363,9 +361,7 @@ class Gate(Struct, frozen=True):
         interval = measured.interval(self.name, self.argument, self.field)
         if interval is None:
             why = why_no_interval(self.name)
-            return self._failed(
-                f"{point}, but its 95 % interval is not known ({why}), so it is not {self._condition_text}"
-            )
+            return self._undecided(f"{point}, but its 95 % interval is not known ({why})")
         is_lower_limit = self.operator in (">=", ">")
         end, side = (interval.low, "low") if is_lower_limit else (interval.high, "high")
         return self._compared(end, f"{point} and the {side} end of its 95 % interval is {self._shown(end)}")
@@ -380,19 +376,17 @@ class Gate(Struct, frozen=True):
         passed = _OPERATORS[self.operator](self.bound if is_equal else value, self.bound)
         condition = f"{self.operator} {self._shown(self.bound)}"
         sentence = f"{subject}, as required ({condition})" if passed else f"{subject}, not {condition}"
-        return GateResult(expression=self.expression, passed=passed, value=value, sentence=sentence)
+        return GateResult(self.expression, "passed" if passed else "failed", value, sentence)
 
-    def _failed(self, sentence: str) -> GateResult:
-        return GateResult(expression=self.expression, passed=False, value=None, sentence=sentence)
+    def _undecided(self, subject: str) -> GateResult:
+        """Return the result of a gate that lacks data; `subject` is the clause that says what is missing."""
+        sentence = f"{subject}, so {self.expression!r} is undecided"
+        return GateResult(self.expression, "undecided", None, sentence)
 
     @property
     def _metric_text(self) -> str:
         argument = "" if self.argument is None else f"({self.argument})"
         return f"{self.name}{argument}{'' if self.field is None else f'.{self.field}'}"
-
-    @property
-    def _condition_text(self) -> str:
-        return f"{self.operator} {self._shown(self.bound)}{' with 95%' if self.uses_interval else ''}"
 
     def _shown(self, value: float) -> str:
         """Return a value with enough digits (4, 6 or 9) to distinguish it from the bound; with 4 if none are enough."""

@@ -1,7 +1,7 @@
 """The verdict of a run. Terminal, JUnit, Markdown, HTML and JSON all print its sentence."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,8 +10,9 @@ from agentv.scoring.counting.case_sums import Spill
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.counting.tallies import Tally
-from agentv.scoring.gates.gates import Gate, Measurements
-from agentv.types.results import GateResult, RunState, RunVerdict
+from agentv.scoring.gates.gates import Gate, Measurements, parse_gate
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.results import GateResult, GateState, RunState, RunVerdict
 
 PASSED = 0
 GATE_FAILED = 1
@@ -21,14 +22,45 @@ NOTHING_SELECTED = 5
 SIGNALLED = 128
 INTERRUPT_SIGNAL = 2
 
+EVERY_RESULT_PASSES = parse_gate("pass_rate >= 100%")
+"""The gate of a suite that has none, if other suites of the run have gates."""
+
 _WHY_INCOMPLETE = {"failed": "the run could not continue", "running": "the run is not over"}
 
 
 class ScopedGate(Struct, frozen=True):
-    """A gate with its scope: the whole run, or the results of one eval file, which its sentence then names."""
+    """A gate with its scope: the whole run, or the results of one eval file, which its sentence then names.
+
+    `not_evaluated` says why the gate does not apply to the run, None if it does: a clause such as "the selection leaves
+    out tag 'refund'".
+    """
 
     gate: Gate
     suite: str | None = None
+    not_evaluated: str | None = None
+
+    def check(self, counted: "VerdictCounts") -> GateResult:
+        """Check the gate on the results of its scope."""
+        if self.not_evaluated is not None:
+            expression = self.gate.expression
+            result = GateResult(expression, "not_evaluated", None, f"{expression} ({self.not_evaluated})")
+        else:
+            result = self.gate.check(counted if self.suite is None else counted.of_suite(self.suite))
+        return result if self.suite is None else replace(result, sentence=f"{self.suite}: {result.sentence}")
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the gate as it is stored with a run."""
+        return {"expression": self.gate.expression, "suite": self.suite, "not_evaluated": self.not_evaluated}
+
+    @classmethod
+    def from_json(cls, fields: JsonObject) -> Self:
+        """Return a stored gate. Raises GateError if its expression cannot be parsed."""
+        suite, reason = fields.get("suite"), fields.get("not_evaluated")
+        return cls(
+            parse_gate(str(fields.get("expression"))),
+            suite if isinstance(suite, str) else None,
+            reason if isinstance(reason, str) else None,
+        )
 
 
 class VerdictCounts(Measurements, Protocol):
@@ -82,14 +114,16 @@ def run_verdict(
     `gates` None is the default gate (every judged result passes), an empty sequence is no gate. A run without a judged
     result never passes. The first exit code that applies is returned: 4 (lines could not be read), 130 (interrupted;
     128 + signal), 5 (nothing selected), 1 if the judged results fail a gate and no failing judge ended the run, 3
-    (incomplete), 2 (stopped early), 1 if a gate could not be measured, 0.
+    (incomplete), 2 (stopped early), 3 if a gate is undecided, 0. A gate that is not evaluated neither passes nor fails;
+    if a scope has no other, its judged results must all pass.
     """
     rows = counted.all
     results = _check_gates(counted, gates, ending.noun)
-    not_passed = [result for result in results if not result.passed]
-    failed = [result for result in not_passed if result.value is not None]
+    evaluated = [result for result in results if result.is_evaluated]
+    not_passed = [result for result in evaluated if not result.passed]
     judge = _failing_judge(counted, ending.noun)
-    details, ending_note = _with_errors_and_unverified(counted, ending.noun), _ending_note(ending, rows)
+    details = _not_evaluated(results) + _with_errors_and_unverified(counted, ending.noun)
+    ending_note = _ending_note(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
     if ending.state == "interrupted":
@@ -98,7 +132,8 @@ def run_verdict(
     if not rows.rows and ending.state == "finished":
         why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
-    if rows.judged and failed and not ending.is_judge_stop and ending.incomplete is None:
+    has_failed = rows.judged and any(each.state == "failed" for each in evaluated)
+    if has_failed and not ending.is_judge_stop and ending.incomplete is None:
         return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_sentences(not_passed)}.{details}{ending_note}", results)
     incomplete = _incomplete(ending, counted, results, max_errors)
     if incomplete is not None:
@@ -107,10 +142,10 @@ def run_verdict(
         why = ending.reason or "the run ended early"
         return RunVerdict(STOPPED, f"STOPPED: {why}; {_of_planned(rows.rows, ending)} complete.", results)
     if not_passed:
-        return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_sentences(not_passed)}.{details}", results)
-    if not results:
+        return RunVerdict(INCOMPLETE, f"INCOMPLETE: {judge}{_sentences(not_passed)}.{details}", results)
+    if not evaluated:
         return RunVerdict(PASSED, f"NO GATE: {_rows_passed(rows, ending.noun)}.{details}", results)
-    return RunVerdict(PASSED, f"PASS: {_sentences(results)}.{details}", results)
+    return RunVerdict(PASSED, f"PASS: {_sentences(evaluated)}.{details}", results)
 
 
 def _incomplete(ending: Ending, counted: VerdictCounts, results: Sequence[GateResult], max_errors: int) -> str | None:
@@ -153,19 +188,23 @@ def _of_planned(rows: int, ending: Ending) -> str:
 
 
 def _check_gates(counted: VerdictCounts, gates: Sequence[ScopedGate] | None, noun: str) -> tuple[GateResult, ...]:
-    if gates is not None:
-        return tuple(_check_gate(counted, scoped) for scoped in gates)
+    """Return the results of the gates, and of the default gate for each scope without an evaluated one."""
+    if gates is None:
+        return (_default_gate(counted, None, noun),)
+    bare = {scoped.suite: None for scoped in gates}
+    for scoped in gates:
+        if scoped.not_evaluated is None:
+            bare.pop(scoped.suite, None)
+    return (*(scoped.check(counted) for scoped in gates), *(_default_gate(counted, suite, noun) for suite in bare))
+
+
+def _default_gate(counted: VerdictCounts, suite: str | None, noun: str) -> GateResult:
+    """Check that every judged result passes: of the run, or of one suite."""
+    if suite is not None:
+        return ScopedGate(EVERY_RESULT_PASSES, suite).check(counted)
     rows = counted.all
-    passed = rows.judged > 0 and rows.counts["pass"] == rows.judged
-    value = rows.pass_rate
-    return (GateResult(f"every judged {noun} passes", passed=passed, value=value, sentence=_rows_passed(rows, noun)),)
-
-
-def _check_gate(counted: VerdictCounts, scoped: ScopedGate) -> GateResult:
-    if scoped.suite is None:
-        return scoped.gate.check(counted)
-    result = scoped.gate.check(counted.of_suite(scoped.suite))
-    return replace(result, sentence=f"{scoped.suite}: {result.sentence}")
+    state: GateState = "undecided" if not rows.judged else "passed" if rows.counts["pass"] == rows.judged else "failed"
+    return GateResult(f"every judged {noun} passes", state, rows.pass_rate, _rows_passed(rows, noun))
 
 
 def _rows_passed(rows: Tally, noun: str) -> str:
@@ -174,11 +213,18 @@ def _rows_passed(rows: Tally, noun: str) -> str:
 
 
 def _state_of_gates(results: Sequence[GateResult]) -> str:
-    if not results:
+    evaluated = [result for result in results if result.is_evaluated]
+    if not evaluated:
         return "no gate was set"
-    if not all(result.passed for result in results):
-        return "a gate could not be measured"
-    return "the gate holds" if len(results) == 1 else "all gates hold"
+    if not all(result.passed for result in evaluated):
+        return "a gate is undecided"
+    return "the gate holds" if len(evaluated) == 1 else "all gates hold"
+
+
+def _not_evaluated(results: Sequence[GateResult]) -> str:
+    """Return a sentence that lists the gates that do not apply to the run; empty if all do."""
+    left = [result for result in results if not result.is_evaluated]
+    return f" Not evaluated: {_sentences(left)}." if left else ""
 
 
 def _sentences(results: Sequence[GateResult]) -> str:
