@@ -26,6 +26,7 @@ from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.merge import find_owners, merge_into
 from agentv.storage.run.stored import open_run
 from agentv.types.errors import AgentvError, ConfigError, StorageError
+from agentv.types.protocols import why_lost
 from agentv.types.records.run import RunRecord
 from agentv.version import __version__
 
@@ -89,6 +90,11 @@ def merge(
     return continue_run(Path(store.folder), output, "report", continue_options)
 
 
+def _refuse_lost_files(store: RunFolder) -> None:
+    if (lost := why_lost(store)) is not None:
+        raise StorageError(f"{lost}; nothing was merged")
+
+
 def _write_all_or_nothing(store: RunFolder, record: RunRecord, write_results: Callable[[], None], state: str) -> None:
     """Write a complete run that ends in `state`, or nothing.
 
@@ -98,6 +104,7 @@ def _write_all_or_nothing(store: RunFolder, record: RunRecord, write_results: Ca
     try:
         write_results()
         store.begin(record)
+        _refuse_lost_files(store)
         store.close(state)
     except BaseException:
         with suppress(StorageError):

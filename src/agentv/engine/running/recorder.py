@@ -1,6 +1,7 @@
 """The recorder of a run: each event is saved to the store first, then counted and reported to observers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field, structs
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask, RowCount, RunPlan
 from agentv.engine.running.recorded_report import REPORTED, reported_fields
+from agentv.loading.files.places import is_folder_path
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for, why_mixed
 from agentv.scoring.results.aggregation import row_state
@@ -26,7 +28,7 @@ from agentv.types.events import (
     RunNote,
 )
 from agentv.types.failures import Failure
-from agentv.types.protocols import ResultStore
+from agentv.types.protocols import ResultStore, why_lost
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
@@ -165,7 +167,8 @@ class RunRecorder(Struct):
     """The owner of a run's store, observers and counts. `invalid_rows` counts the lines that could not be read.
 
     `planned` is the number of rows, `planned_in_all_shards` that of all shards of the run together. Those of a stream
-    are known, from `row_count`, when the tasks of all targets were made.
+    are known, from `row_count`, when the tasks of all targets were made. `lost_files` says what is missing of the store
+    at the end.
     """
 
     plan: RunPlan
@@ -180,6 +183,7 @@ class RunRecorder(Struct):
     comparison: "BaselineComparison | None" = None
     planned: int | None = None
     planned_in_all_shards: int | None = None
+    lost_files: str | None = None
     row_count: RowCount = field(default_factory=RowCount)
     _counted_targets: int = 0
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
@@ -327,6 +331,12 @@ class RunRecorder(Struct):
             self.note(f"target {row.target!r}: {error}; waiting {wait_s:,.0f} s before the next attempt")
         self.emit(RetryNoted(row.target, row.eval_id, kind, wait_s))
 
+    def check_store(self) -> None:
+        """Set `lost_files`, and end the run as failed if any are."""
+        self.lost_files = why_lost(self.store)
+        if self.lost_files is not None and self.stop.state != "interrupted":
+            self.stop.fail(self.lost_files)
+
     def report(self, duration_s: float) -> RunReport:
         """Return the report of all rows so far, with the verdict."""
         ending = Ending(
@@ -336,7 +346,7 @@ class RunRecorder(Struct):
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
             is_judge_stop=self.stop.is_judge_stop,
-            incomplete=why_mixed(self.plan.mixed),
+            incomplete=self.lost_files or why_mixed(self.plan.mixed),
         )
         max_errors = self.plan.options.max_errors
         counted, baseline = (self.summary, None) if self.comparison is None else self.comparison.compared(self.summary)
@@ -346,7 +356,7 @@ class RunRecorder(Struct):
             planned=self.planned,
             notes=tuple(self.notes),
             duration_s=duration_s,
-            folder=self.store.folder,
+            folder=None if self.lost_files and not is_folder_path(Path(self.store.folder or "")) else self.store.folder,
             needs=self.stop.needs,
             baseline=baseline,
         )

@@ -100,6 +100,7 @@ async def run_plan(
             resume_plan.rows.close()
         if abandoned := abandoned_calls():
             recorder.note(f"abandoned calls of Python functions, which may still be running: {abandoned}")
+        recorder.check_store()
         try:
             report = recorder.report((clock() - started).total_seconds())
             recorder.save_report(report, has_every_row=resume_plan is None or resume_plan.has_every_row)
