@@ -17,7 +17,7 @@ from agentv.registry import Specs
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import target_key
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import Answer, ResultKey
@@ -81,7 +81,8 @@ class RowCount(Struct):
 class SuitePlan(Struct, frozen=True, dict=True):
     """One suite with its targets.
 
-    `default_targets` names those that answer the cases without `targets`; if it is empty, all of them do.
+    `default_targets` names those that answer the cases without `targets`; if it is empty, all of them do. `all_cases`
+    are the cases of the whole file, if the suite has only some of them.
     """
 
     selection: Selection
@@ -89,6 +90,7 @@ class SuitePlan(Struct, frozen=True, dict=True):
     known: KnownTargets
     options: RunOptions
     default_targets: frozenset[str] = frozenset()
+    all_cases: CaseSource | None = None
 
     @cached_property
     def suite(self) -> EvalSuite:

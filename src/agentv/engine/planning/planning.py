@@ -1,11 +1,18 @@
 """Planning of a run: resolves every name of suites and options, and reports all invalid settings at once."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from agentv.engine.planning.gate_names import (
+    all_names,
+    in_scope,
+    selected_names,
+    with_left_out,
+    with_left_out_of_all_shards,
+)
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan, SuitePlan
@@ -84,9 +91,10 @@ def check_gates(
 ) -> None:
     """Report gates that name something unknown, need more trials than any case has, or lack the baseline they need."""
     hint = "" if options.gates is not None else " (the gate is from a file; --gate replaces it)"
+    has_cases = any(check.plan.selection.count != 0 for check in checks)  # if not, the run says so
     for scoped in gates:
-        measured = [check for check in checks if scoped.suite in (None, check.plan.suite.path)]
-        for problem in _gate_problems(scoped, measured):
+        measured = in_scope(scoped, checks) if has_cases and scoped.not_evaluated is None else ()
+        for problem in _gate_problems(scoped, measured, names_all=options.gates is None):
             error = scoped.gate.wrong_argument(f"{problem}{hint}")
             findings.add(f"{scoped.suite}: {error}" if scoped.suite else str(error))
         if scoped.gate.name == "regressions" and options.baseline is None:
@@ -94,28 +102,17 @@ def check_gates(
             findings.add(f"gate {expression!r} needs a baseline; name the earlier run with --baseline RUN")
 
 
-def _gate_problems(scoped: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
+def _gate_problems(scoped: ScopedGate, checks: Sequence[SuiteCheck], *, names_all: bool) -> Iterator[str]:
+    """Yield the problems of a gate; with `names_all`, a message lists the names of cases that are not selected, too."""
     gate = scoped.gate
-    names = _names_by_kind(checks).get(gate.name)
+    names = selected_names(gate.name, checks) if checks else None
     if names is not None and gate.argument not in names:
-        yield str(UnknownNameError(gate.name, gate.argument or "", known=names))
-    if gate.metric.takes == "trials" and all(check.is_complete for check in checks):
+        known = all_names(gate.name, checks) if names_all else names
+        yield str(UnknownNameError(gate.name, gate.argument or "", known=known))
+    if checks and gate.metric.takes == "trials" and all(check.is_complete for check in checks):
         most = max((check.most_trials for check in checks), default=1)
         if int(gate.argument or 1) > most:
             yield f"no case has {gate.argument} trials; set them with --trials {gate.argument} or `trials:`"
-
-
-def _names_by_kind(checks: Sequence[SuiteCheck]) -> Mapping[str, Collection[str]]:
-    """Return the names that rows will have, by kind, for the kinds whose names are known before the run."""
-    known = {
-        "dataset": {check.plan.suite.dataset for check in checks},
-        "target": {target.name for check in checks for target in check.plan.targets},
-        "prompt": {prompt for check in checks for prompt in check.plan.suite.prompts},
-    }
-    if all(check.is_complete for check in checks):
-        known["evaluator"] = {name for check in checks for name in check.evaluator_names}
-        known["tag"] = {tag for check in checks for tag in check.tags}
-    return known
 
 
 def make_plan(
@@ -150,8 +147,10 @@ def make_plan(
     for check in checks:
         check.run()
     gates = scoped_gates(suites, options, project_gates, findings)
+    gates = None if gates is None else with_left_out(gates, checks, options)
     check_gates(gates or (), checks, options, findings)
     file_gates = _parsed(_expressions_of_files(suites, project_gates, lambda _plan: True), findings)
+    file_gates = None if file_gates is None else with_left_out_of_all_shards(file_gates, checks)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}
@@ -248,4 +247,5 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
         known=item.known,
         options=options,
         default_targets=frozenset(default_targets),
+        all_cases=item.all_cases,
     )

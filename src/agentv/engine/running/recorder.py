@@ -8,6 +8,7 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask, RowCount, RunPlan
+from agentv.engine.planning.selection import why_nothing_selected
 from agentv.engine.running.recorded_report import REPORTED, reported_fields
 from agentv.loading.files.places import is_folder_path
 from agentv.scoring.counting.summary import Summary
@@ -341,7 +342,7 @@ class RunRecorder(Struct):
         """Return the report of all rows so far, with the verdict."""
         ending = Ending(
             state=self.stop.state,
-            reason=self.stop.reason or (None if self.plan.suites else "no eval files found"),
+            reason=self.stop.reason or self._why_no_rows(),
             planned=self.planned,
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
@@ -360,6 +361,14 @@ class RunRecorder(Struct):
             needs=self.stop.needs,
             baseline=baseline,
         )
+
+    def _why_no_rows(self) -> str | None:
+        """Return why nothing was selected, None if a result was counted or the run was not to its end."""
+        if not self.plan.suites:
+            return "no eval files found"
+        if self.summary.all.rows or self.planned != 0:
+            return None
+        return why_nothing_selected([plan.suite for plan in self.plan.suites], self.plan.options)
 
     def save_report(self, report: RunReport, *, has_every_row: bool) -> None:
         """Save the report with the run, so that later reports can be compared with it.

@@ -64,7 +64,7 @@ def with_stored_gates(plan: RunPlan, stored: JsonObject) -> RunPlan:
 def _gate_notes(stored: JsonObject, plan: RunPlan) -> Iterator[str]:
     before = stored.get("file_gates")
     now: JsonValue = None if plan.file_gates is None else gates_to_json(plan.file_gates)
-    if before != now:
+    if _gates_text(before) != _gates_text(now):
         yield gate_change(before, now)
 
 
