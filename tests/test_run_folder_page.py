@@ -34,6 +34,7 @@ RECORDS = {
         ("engine/planning/plan.py", "to_json"),
         ("engine/running/run.py", "_run_record"),
         ("engine/criteria/scored_run.py", "to_record"),
+        ("engine/stored/shards.py", "merged_plan"),
     ],
 }
 STRUCTS: dict[str, type[Struct]] = {
@@ -52,7 +53,7 @@ STRUCTS: dict[str, type[Struct]] = {
 }
 INNER = {
     "plan": {
-        *("path", "sha256", "cases", "about", "name", "provider", "key", "settings", "prompts"),
+        *("path", "sha256", "cases", "about", "name", "provider", "key", "settings", "prompts", "pass_score"),
         *("configuration", "expression", "suite"),
     }
 }

@@ -1,6 +1,7 @@
 """`agentv run --shard` and `agentv merge`: parts of a run that make the whole, with one verdict."""
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,38 @@ from agentv.engine.planning.selection import parse_shard
 from agentv.storage.run.find import list_runs
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError
+from agentv.version import __version__
+
+JUDGED = """
+from pathlib import Path
+
+def answer(request):
+    return "answer" if request.eval_case_id not in (Path(__file__).parent / "wrong").read_text().split() else "no"
+"""
+CASE = {"expected_outcome": "x", "input_messages": [{"role": "user", "content": "hi"}]}
+
+
+def write_stream(
+    project: Project, *, gate: str = "pass_rate >= 81%", cases: int = 60, wrong: Sequence[int] = ()
+) -> None:
+    """Write a dataset in JSON Lines with a gate, and a target that answers some cases wrongly."""
+    lines = (json.dumps({"id": f"c{number}", **CASE}) for number in range(cases))
+    (project.folder / "cases.jsonl").write_text("\n".join(lines) + "\n")
+    write_side_file(project, gate)
+    (project.folder / "agent.py").write_text(JUDGED)
+    (project.folder / "wrong").write_text(" ".join(f"c{number}" for number in wrong))
+
+
+def write_side_file(project: Project, gate: str, *, pass_score: float = 0.9) -> None:
+    (project.folder / "cases.yaml").write_text(
+        f"gates: ['{gate}']\nexecution: {{pass_score: {pass_score}, evaluators: [{project.evaluators}]}}\n"
+    )
+
+
+def run_shard(project: Project, shard: str, *options: str) -> str:
+    """Run one shard of the dataset; return its run id."""
+    project.call("run", "cases.jsonl", "--shard", shard, "--gate", "none", "--display", "none", *options)
+    return runs(project)[-1].run_id
 
 
 def runs(project: Project) -> list[StoredRun]:
@@ -83,7 +116,23 @@ def test_a_result_in_two_shards_is_taken_once_unless_it_differs(project: Project
     assert len(list(runs(project)[-1].all_results())) == 3
     code, said = project.call("merge", first, other)
     assert code == 4
-    assert "two runs have different results of the same case: suite.yaml b (t, trial 1)" in said
+    assert "are not shards of one run: eval file suite.yaml was edited" in said
+    code, said = project.call("merge", first, other, "--allow-mixed")
+    assert (code, "INCOMPLETE: the merged runs are not shards of one run: eval file suite.yaml" in said) == (3, True)
+
+
+def test_results_of_an_attached_file_that_was_edited_are_not_merged(project: Project) -> None:
+    (project.folder / "note.txt").write_text("one")
+    content = "[{type: file, value: note.txt}]"
+    case = f"{{id: a, expected_outcome: x, input_messages: [{{role: user, content: {content}}}]}}"
+    (project.folder / "notes.yaml").write_text(
+        f"execution: {{evaluators: [{project.evaluators}]}}\nevalcases: [{case}]"
+    )
+    assert project.call("run", "notes.yaml", "--display", "none")[0] == 0
+    (project.folder / "note.txt").write_text("two")
+    assert project.call("run", "notes.yaml", "--display", "none")[0] == 0
+    code, said = project.call("merge", "latest~1", "latest")
+    assert (code, "two runs have different results of the same case: notes.yaml a (t, trial 1)" in said) == (4, True)
 
 
 def test_runs_of_other_options_are_no_parts_of_one(project: Project) -> None:
@@ -125,7 +174,8 @@ def test_shards_without_gates_make_a_run_with_the_gates_of_the_files(project: Pr
     assert code == 0, said
     assert "PASS: pass_rate is 100 % (point estimate), as required (>= 90 %)" in said
     whole = runs(project)[-1]
-    assert whole.run.plan["gates"] == [{"expression": "pass_rate >= 90%", "suite": None}]
+    gate = {"expression": "pass_rate >= 90%", "suite": None, "not_evaluated": None}
+    assert whole.run.plan["gates"] == [gate]
     assert "PASS: pass_rate" in project.call("report", whole.run_id)[1]
 
 
@@ -133,3 +183,113 @@ def test_runs_without_gates_that_are_no_shards_stay_without(project: Project) ->
     for _ in range(2):
         assert project.call("run", "suite.yaml", "--gate", "none", "--display", "none")[0] == 0
     assert "NO GATE" in project.call("merge", "latest", "latest~1")[1]
+
+
+def test_a_missing_shard_of_a_stream_is_an_incomplete_run(project: Project) -> None:
+    """The cases of the missing shard would have failed the gate."""
+    shards = [parse_shard(f"{number}/3") for number in (1, 2, 3)]
+    wrong = [number for number in range(60) if shards[2].includes("cases.jsonl", f"c{number}")][:12]
+    write_stream(project, wrong=wrong)
+    first, second, third = (run_shard(project, f"{number}/3") for number in (1, 2, 3))
+    code, said = project.call("merge", first, second)
+    assert (code, "of 60 planned results are complete" in said) == (3, True), said
+    assert "no run of shard 3/3 was named" in said
+    merged = runs(project)[-1]
+    assert project.call("report", merged.run_id, "--exit-code")[0] == 3
+    code, said = project.call("merge", first, second, third)
+    assert (code, "FAIL: pass_rate is 80 %" in said) == (1, True), said
+    code, said = project.call("resume", merged.run_id)
+    assert (code, "FAIL: pass_rate is 80 %" in said) == (1, True), said
+
+
+def test_shards_of_different_splits_are_incomplete_unless_they_have_all_cases(project: Project) -> None:
+    write_stream(project)
+    third, half, other_half = (run_shard(project, shard) for shard in ("1/3", "2/2", "1/2"))
+    code, said = project.call("merge", third, half)
+    assert (code, "of 60 planned results are complete" in said) == (3, True), said
+    assert project.call("merge", half, third, other_half)[0] == 0
+
+
+def test_a_stream_with_trials_records_how_many_results_its_shards_have(project: Project) -> None:
+    write_stream(project, cases=20)
+    for number in (1, 2):
+        run_shard(project, f"{number}/2", "--trials", "3")
+    reported = [next(event.fields for event in run.events() if event.type == "reported") for run in runs(project)]
+    assert {fields["planned_in_all_shards"] for fields in reported} == {60}
+    assert sum(int(str(fields["planned"])) for fields in reported) == 60
+
+
+def edit_dataset(project: Project) -> None:
+    (project.folder / "cases.jsonl").write_text((project.folder / "cases.jsonl").read_text() + "\n")
+
+
+def edit_pass_score(project: Project) -> None:
+    write_side_file(project, "pass_rate >= 81%", pass_score=0.1)
+
+
+def edit_gate(project: Project) -> None:
+    write_side_file(project, "pass_rate >= 1%")
+
+
+def edit_script(project: Project) -> None:
+    (project.folder / "agent.py").write_text(JUDGED + "# edited")
+
+
+def edit_target(project: Project) -> None:
+    targets = project.folder / "targets.yaml"
+    targets.write_text(targets.read_text().replace("'agent.py:answer'", "'agent.py:answer', timeout_seconds: 7"))
+
+
+def use_other_version(project: Project) -> None:
+    path = runs(project)[0].folder / "run.json"
+    path.write_text(path.read_text().replace(f'"agentv_version": "{__version__}"', '"agentv_version": "0.0.9"'))
+
+
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        (edit_dataset, "eval file cases.jsonl was edited"),
+        (edit_pass_score, "pass_score of cases.jsonl (0.9 and 0.1)"),
+        (edit_gate, "the gates of the files differ"),
+        (edit_script, "script of target t: agent.py was edited"),
+        (edit_target, "target t was edited"),
+        (use_other_version, f"agentv 0.0.9 and {__version__}"),
+    ],
+)
+def test_shards_made_from_edited_files_are_refused_by_name(
+    project: Project, edit: Callable[[Project], None], named: str
+) -> None:
+    write_stream(project)
+    first = run_shard(project, "1/2")
+    edit(project)
+    second = run_shard(project, "2/2")
+    code, said = project.call("merge", first, second)
+    assert (code, "are not shards of one run" in said, named in said) == (4, True, True), said
+    assert len(runs(project)) == 2
+    code, said = project.call("merge", first, second, "--allow-mixed")
+    assert (code, "INCOMPLETE: the merged runs are not shards of one run" in said, named in said) == (3, True, True)
+    assert project.call("report", "latest", "--exit-code")[0] == 3
+
+
+def test_a_dataset_that_was_edited_between_shards_is_refused_by_name(project: Project) -> None:
+    write_stream(project)
+    Path("suite.yaml").unlink(missing_ok=True)
+    (project.folder / "whole.yaml").write_text(
+        f"execution: {{evaluators: [{project.evaluators}]}}\nevalcases: cases.jsonl\n"
+    )
+    for number in (1, 2):
+        assert project.call("run", "whole.yaml", "--shard", f"{number}/2", "--display", "none")[0] == 0
+        edit_dataset(project)
+    code, said = project.call("merge", "latest~1", "latest")
+    assert (code, "file cases.jsonl was edited" in said) == (4, True), said
+
+
+def test_a_merged_run_is_judged_by_what_its_shards_stored(project: Project) -> None:
+    """Neither edited gates nor a dataset that was cut since change the verdict of the shards."""
+    write_stream(project, wrong=range(48, 60))
+    first, second = run_shard(project, "1/2"), run_shard(project, "2/2")
+    write_stream(project, gate="pass_rate >= 1%", cases=40)
+    code, said = project.call("merge", first, second)
+    assert (code, "FAIL: pass_rate is 80 %" in said) == (1, True), said
+    assert "the gates of the eval files have changed since this run began" in said
+    assert "from 'pass_rate >= 81%' to 'pass_rate >= 1%'" in said

@@ -214,3 +214,31 @@ def test_a_run_that_stopped_early_says_how_it_goes_on(project: Project) -> None:
     code, said = project.call("run", "suite.yaml", "--fail-fast")
     assert code == 1
     assert f"Resume: agentv resume {project.run.name}" in said
+
+
+def test_a_finished_fail_is_not_made_a_pass_by_edited_gates(project: Project) -> None:
+    (project.folder / ".agentv.yaml").write_text("gates: [pass_rate >= 90%]\n")
+    project.cases["b"] = "wrong"
+    project.evaluators = "{name: has, type: contains, value: question}"
+    assert project.call("run", "suite.yaml", "--display", "none")[0] == 1
+    (project.folder / ".agentv.yaml").write_text("gates: [pass_rate >= 10%]\n")
+    code, said = project.call("resume", "latest")
+    assert (code, "FAIL: pass_rate is 66.67 %" in said) == (1, True), said
+    assert "have changed since this run began, from 'pass_rate >= 90%' to 'pass_rate >= 10%'" in said
+    (project.folder / ".agentv.yaml").unlink()
+    assert project.call("retry", "latest", "--case", "a")[0] == 1
+    assert project.call("report", "latest", "--exit-code")[0] == 1
+
+
+def test_results_after_a_resume_have_the_pass_score_stored_with_the_run(project: Project) -> None:
+    folder = project.folder
+    suite = "execution: {pass_score: %s, evaluators: [{name: has, type: code_judge, script: [%s, half.py]}]}"
+    (folder / "half.py").write_text("print('{\"score\": 0.5}')")
+    case = "{id: a, expected_outcome: x, input_messages: [{role: user, content: hi}]}"
+    (folder / "half.yaml").write_text(suite % (0.9, sys.executable) + f"\nevalcases: [{case}]\n")
+    assert project.call("run", "half.yaml", "--display", "none")[0] == 1
+    added = case.replace("id: a", "id: b")
+    (folder / "half.yaml").write_text(suite % (0.4, sys.executable) + f"\nevalcases: [{case}, {added}]\n")
+    code, said = project.call("resume", "latest")
+    assert (code, "FAIL: 0 of 2 judged results passed" in said) == (1, True), said
+    assert "pass_score is 0.4 now; this run is judged by the one stored with it, 0.9" in said

@@ -165,7 +165,7 @@ def test_an_empty_run_leaves_no_folder_and_does_not_become_latest(folder: Path) 
     shell(folder, RUN)
     ended = shell(folder, f"{RUN} --case nothing")
     assert ended.returncode == 5
-    assert ended.stdout.endswith("NOTHING SELECTED: no case matches the selection. Exit code 5.\n")
+    assert ended.stdout.endswith("NOTHING SELECTED: no case matches --case 'nothing' (2 loaded). Exit code 5.\n")
     assert stored_rows(folder) == ["first", "second"]
 
 

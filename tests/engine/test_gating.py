@@ -30,7 +30,8 @@ def run(tmp_path: Path) -> Run:
             (tmp_path / name).write_text(text)
         if project:
             (tmp_path / ".agentv.yaml").write_text(f"gates: [{project!r}]")
-        return evaluate(tmp_path, folder=tmp_path / ".agentv", target="t", **options)
+        given = {"target": "t", **options} if "targets" not in options else options
+        return evaluate(tmp_path, folder=tmp_path / ".agentv", **given)
 
     return made
 
@@ -103,11 +104,52 @@ def test_a_suites_gate_can_only_ask_for_what_its_own_rows_have(run: Run) -> None
         run({"a.yaml": suite(GOOD), "b.yaml": suite(BAD, gate="tag(easy).mean >= 0")})
 
 
-def test_gate_of_a_file_without_selected_rows_names_the_gate_option(run: Run) -> None:
+def test_gate_of_a_file_on_what_is_not_selected_is_not_evaluated(run: Run) -> None:
+    report = run({"a.yaml": suite(GOOD, BAD, gate="tag(hard).mean >= 0")}, case_globs=("good",))
+    assert [gate.state for gate in report.verdict.gates][:1] == ["not_evaluated"]
+    assert "tag(hard).mean >= 0 (the selection leaves out tag 'hard')" in report.verdict.sentence
+    assert report.exit_code == 0
+
+
+def test_gate_of_a_file_on_a_name_that_no_case_has_names_the_gate_option(run: Run) -> None:
     with pytest.raises(
-        ConfigError, match=r"unknown tag 'hard'; known: easy\. \(the gate is from a file; --gate replaces"
+        ConfigError,
+        match=r"unknown tag 'hrad'; known: easy, hard\. Did you mean 'hard'\? \(the gate is from a file; --g",
     ):
-        run({"a.yaml": suite(GOOD, BAD, gate="tag(hard).mean >= 0")}, case_globs=("good",))
+        run({"a.yaml": suite(GOOD, BAD, gate="tag(hrad).mean >= 0")}, case_globs=("good",))
+
+
+def test_gate_of_the_command_line_on_what_is_not_selected_is_refused(run: Run) -> None:
+    with pytest.raises(ConfigError, match="unknown tag 'hard'; known: easy"):
+        run({"a.yaml": suite(GOOD, BAD)}, case_globs=("good",), gates=("tag(hard).mean >= 0",))
+
+
+def test_other_gates_of_the_file_decide_when_one_is_not_evaluated(run: Run) -> None:
+    text = "gates: [tag(hard).mean >= 0, tag(easy).mean >= 0.5]\n" + suite(GOOD, BAD)
+    report = run({"a.yaml": text}, case_globs=("good",))
+    assert [gate.state for gate in report.verdict.gates] == ["not_evaluated", "passed"]
+    report = run({"a.yaml": text}, case_globs=("bad",))
+    assert [gate.state for gate in report.verdict.gates] == ["passed", "not_evaluated"]
+
+
+def test_without_an_evaluated_gate_every_selected_result_must_pass(run: Run) -> None:
+    report = run({"a.yaml": suite(GOOD, BAD, gate="tag(easy).mean >= 0")}, case_globs=("bad",))
+    assert (report.exit_code, report.verdict.gates[0].state) == (1, "not_evaluated")
+
+
+@pytest.mark.parametrize(
+    ("selection", "reason"),
+    [
+        ({"tags": "esay"}, "no case has the tag 'esay', did you mean 'easy'? (2 loaded)"),
+        ({"case_globs": "god"}, "no case matches --case 'god', did you mean 'good'? (2 loaded)"),
+        ({"expression": "gud and easy"}, "no case matches -k 'gud and easy'; no case has 'gud'"),
+        ({"tags": "easy", "case_globs": "bad"}, "no case matches --tag 'easy' and --case 'bad' (2 loaded)"),
+    ],
+)
+def test_a_selection_of_nothing_names_the_nearest_word(run: Run, selection: dict[str, str], reason: str) -> None:
+    report = run({"a.yaml": suite(GOOD, BAD, gate="tag(easy).mean >= 0")}, **selection)
+    assert report.exit_code == 5
+    assert reason in report.verdict.sentence
 
 
 def test_trials_make_gates_on_them_measurable(run: Run) -> None:
@@ -155,3 +197,31 @@ def test_a_run_whose_every_row_failed_to_execute_never_passes(
         3,
         "INCOMPLETE: no result could be judged. 3 results with errors.",
     )
+
+
+def test_gate_of_a_file_on_an_evaluator_that_only_free_leaves_out_is_not_evaluated(run: Run) -> None:
+    both = GOOD.replace("value: x}]", "value: x}, {name: judged, type: llm_judge}]")
+    text = "gates: [evaluator(judged).mean >= 0.9, evaluator(says-x).mean >= 0.9]\n" + suite(both)
+    report = run({"a.yaml": text}, only="free")
+    assert [gate.state for gate in report.verdict.gates] == ["not_evaluated", "passed"]
+    assert report.exit_code == 0
+
+
+def test_gate_of_a_file_on_a_target_that_no_selected_case_has_is_not_evaluated(run: Run) -> None:
+    own = BAD.replace("id: bad", "id: bad, execution: {targets: [t]}")
+    text = "gates: [target(t).mean >= 0.9]\n" + suite(GOOD, own)
+    report = run({"a.yaml": text, "targets.yaml": TWO_TARGETS}, case_globs=("good",), targets=("u",))
+    assert [gate.state for gate in report.verdict.gates] == ["not_evaluated", "passed"]
+
+
+TWO_TARGETS = "targets: [{name: t, provider: mock, response: x}, {name: u, provider: mock, response: x}]"
+
+
+def test_gate_of_a_file_on_a_tag_of_a_line_that_a_limit_leaves_out_is_not_evaluated(run: Run) -> None:
+    files = stream(3)
+    files["s.yaml"] = "gates: [tag(rare).mean >= 0.9]\n" + files["s.yaml"]
+    files["s.jsonl"] += '{"id": "last", "tags": ["rare"], "expected_outcome": "x", "input_messages": "hi"}\n'.replace(
+        '"hi"', '[{"role": "user", "content": "hi"}]'
+    )
+    report = run(files, limit=2)
+    assert report.verdict.gates[0].state == "not_evaluated"

@@ -353,7 +353,8 @@ def with_wanted_cases(suite_input: SuiteInput, group: WantedCases) -> SuiteInput
     if group.trials is not None:
         suite = replace(suite, trials=group.trials)
         cases = [replace(case, trials=None) for case in cases]
-    return SuiteInput(replace(suite, cases=ListedCases(tuple(cases))), suite_input.known)
+    chosen = replace(suite, cases=ListedCases(tuple(cases)))
+    return SuiteInput(chosen, suite_input.known, all_cases=suite_input.suite.cases)
 
 
 def _default_judge(known: KnownTargets, options: SessionOptions, specs: Specs) -> str | None:

@@ -414,7 +414,8 @@ class EvalSuite(Struct, frozen=True):
     its own. `judge` is the name of the target that judges the answers, instead of the `judge_target` of each target; a
     judge that is defined inline has the name that `name_of_target` returns. `variables` are the names that `--var` may
     set; `fills_placeholders` is True if `{{ name }}` in the file stands for a variable or a column: the file declares
-    variables or reads a dataset. `prompts` are the ids of its prompts; each case is run with each.
+    variables or reads a dataset. `prompts` are the ids of its prompts; each case is run with each. `files` are the
+    other files that the suite consists of: its side file, datasets, code of datasets, and prompts.
     """
 
     path: str
@@ -450,6 +451,7 @@ class EvalSuite(Struct, frozen=True):
     confirm_reruns: int = DEFAULT_CONFIRM_RERUNS
     cluster: str | None = None
     inline_targets: tuple[TargetConfig, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 def listed_cases(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:

@@ -5,7 +5,7 @@ leases a part of these, uses it before the lease expires, and reports the use; t
 without a report counts as used.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -139,6 +139,20 @@ class SegmentStore(Protocol):
         If this store itself has lines that are in no segment yet, it first uploads them as a segment. If that fails, it
         lists nothing and returns None. Raises StorageError if the list cannot be written.
         """
+
+
+@runtime_checkable
+class FileStore(Protocol):
+    """A store in files, which another program may remove or cut while the run goes on."""
+
+    def lost_files(self) -> Sequence[str]:
+        """Return what is missing of the written files, one sentence for each; empty if nothing is."""
+
+
+def why_lost(store: ResultStore) -> str | None:
+    """Return the sentence of a verdict for a store that has lost files; None if nothing is missing."""
+    lost = store.lost_files() if isinstance(store, FileStore) else ()
+    return f"files of the run were lost while it ran: {'; '.join(lost)}" if lost else None
 
 
 @runtime_checkable

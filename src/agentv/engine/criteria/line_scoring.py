@@ -112,7 +112,8 @@ class LineScoring(Struct):
 
     Counts: `answers` of lines that are answers, `steps` of other parts of traces by kind, `without_target` of lines
     without the `target_field`, `unchanged` of stored rows that were not judged again, `lost_judgements` of judgements
-    that the configuration's storage did not save. `mapped_fields` are the fields of `--map` that some line has.
+    that the configuration's storage did not save. `mapped_fields` are the fields of `--map` that some line has,
+    `lost_files` says what is missing of the run's files at the end.
     """
 
     lines: LineSource | None
@@ -140,6 +141,7 @@ class LineScoring(Struct):
     finished_sources: DigestSet | None = None
     stored_lines: StoredLines | None = None
     unchanged: int = 0
+    lost_files: str | None = None
     cleaner: Cleaner = field(default_factory=lambda: Cleaner(Redactor(())))
 
     def __post_init__(self) -> None:
@@ -346,7 +348,7 @@ class LineScoring(Struct):
     def recount(self) -> None:
         """Count the stored rows again if cases were repeated: the rows of a case are then one cluster in intervals."""
         run = self.run
-        if run is None or run.folder is None or not run.repeats_cases:
+        if run is None or run.folder is None or not run.repeats_cases or self.lost_files is not None:
             return
         self._reset_counts()
         for row in open_run(run.folder).results():
@@ -365,6 +367,8 @@ class LineScoring(Struct):
 
     def report(self, *, max_errors: int, duration_s: float, is_stored: bool) -> RunReport:
         """Return the report of all lines so far, with the verdict."""
+        if self.run is not None:
+            self.lost_files = self.run.why_lost()
         self.recount()
         ending = replace(self._ending(), is_stored=is_stored)
         verdict = run_verdict(self.summary, ending, gates=self.gates, max_errors=max_errors)
@@ -433,6 +437,8 @@ class LineScoring(Struct):
     def _ending(self) -> Ending:
         """Return how the stream ended; it also counts as failed if the configuration's storage lost a judgement."""
         state, reason = self.stop.state, self.stop.reason
+        if self.lost_files is not None and state != "interrupted":
+            state, reason = "failed", self.lost_files
         if state == "finished" and self.lost_judgements:
             state, reason = "failed", f"storage lost {self.lost_judgements:,} of {self.summary.all.rows:,} judgements"
         elif state == "finished" and not self.summary.all.rows:
@@ -443,6 +449,7 @@ class LineScoring(Struct):
             signal_number=self.stop.signal_number,
             noun="line",
             is_judge_stop=self.stop.is_judge_stop,
+            incomplete=self.lost_files,
         )
 
 

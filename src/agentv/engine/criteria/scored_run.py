@@ -38,7 +38,7 @@ from agentv.types.events import AnswerArrived, RowFinished, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import message_to_json, messages_to_json
-from agentv.types.protocols import Clock, ResultStore
+from agentv.types.protocols import Clock, ResultStore, why_lost
 from agentv.types.records.answer import Answer, AnswerRef, Origin, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord
@@ -129,9 +129,13 @@ class ScoredRun(Struct):
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the run, None if the run has none or is not opened."""
+        """The folder of the run, None if the run has none, is not opened, or has lost its folder."""
         where = None if self.opened_store is None else self.opened_store.folder
-        return None if where is None else Path(where)
+        return None if where is None or not Path(where).is_dir() else Path(where)
+
+    def why_lost(self) -> str | None:
+        """Return what is missing of the run's files, None if nothing is or the store was not opened."""
+        return None if self.opened_store is None else why_lost(self.opened_store)
 
     def close(self, state: str) -> None:
         """Close the store, if it was opened. Raises StorageError."""

@@ -17,16 +17,20 @@ from agentv.loading.targets.targets import ParsedTargets, read_targets
 from agentv.registry import Specs, names_model
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
-from agentv.types.cases import EvalSuite, targets_of
+from agentv.types.cases import CaseSource, EvalSuite, targets_of
 from agentv.types.errors import EvalFileError, TargetError, UnknownNameError
 from agentv.types.problems import Problem
 
 
 class SuiteInput(Struct, frozen=True):
-    """A suite with the targets it may name."""
+    """A suite with the targets it may name.
+
+    `all_cases` are the cases of its file if `suite` has only some of them, chosen by the tests of a pytest session.
+    """
 
     suite: EvalSuite
     known: KnownTargets
+    all_cases: CaseSource | None = None
 
 
 class Inputs(Struct, frozen=True):

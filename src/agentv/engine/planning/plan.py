@@ -1,13 +1,13 @@
 """The plan of a run: its rows, targets and gates."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.selection import Selection
@@ -18,7 +18,7 @@ from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.gates import CONFIRMED
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import target_key
-from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
+from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import Answer, Rerun, ResultKey
@@ -66,10 +66,25 @@ class CaseTask(Struct, frozen=True, gc=False):
         force_setattr(self, "slot", slot)
 
 
+OnCase: TypeAlias = Callable[[EvalCase | BrokenCase], None]
+
+
+def _ignore(_case: EvalCase | BrokenCase) -> None:
+    """Do nothing with a case."""
+
+
+class RowCount(Struct):
+    """The rows of suites of unknown length, counted while their cases are read: of this run, and of other shards."""
+
+    own: int = 0
+    of_other_shards: int = 0
+
+
 class SuitePlan(Struct, frozen=True, dict=True):
     """One suite with its targets.
 
-    `default_targets` names those that answer the cases without `targets`; if it is empty, all of them do.
+    `default_targets` names those that answer the cases without `targets`; if it is empty, all of them do. `all_cases`
+    are the cases of the whole file, if the suite has only some of them.
     """
 
     selection: Selection
@@ -77,6 +92,7 @@ class SuitePlan(Struct, frozen=True, dict=True):
     known: KnownTargets
     options: RunOptions
     default_targets: frozenset[str] = frozenset()
+    all_cases: CaseSource | None = None
 
     @cached_property
     def suite(self) -> EvalSuite:
@@ -121,6 +137,12 @@ class SuitePlan(Struct, frozen=True, dict=True):
         )
 
     @property
+    def planned_in_all_shards(self) -> int | None:
+        """The number of rows of all shards of the suite together; None while the length of a stream is unknown."""
+        whole = self.selection.of_all_shards
+        return self.planned if whole is None else replace(self, selection=whole).planned
+
+    @property
     def rows_per_trial(self) -> int:
         """The number of rows of each trial of a case: one for each prompt and target."""
         return len(self.targets) * self._prompt_count
@@ -130,10 +152,10 @@ class SuitePlan(Struct, frozen=True, dict=True):
         """The number of prompts that each case is sent with; 1 for a suite without prompts."""
         return max(1, len(self.suite.prompts))
 
-    def _cases(self, prompt: str | None = None) -> Iterator[EvalCase | BrokenCase]:
+    def _cases(self, prompt: str | None = None, *, on_other: OnCase = _ignore) -> Iterator[EvalCase | BrokenCase]:
         """Yield each case once for each prompt, or only with `prompt`; a broken case is yielded once."""
         is_first_prompt = prompt in (None, *self.suite.prompts[:1])
-        for case in self.selection:
+        for case in self.selection.cases(on_other):
             if isinstance(case, EvalCase):
                 for each in case.with_prompts() if case.prompts else (case,):
                     if prompt is None or prompt == each.prompt:
@@ -141,23 +163,36 @@ class SuitePlan(Struct, frozen=True, dict=True):
             elif is_first_prompt:
                 yield case
 
-    def tasks(self, target: ResolvedTarget, *, by_trial: bool) -> Iterator[CaseTask]:
-        """Yield the tasks of one target case by case, or, with `by_trial`, prompt by prompt and trial by trial."""
+    def tasks(self, target: ResolvedTarget, *, by_trial: bool, count: RowCount | None = None) -> Iterator[CaseTask]:
+        """Yield the tasks of one target case by case, or, with `by_trial`, prompt by prompt and trial by trial.
+
+        If the number of rows is not known before, they are added to `count`.
+        """
+        count = count if count is not None and self.planned is None else RowCount()
+
+        def add_other(case: EvalCase | BrokenCase) -> None:
+            prompts = self._prompt_count if isinstance(case, EvalCase) else 1
+            count.of_other_shards += self.trials_with(case, target) * prompts
+
         if not by_trial:
-            for case in self._cases():
+            for case in self._cases(on_other=add_other):
                 trials = self.trials_with(case, target)
+                count.own += trials
                 for trial in range(trials):
                     yield self._task(case, target, trial, trials)
             return
+        on_other: OnCase = add_other  # only in the first of several passes over the cases
         for prompt in self.suite.prompts or (None,):
             trial, has_more = 0, True
             while has_more:
                 has_more = False
-                for case in self._cases(prompt):
+                for case in self._cases(prompt, on_other=on_other):
                     trials = self.trials_with(case, target)
                     if trial < trials:
+                        count.own += 1
                         yield self._task(case, target, trial, trials)
                     has_more = has_more or trial + 1 < trials
+                on_other = _ignore
                 trial += 1
 
     def _task(self, case: EvalCase | BrokenCase, target: ResolvedTarget, trial: int, trials: int) -> CaseTask:
@@ -181,6 +216,10 @@ class RunPlan(Struct, frozen=True):
     password. `overrides` are evaluators given as objects, by type name. `baseline` holds the scores of the run to
     compare with, and `baseline_folder` is the folder of that run, None for a file of scores. `git` returns the state of
     the repository, if it is being read in the background.
+
+    `file_gates` are the gates of the files for all cases together, also where `--gate` replaces them; None means the
+    default gate. `evaluator_files` are the files that evaluators read or run. `mixed` says how the shards differ that a
+    run was merged from.
     """
 
     suites: tuple[SuitePlan, ...]
@@ -199,6 +238,9 @@ class RunPlan(Struct, frozen=True):
     baseline: "Side | None" = None
     baseline_folder: str | None = None
     git: Callable[[], GitState] | None = None
+    file_gates: tuple[ScopedGate, ...] | None = None
+    evaluator_files: tuple[str, ...] = ()
+    mixed: tuple[str, ...] = ()
     default_workers: int = 1
     """Concurrent rows of a target without a setting; more where stored answers are judged and no target is called."""
 
@@ -233,6 +275,12 @@ class RunPlan(Struct, frozen=True):
         """The number of rows of the run; None while the length of a stream is unknown."""
         rows = [plan.planned for plan in self.suites]
         return None if None in rows else sum(count or 0 for count in rows)
+
+    def planned_rows(self, count: RowCount) -> tuple[int, int]:
+        """Return the number of rows of the run, and of all its shards together, given a complete `count`."""
+        own = sum(plan.planned or 0 for plan in self.suites) + count.own
+        in_all_shards = sum(plan.planned_in_all_shards or 0 for plan in self.suites) + count.own + count.of_other_shards
+        return own, in_all_shards
 
     @property
     def case_count(self) -> int | None:
@@ -280,11 +328,13 @@ class RunPlan(Struct, frozen=True):
         of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
         return self.options.workers or max(of_suites, default=0) or target.workers
 
-    def tasks(self, target: ResolvedTarget, *, by_trial: bool = False) -> Iterator[CaseTask]:
-        """Yield a target's rows over all suites."""
+    def tasks(
+        self, target: ResolvedTarget, *, by_trial: bool = False, count: RowCount | None = None
+    ) -> Iterator[CaseTask]:
+        """Yield a target's rows over all suites; rows of streams are added to `count`."""
         for plan in self.suites:
             if _is_among(target, plan.targets):
-                yield from plan.tasks(target, by_trial=by_trial)
+                yield from plan.tasks(target, by_trial=by_trial, count=count)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the plan as stored in `run.json`, with secrets redacted."""
@@ -293,20 +343,13 @@ class RunPlan(Struct, frozen=True):
                 "path": plan.suite.path,
                 "sha256": plan.suite.sha256,
                 "cases": plan.selection.count,
+                "pass_score": plan.suite.pass_score,
                 **({"prompts": list(plan.suite.prompts)} if plan.suite.prompts else {}),
                 **({"about": plan.suite.about} if plan.suite.about else {}),
             }
             for plan in self.suites
         ]
-        targets: list[JsonValue] = [
-            {
-                "name": target.name,
-                "provider": target.provider,
-                "key": target_key(target),
-                "settings": dict(target.public_settings),
-            }
-            for target in self.targets
-        ]
+        targets, judges = ([_target_to_json(target) for target in found] for found in (self.targets, self.judges))
         # Relative to the parent of the .agentv folder, so that a project can be moved.
         folder = None if self.folder is None else os.path.relpath(self.folder, Path(self.home).parent)
         source: dict[str, JsonValue] = {} if folder is None else {"paths": list(self.paths), "folder": folder}
@@ -319,16 +362,22 @@ class RunPlan(Struct, frozen=True):
             "rows": self.planned,
             "suites": suites,
             "targets": targets,
+            "judges": judges,
             "options": self.options.to_json(),
             "seed": self.options.seed,
-            **self.gates_to_json(),
+            **({} if self.gates is None else {"gates": gates_to_json(self.gates)}),
+            "file_gates": None if self.file_gates is None else gates_to_json(self.file_gates),
         }
 
-    def gates_to_json(self) -> dict[str, JsonValue]:
-        """Return the gates of the plan; nothing for the default one."""
-        if self.gates is None:
-            return {}
-        return {"gates": [each.to_json() for each in self.gates]}
+
+def gates_to_json(gates: Iterable[ScopedGate]) -> list[JsonValue]:
+    """Return gates as stored in `run.json`."""
+    return [each.to_json() for each in gates]
+
+
+def _target_to_json(target: ResolvedTarget) -> JsonValue:
+    settings: JsonObject = dict(target.public_settings)
+    return {"name": target.name, "provider": target.provider, "key": target_key(target), "settings": settings}
 
 
 def _is_among(target: ResolvedTarget, targets: tuple[ResolvedTarget, ...]) -> bool:

@@ -1,11 +1,18 @@
 """Planning of a run: resolves every name of suites and options, and reports all invalid settings at once."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from agentv.engine.planning.gate_names import (
+    all_names,
+    in_scope,
+    selected_names,
+    with_left_out,
+    with_left_out_of_all_shards,
+)
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan, SuitePlan
@@ -38,7 +45,10 @@ def scoped_gates(
     `--gate` replaces the gates of the suites, which replace the project's. If one of several suites has gates, each
     suite is measured on its own rows; a suite without gates then has the project's, or else the default one.
     """
-    expressions = _gate_expressions(plans, options, project_gates)
+    return _parsed(_gate_expressions(plans, options, project_gates), findings)
+
+
+def _parsed(expressions: Sequence[tuple[str, str | None]] | None, findings: Findings) -> tuple[ScopedGate, ...] | None:
     if expressions is None:
         return None
     gates: list[ScopedGate] = []
@@ -56,6 +66,14 @@ def _gate_expressions(
     """Return each gate's expression with the path of the suite that it measures, None for the whole run."""
     if options.gates is not None:
         return [(gate, None) for gate in options.gates]
+    # A suite without selected cases has no gate.
+    return _expressions_of_files(plans, project_gates, lambda plan: plan.selection.count != 0)
+
+
+def _expressions_of_files(
+    plans: Sequence[SuitePlan], project_gates: Sequence[str], has_gates: Callable[[SuitePlan], bool]
+) -> list[tuple[str, str | None]] | None:
+    """Return the gates of the files; of several suites only those that `has_gates` accepts."""
     if not any(plan.suite.gates for plan in plans):
         return [(gate, None) for gate in project_gates] or None
     if len(plans) == 1:
@@ -63,7 +81,7 @@ def _gate_expressions(
     return [
         (gate, plan.suite.path)
         for plan in plans
-        if plan.selection.count != 0  # a suite without selected cases has no gate
+        if has_gates(plan)
         for gate in plan.suite.gates or project_gates or _DEFAULT_GATES
     ] or None
 
@@ -73,9 +91,10 @@ def check_gates(
 ) -> None:
     """Report gates that name something unknown, need more trials than any case has, or lack the baseline they need."""
     hint = "" if options.gates is not None else " (the gate is from a file; --gate replaces it)"
+    has_cases = any(check.plan.selection.count != 0 for check in checks)  # if not, the run says so
     for scoped in gates:
-        measured = [check for check in checks if scoped.suite in (None, check.plan.suite.path)]
-        for problem in _gate_problems(scoped, measured):
+        measured = in_scope(scoped, checks) if has_cases and scoped.not_evaluated is None else ()
+        for problem in _gate_problems(scoped, measured, names_all=options.gates is None):
             error = scoped.gate.wrong_argument(f"{problem}{hint}")
             findings.add(f"{scoped.suite}: {error}" if scoped.suite else str(error))
         if scoped.gate.name in BASELINE_METRICS and options.baseline is None and options.gates is not None:
@@ -103,28 +122,17 @@ def _why_not_evaluated(scoped: ScopedGate, plans: Sequence[SuitePlan], options: 
     return None if recorded is None else f"target {recorded!r} replays recorded answers, so it cannot be called again"
 
 
-def _gate_problems(scoped: ScopedGate, checks: Sequence[SuiteCheck]) -> Iterator[str]:
+def _gate_problems(scoped: ScopedGate, checks: Sequence[SuiteCheck], *, names_all: bool) -> Iterator[str]:
+    """Yield the problems of a gate; with `names_all`, a message lists the names of cases that are not selected, too."""
     gate = scoped.gate
-    names = _names_by_kind(checks).get(gate.name)
+    names = selected_names(gate.name, checks) if checks else None
     if names is not None and gate.argument not in names:
-        yield str(UnknownNameError(gate.name, gate.argument or "", known=names))
-    if gate.metric.takes == "trials" and all(check.is_complete for check in checks):
+        known = all_names(gate.name, checks) if names_all else names
+        yield str(UnknownNameError(gate.name, gate.argument or "", known=known))
+    if checks and gate.metric.takes == "trials" and all(check.is_complete for check in checks):
         most = max((check.most_trials for check in checks), default=1)
         if int(gate.argument or 1) > most:
             yield f"no case has {gate.argument} trials; set them with --trials {gate.argument} or `trials:`"
-
-
-def _names_by_kind(checks: Sequence[SuiteCheck]) -> Mapping[str, Collection[str]]:
-    """Return the names that rows will have, by kind, for the kinds whose names are known before the run."""
-    known = {
-        "dataset": {check.plan.suite.dataset for check in checks},
-        "target": {target.name for check in checks for target in check.plan.targets},
-        "prompt": {prompt for check in checks for prompt in check.plan.suite.prompts},
-    }
-    if all(check.is_complete for check in checks):
-        known["evaluator"] = {name for check in checks for name in check.evaluator_names}
-        known["tag"] = {tag for check in checks for tag in check.tags}
-    return known
 
 
 def make_plan(
@@ -159,8 +167,11 @@ def make_plan(
     for check in checks:
         check.run()
     gates = scoped_gates(suites, options, project_gates, findings)
+    gates = None if gates is None else with_left_out(gates, checks, options)
     check_gates(gates or (), checks, options, findings)
     gates = None if gates is None else with_scope(gates, suites, options)
+    file_gates = _parsed(_expressions_of_files(suites, project_gates, lambda _plan: True), findings)
+    file_gates = None if file_gates is None else with_left_out_of_all_shards(file_gates, checks)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}
@@ -186,6 +197,8 @@ def make_plan(
         ),
         baseline=None if found is None else found.side,
         baseline_folder=None if found is None or found.stored is None else str(found.stored.folder),
+        file_gates=file_gates,
+        evaluator_files=tuple(sorted({file for check in checks for file in check.files})),
     )
     if options.budget_usd is None:
         return _with_suite_budget(run_plan)
@@ -256,4 +269,5 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
         known=item.known,
         options=options,
         default_targets=frozenset(default_targets),
+        all_cases=item.all_cases,
     )

@@ -3,7 +3,7 @@
 import random
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from itertools import islice
@@ -13,7 +13,7 @@ from msgspec import Struct
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.running.context import tags_of
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, nearest
 
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
@@ -47,21 +47,41 @@ MAX_WORDS = 200
 class Selection(Struct, frozen=True):
     """The selected cases of one suite. `positions` are their places in the source, in order; None selects all.
 
-    With a `shard`, the cases are filtered while the source is read.
+    With a `shard`, the cases are filtered while the source is read. `of_all_shards` is the selection of all shards
+    together, where the cases of this one were chosen before the run.
     """
 
     suite: EvalSuite
     positions: Sequence[int] | None
     count: int | None
     shard: Shard | None = None
+    of_all_shards: "Selection | None" = None
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Open the suite's source and yield the chosen cases in file order."""
+        return self.cases()
+
+    def cases(
+        self, on_other: Callable[[EvalCase | BrokenCase], None] = lambda _case: None
+    ) -> Iterator[EvalCase | BrokenCase]:
+        """Open the suite's source and yield the chosen cases in file order.
+
+        With a `shard`, `on_other` is called with each case of another shard.
+        """
         if self.shard is not None:
-            return (case for case in self.suite.cases if self.shard.includes(self.suite.path, case.id))
+            return self._cases_of_shard(self.shard, on_other)
         if self.positions is None:
             return iter(self.suite.cases)
         return (case for _, case in _cases_at(self.positions, self.suite))
+
+    def _cases_of_shard(
+        self, shard: Shard, on_other: Callable[[EvalCase | BrokenCase], None]
+    ) -> Iterator[EvalCase | BrokenCase]:
+        for case in self.suite.cases:
+            if shard.includes(self.suite.path, case.id):
+                yield case
+            else:
+                on_other(case)
 
 
 def select_cases(suite: EvalSuite, options: RunOptions) -> Selection:
@@ -89,7 +109,7 @@ def _shard_selection(shard: Shard, suite: EvalSuite, positions: Sequence[int]) -
     in_shard = array(
         "Q", (position for position, case in _cases_at(positions, suite) if shard.includes(suite.path, case.id))
     )
-    return Selection(suite, in_shard, len(in_shard))
+    return Selection(suite, in_shard, len(in_shard), of_all_shards=Selection(suite, positions, len(positions)))
 
 
 def _cases_at(positions: Sequence[int], suite: EvalSuite) -> Iterator[tuple[int, EvalCase | BrokenCase]]:
@@ -175,3 +195,46 @@ def _either(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callab
 
 def _both(left: Callable[[str], bool], right: Callable[[str], bool]) -> Callable[[str], bool]:
     return lambda text: left(text) and right(text)
+
+
+def why_nothing_selected(suites: Sequence[EvalSuite], options: RunOptions) -> str:
+    """Return why the options select no case of these suites: what no case has, and the nearest word that one has."""
+    cases = [(case, suite) for suite in suites for case in suite.cases if isinstance(case, EvalCase)]
+    loaded = f"({len(cases):,} loaded)"
+    tags = {tag for case, suite in cases for tag in tags_of(case, suite)}
+    if not tags.intersection(options.tags) and options.tags:
+        return f"no case has the tag {_alternatives(options.tags, tags)} {loaded}"
+    ids = {case.id for case, _ in cases}
+    if options.case_globs and not any(matches_glob(case_id, glob) for case_id in ids for glob in options.case_globs):
+        return f"no case matches --case {_alternatives(options.case_globs, ids)} {loaded}"
+    if options.expression:
+        words = {word for text in (*ids, *tags, *(suite.dataset for suite in suites)) for word in _words_of(text)}
+        wanted = [word for word in _WORD.findall(options.expression) if word not in _EXPRESSION_WORDS]
+        missing = [word for word in wanted if not any(word.casefold() in each.casefold() for each in words)]
+        hint = f"; no case has {_alternatives(missing, words)}" if missing else ""
+        return f"no case matches {_given(options)}{hint} {loaded}"
+    return f"no case matches {_given(options) or 'the selection'} {loaded}"
+
+
+_EXPRESSION_WORDS = ("and", "or", "not", "(", ")")
+
+
+def _words_of(text: str) -> Sequence[str]:
+    """Return a name and the words in it, as suggestions for a word of `-k`."""
+    return (text, *re.findall(r"\w+", text))
+
+
+def _alternatives(names: Sequence[str], known: Iterable[str]) -> str:
+    """Return the names that no case has, each with the nearest known name."""
+    known = sorted(known)
+    return " or ".join(
+        f"{name!r}" + (f", did you mean {near!r}?" if (near := nearest(name, known)) else "") for name in names
+    )
+
+
+def _given(options: RunOptions) -> str:
+    """Return the options that select cases, as on the command line."""
+    given = [f"--tag {tag!r}" for tag in options.tags] + [f"--case {glob!r}" for glob in options.case_globs]
+    given += [f"-k {options.expression!r}"] if options.expression else []
+    given += [f"--shard {options.shard}"] if options.shard else []
+    return " and ".join(given)

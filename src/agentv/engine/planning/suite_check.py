@@ -13,6 +13,7 @@ from agentv.engine.calling.recorded_answers import run_folder
 from agentv.engine.planning.judges import (
     check_embedder,
     judge_targets,
+    may_cost_money,
     may_pay_for_embeddings,
     member_configs,
     named_runs,
@@ -22,7 +23,7 @@ from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.running.case import WantedWorkspace, wanted_workspace
 from agentv.engine.running.context import tags_of
 from agentv.evaluators.isolation import config_of
-from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
+from agentv.loading.models.settings import content_problems, missing_files, named_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators
 from agentv.scoring.results.turns import turn_names
@@ -52,7 +53,8 @@ class SuiteCheck(Struct):
     `judges` are the targets that the suite calls as judges, by id. `evaluator_names`, `tags` and `most_trials` are
     collected from the cases, for gates that name them; `evaluator_names` has the name of each turn's result, but not
     the names of the turn's evaluators. `is_complete` is False if names may be missing: of a line that cannot be read,
-    or of the rest of a long stream. The sources of workspaces are checked only if `checks_sources` is True.
+    or of the rest of a long stream. `paid` are the names of evaluators that may cost money, `files` the files that
+    evaluators read or run. The sources of workspaces are checked only if `checks_sources` is True.
     """
 
     plan: SuitePlan
@@ -64,6 +66,8 @@ class SuiteCheck(Struct):
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
     evaluator_names: set[str] = field(default_factory=set)
     tags: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    paid: set[str] = field(default_factory=set)
     most_trials: int = 1
     is_complete: bool = False
 
@@ -102,7 +106,7 @@ class SuiteCheck(Struct):
         """Collect the names of a case that gates may use, and its number of trials."""
         self.tags.update(tags_of(case, self.plan.suite))
         self.most_trials = max(self.most_trials, self.plan.trials(case))
-        self.evaluator_names.update(_result_names(case, self.plan.suite))
+        self.evaluator_names.update(result_names(case, self.plan.suite))
 
     def _add(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")
@@ -173,6 +177,9 @@ class SuiteCheck(Struct):
         except AgentvError as error:
             self._add(f"evaluator {config.name!r}: {error}")
             return
+        if may_cost_money(self.specs.evaluators.get(config.type), settings, self.plan.known):
+            self.paid.add(config.name)
+        self.files.update(named_files(settings, config.base_dir))
         for missing in missing_files(settings, config.base_dir):
             self._add(f"evaluator {config.name!r}: there is no file {missing}")
         for path, message in wrong_settings(settings, config.base_dir):
@@ -206,7 +213,7 @@ class SuiteCheck(Struct):
         self.judges[id(target)] = target
 
 
-def _result_names(case: EvalCase, suite: EvalSuite) -> Iterator[str]:
+def result_names(case: EvalCase, suite: EvalSuite) -> Iterator[str]:
     """Yield the names of a case's results: those of its evaluators and of its turns."""
     evaluators, _ = applicable_evaluators(case, suite)
     yield from (config_of(each).name for each in evaluators)

@@ -18,7 +18,7 @@ def load_scripts(target: ResolvedTarget, folders: Sequence[str]) -> dict[str, Js
 
     Paths are relative to the targets file, or to one of `folders` (those of the eval files), or to the target's `cwd`.
     """
-    digests = {word: _digest(path) for word, path in find_scripts(target, folders).items()}
+    digests = {word: digest_of(path) for word, path in find_scripts(target, folders).items()}
     return {word: digest for word, digest in digests.items() if digest is not None}
 
 
@@ -62,9 +62,11 @@ def _find(word: str, folders: Sequence[str]) -> Path | None:
         return None
 
 
-def _digest(path: Path) -> str | None:
+def digest_of(path: Path) -> str | None:
+    """Return the SHA-256 of a file, None if it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
 

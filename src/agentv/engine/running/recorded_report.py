@@ -28,7 +28,8 @@ class RecordedReport(Struct, frozen=True):
     suites of gates: `gates` is then `()`, and `has_gates` is False. `counts` has the rows by state; it is None if the
     writer did not see every row of the run, and in events of older versions. `ended` has the fields of the event that
     ended the run, None if the writer was killed before it. `is_judge_stop` is True if a judge that kept failing ended
-    the run. `listed_cases` has the cases of each gate that fell against the baseline.
+    the run. `listed_cases` has the cases of each gate that fell against the baseline. `planned_in_all_shards` is the
+    number of planned rows of all shards of the run together, None if it is not known.
     """
 
     verdict: RunVerdict
@@ -43,6 +44,7 @@ class RecordedReport(Struct, frozen=True):
     ended: JsonObject | None = None
     is_judge_stop: bool = False
     listed_cases: tuple[ListedCases, ...] = ()
+    planned_in_all_shards: int | None = None
 
 
 def reported_fields(
@@ -53,6 +55,7 @@ def reported_fields(
     is_judge_stop: bool,
     has_every_row: bool,
     listed_cases: Sequence[ListedCases] = (),
+    planned_in_all_shards: int | None = None,
 ) -> JsonObject:
     """Return the fields of the event `reported`. `gates` are those of the verdict, None for the default one.
 
@@ -77,6 +80,7 @@ def reported_fields(
         "is_default_gate": gates is None,
         "baseline": None if report.baseline is None else baseline_to_json(report.baseline),
         "planned": report.planned,
+        "planned_in_all_shards": planned_in_all_shards,
         "notes": list(report.notes),
         "duration_s": report.duration_s,
     }
@@ -116,11 +120,11 @@ def load_recorded_report(run: "StoredRun") -> RecordedReport | None:
             ended = event.fields
     if fields is None:
         return None
-    planned, notes, duration_s = fields.get("planned"), fields.get("notes"), fields.get("duration_s")
+    notes, duration_s = fields.get("notes"), fields.get("duration_s")
     reason, gates, has_gates = fields.get("reason"), _objects(fields.get("gates")), "counts" in fields
     return RecordedReport(
         verdict=_verdict_of(fields),
-        planned=planned if isinstance(planned, int) else None,
+        planned=_count_of(fields, "planned"),
         notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
         duration_s=float(duration_s) if isinstance(duration_s, int | float) else 0.0,
         baseline=baseline_from_json(fields.get("baseline")),
@@ -131,7 +135,13 @@ def load_recorded_report(run: "StoredRun") -> RecordedReport | None:
         ended=ended,
         is_judge_stop=fields.get("is_judge_stop") is True,
         listed_cases=tuple(map(_cases_from_json, gates)),
+        planned_in_all_shards=_count_of(fields, "planned_in_all_shards"),
     )
+
+
+def _count_of(fields: JsonObject, name: str) -> int | None:
+    value = fields.get(name)
+    return value if isinstance(value, int) else None
 
 
 def _counts_of(value: JsonValue) -> Mapping[str, int] | None:

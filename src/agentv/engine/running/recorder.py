@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from agentv.engine.planning.plan import CaseTask, RunPlan
+from agentv.engine.planning.plan import CaseTask, RowCount, RunPlan
+from agentv.engine.planning.selection import why_nothing_selected
 from agentv.engine.running.recorded_report import REPORTED, reported_fields
+from agentv.loading.files.places import is_folder_path
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.failing_cases import FailingCases, ListedCases
-from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for
+from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for, why_mixed
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluatorResult
@@ -29,7 +31,7 @@ from agentv.types.events import (
     RunNote,
 )
 from agentv.types.failures import Failure
-from agentv.types.protocols import ResultStore
+from agentv.types.protocols import ResultStore, why_lost
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
@@ -168,7 +170,9 @@ class EventDispatcher(dict[type[RunEvent], list[Observer]]):
 class RunRecorder(Struct):
     """The owner of a run's store, observers and counts. `invalid_rows` counts the lines that could not be read.
 
-    `listed_cases` are set by `report`: the cases that count against each gate.
+    `listed_cases` are set by `report`: the cases that count against each gate. `planned` is the number of rows,
+    `planned_in_all_shards` that of all shards of the run together. Those of a stream are known, from `row_count`, when
+    the tasks of all targets were made. `lost_files` says what is missing of the store at the end.
     """
 
     plan: RunPlan
@@ -184,6 +188,11 @@ class RunRecorder(Struct):
     confirmations: "Confirmations | None" = None
     listed_cases: tuple[ListedCases, ...] = ()
     _failing: FailingCases = field(default_factory=lambda: FailingCases(()))
+    planned: int | None = None
+    planned_in_all_shards: int | None = None
+    lost_files: str | None = None
+    row_count: RowCount = field(default_factory=RowCount)
+    _counted_targets: int = 0
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
     _judge_failures: JudgeFailures = field(default_factory=lambda: JudgeFailures(1))
 
@@ -200,9 +209,17 @@ class RunRecorder(Struct):
                 from agentv.scoring.comparison.confirmations import Confirmations  # noqa: PLC0415
 
                 self.confirmations = Confirmations()
+        self.planned = self.plan.planned
         self.summary = summary_for(
             self.plan.gates, has_shared_cases=self.plan.has_several_rows_per_trial, order=self.plan.order
         )
+
+    def count_planned(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
+        """Yield the tasks of one target; after those of the last target the number of planned rows is known."""
+        yield from tasks
+        self._counted_targets += 1
+        if self._counted_targets == len(self.plan.targets):
+            self.planned, self.planned_in_all_shards = self.plan.planned_rows(self.row_count)
 
     def note_trials(self, tasks: Iterator[CaseTask]) -> Iterator[CaseTask]:
         """Yield all tasks, finished or not, and note whether any case has several trials."""
@@ -345,15 +362,22 @@ class RunRecorder(Struct):
             self.note(f"target {row.target!r}: {error}; waiting {wait_s:,.0f} s before the next attempt")
         self.emit(RetryNoted(row.target, row.eval_id, kind, wait_s))
 
+    def check_store(self) -> None:
+        """Set `lost_files`, and end the run as failed if any are."""
+        self.lost_files = why_lost(self.store)
+        if self.lost_files is not None and self.stop.state != "interrupted":
+            self.stop.fail(self.lost_files)
+
     def report(self, duration_s: float) -> RunReport:
         """Return the report of all rows so far, with the verdict."""
         ending = Ending(
             state=self.stop.state,
-            reason=self.stop.reason or (None if self.plan.suites else "no eval files found"),
-            planned=self.plan.planned,
+            reason=self.stop.reason or self._why_no_rows(),
+            planned=self.planned,
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
             is_judge_stop=self.stop.is_judge_stop,
+            incomplete=self.lost_files or why_mixed(self.plan.mixed),
         )
         max_errors = self.plan.options.max_errors
         counted, baseline = (
@@ -364,10 +388,10 @@ class RunRecorder(Struct):
         verdict = self._with_cases(run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors))
         return replace(
             self.summary.report(self.store.run_id, self.stop.state, verdict),
-            planned=self.plan.planned,
+            planned=self.planned,
             notes=tuple(self.notes),
             duration_s=duration_s,
-            folder=self.store.folder,
+            folder=None if self.lost_files and not is_folder_path(Path(self.store.folder or "")) else self.store.folder,
             needs=self.stop.needs,
             baseline=baseline,
         )
@@ -390,6 +414,14 @@ class RunRecorder(Struct):
             self.note(f"the cases that failed a gate cannot be read: {error}", is_problem=True)
             return verdict
 
+    def _why_no_rows(self) -> str | None:
+        """Return why nothing was selected, None if a result was counted or the run was not to its end."""
+        if not self.plan.suites:
+            return "no eval files found"
+        if self.summary.all.rows or self.planned != 0:
+            return None
+        return why_nothing_selected([plan.suite for plan in self.plan.suites], self.plan.options)
+
     def save_report(self, report: RunReport, *, has_every_row: bool) -> None:
         """Save the report with the run, so that later reports can be compared with it.
 
@@ -402,6 +434,7 @@ class RunRecorder(Struct):
             reason=self.stop.reason,
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=has_every_row,
+            planned_in_all_shards=self.planned_in_all_shards,
         )
         try:
             self.store.note(REPORTED, fields)

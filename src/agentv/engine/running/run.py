@@ -21,11 +21,12 @@ from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.prices import PRICE_TABLE_DATE
 from agentv.engine.running.answer_cache import make_run_cache, uncached_target_notes
 from agentv.engine.running.case import CaseRunner
-from agentv.engine.running.provenance import load_git_state, load_scripts
+from agentv.engine.running.provenance import digest_of, load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.quotas import InProcessQuota, QuotaClient
 from agentv.execution.threads import abandoned_calls
+from agentv.loading.suites.suites import relative_name
 from agentv.storage.run.find import calibrations_folder
 from agentv.types.errors import AgentvError, ClusterError, StorageError
 from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
@@ -99,6 +100,7 @@ async def run_plan(
             resume_plan.rows.close()
         if abandoned := abandoned_calls():
             recorder.note(f"abandoned calls of Python functions, which may still be running: {abandoned}")
+        recorder.check_store()
         try:
             report = recorder.report((clock() - started).total_seconds())
             recorder.save_report(report, has_every_row=resume_plan is None or resume_plan.has_every_row)
@@ -281,6 +283,9 @@ async def _run_targets(
     requested: "RequestedRows | None",
     cluster: "Cluster | None",
 ) -> None:
+    if resume_plan is not None and resume_plan.purpose == "report":
+        await resume_plan.count_stored(recorder)
+        return
     if (problem := await _failed_check(plan, runtime, resume_plan, runs_here=cluster is None)) is not None:
         recorder.stop.fail(problem)
         return
@@ -351,7 +356,7 @@ async def _run_target(
     """Process all rows of one target with its number of workers, which on a cluster is per node."""
 
     def begin_tasks(*, by_trial: bool = False) -> Iterator[CaseTask | None]:
-        planned = plan.tasks(target, by_trial=by_trial)
+        planned = recorder.count_planned(plan.tasks(target, by_trial=by_trial, count=recorder.row_count))
         tasks: Iterator[CaseTask | None] = planned
         if resume_plan is not None:
             tasks = resume_plan.remaining_tasks(recorder.note_trials(planned), runner, recorder)
@@ -420,8 +425,9 @@ async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
     git = await asyncio.to_thread(plan.git or partial(load_git_state, roots[0])) if roots else None
     folders = [suite.suite.base_dir for suite in plan.suites]
     scripts: dict[str, JsonValue] = {
-        target.name: digests for target in plan.targets if (digests := load_scripts(target, folders))
+        target.name: digests for target in (*plan.targets, *plan.judges) if (digests := load_scripts(target, folders))
     }
+    files = await asyncio.to_thread(_file_digests, plan)
     return RunRecord(
         run_id=run_id,
         created_at=clock(),
@@ -429,12 +435,22 @@ async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
         plan={
             **plan.to_json(),
             "scripts": scripts,
+            "files": files,
             "price_table_date": PRICE_TABLE_DATE,
             "python": platform.python_version(),
         },
         name=plan.options.name,
         git=git,
     )
+
+
+def _file_digests(plan: RunPlan) -> dict[str, JsonValue]:
+    """Return the SHA-256 of each file that suites and evaluators name, by its path from the root of its repository."""
+    suites = [suite.suite for suite in plan.suites]
+    named = [(file, suite) for suite in suites for file in suite.files]
+    named += [(file, suite) for suite in suites[:1] for file in plan.evaluator_files]
+    digests = {relative_name(Path(file), Path(suite.repository_root)): digest_of(Path(file)) for file, suite in named}
+    return {name: digest for name, digest in digests.items() if digest is not None}
 
 
 def _run_started(plan: RunPlan, store: ResultStore, spent: Spent | None) -> RunStarted:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.judges import judge_targets, may_pay_for_embeddings, needs_judge
+from agentv.engine.planning.judges import may_cost_money
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import PreparedEvaluator, config_of, isolated_score
 from agentv.scoring.results.aggregation import to_result
@@ -128,6 +128,4 @@ def costs_money(config: EvaluatorConfig, runtime: Runtime, known: KnownTargets) 
     specs = runtime.specs.evaluators
     if config.type not in specs:
         return False
-    settings = runtime.settings(config)
-    calls_model = needs_judge(settings) or any(judge_targets(settings)) or may_pay_for_embeddings(settings, known)
-    return specs.get(config.type).cost == "paid" or calls_model
+    return may_cost_money(specs.get(config.type), runtime.settings(config), known)

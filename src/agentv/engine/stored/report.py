@@ -12,6 +12,7 @@ from agentv.engine.running.gate_cases import with_cases
 from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
+from agentv.engine.stored.judged_by import stored_gates, strings_of
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
@@ -27,6 +28,7 @@ from agentv.scoring.gates.run_verdict import (
     VerdictCounts,
     run_verdict,
     summary_for,
+    why_mixed,
 )
 from agentv.storage.files.run_file import size_of
 from agentv.storage.run.checksums import (
@@ -91,6 +93,8 @@ class VerdictBasis(Struct, frozen=True):
     reason: str | None = None
     """Why the run did not finish, if its plan records it."""
     has_given_answers: bool = False
+    mixed: tuple[str, ...] = ()
+    """The differences between the shards that the run was merged from."""
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
@@ -132,6 +136,7 @@ class VerdictBasis(Struct, frozen=True):
             planned=self.planned,
             invalid_rows=invalid_rows,
             noun="line" if self.has_given_answers else "result",
+            incomplete=why_mixed(self.mixed),
         )
         recorded = self.recorded
         if recorded is None or recorded.ended is None:
@@ -351,6 +356,7 @@ def _load_basis(run: StoredRun) -> VerdictBasis:
         confirmations=_confirmations(run, gates),
         reason=None if log is None else log.why_incomplete,
         has_given_answers=run.has_given_answers,
+        mixed=strings_of(run.run.plan.get("mixed")),
     )
 
 
@@ -418,13 +424,8 @@ def _planned(run: StoredRun) -> int | None:
 
 def _gates(run: StoredRun) -> tuple[ScopedGate, ...] | None:
     """Return the gates of the run's plan; for an older run those of its command line, or None."""
-    planned = run.run.plan.get("gates")
-    if isinstance(planned, list):
-        gates = [each for each in planned if isinstance(each, Mapping)]
-        return tuple(map(ScopedGate.from_json, gates))
+    gates = stored_gates(run.run.plan)
+    if gates is not None:
+        return gates
     options = stored_options(run.run.plan)
     return None if options.gates is None else tuple(ScopedGate(parse_gate(gate)) for gate in options.gates)
-
-
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None

@@ -1,5 +1,6 @@
 """The continuation of a stored run: the rows that are still valid, the tasks that remain, and the cost so far."""
 
+from asyncio import sleep
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic as now
 from typing import Literal, TypeAlias
@@ -81,7 +82,7 @@ def _judge_calls(results: Iterable[EvaluatorResult]) -> Iterator[tuple[str, floa
 
 Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
 """`resume` makes rows that are missing or no longer valid, such as those of edited cases; `retry` repeats chosen rows,
-`rescore` scores stored answers again, and `report` only counts."""
+`rescore` scores stored answers again, and `report` only counts the stored rows of a merged run."""
 
 
 class ResumePlan(Struct):
@@ -91,8 +92,10 @@ class ResumePlan(Struct):
     were written by this retry before it was interrupted. The targets `targets_called_again` are called again for all
     cases. `rerun` marks the answers to questions that have one. `target_keys` has all keys of each target in this run,
     by its name. `retired` are the result keys that an earlier resume no longer found in the plan, `gone_suites` the
-    suites that the run has and the plan lacks. `spent` is the cost so far. `rejudges` is True for a resume or rescore
-    of work that a failing judge stopped: the answers that the judge failed to judge are judged again. `finish` sets
+    suites that the run has and the plan lacks. `planned` is the number of results that a merged run must have,
+    `may_repeat_cases` is True if one of its cases may have several. `spent` is the cost so far. `rejudges` is True for
+    a resume or rescore of work that a failing judge stopped: the answers that the judge failed to judge are judged
+    again. `finish` sets
     `has_every_row`: False if the run has rows that the plan lacks and that are not retired.
     """
 
@@ -105,6 +108,8 @@ class ResumePlan(Struct):
     target_keys: Mapping[str, frozenset[str]] = {}
     retired: frozenset[ResultKey] = frozenset()
     gone_suites: tuple[str, ...] = ()
+    planned: int | None = None
+    may_repeat_cases: bool = False
     spent: Spent | None = None
     rejudges: bool = False
     unchanged: int = 0
@@ -159,6 +164,20 @@ class ResumePlan(Struct):
             for each in self.rows.reruns(row.slot):
                 recorder.count_stored(each)
 
+    async def count_stored(self, recorder: RunRecorder) -> None:
+        """Count every stored result, whatever the files of the run say today."""
+        recorder.planned = recorder.planned_in_all_shards = self.planned
+        recorder.has_trials = self.may_repeat_cases
+        self.has_every_row = True
+        waited_at = now()
+        for key in self.rows.remaining_keys():
+            row = None if key in self.retired else self.rows.find(key)
+            for each in () if row is None else (row, *self.rows.reruns(key)):
+                recorder.count_stored(each)
+            if now() - waited_at > YIELD_INTERVAL_S:
+                await sleep(0)
+                waited_at = now()
+
     def finish(self, recorder: RunRecorder) -> None:
         """Report the counts after all tasks of the plan; a resume also retires the results that the plan lacks."""
         gone = [key for key in self.rows.remaining_keys() if key not in self.retired]
@@ -168,10 +187,9 @@ class ResumePlan(Struct):
                 recorder.store.note("case_retired", {"slot": key.to_json()})
             if gone:
                 recorder.note(f"no longer in the eval files, not counted: {_count(len(gone), 'result')}")
-        if self.purpose != "report":
-            done = f"{_count(self.called, 'target call')}, {_count(self.rescored, 'stored answer')} rescored"
-            again = f"; {_count(self.rerun_count, 're-run')}, which change no rate" if self.rerun_count else ""
-            recorder.note(f"{_count(self.unchanged, 'result')} unchanged; {done}{again}")
+        done = f"{_count(self.called, 'target call')}, {_count(self.rescored, 'stored answer')} rescored"
+        again = f"; {_count(self.rerun_count, 're-run')}, which change no rate" if self.rerun_count else ""
+        recorder.note(f"{_count(self.unchanged, 'result')} unchanged; {done}{again}")
 
     def _task_to_do(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         """Return the task to do, or None if the row is still valid or the purpose does not include the task."""
@@ -180,10 +198,8 @@ class ResumePlan(Struct):
                 return self._resume(task, row, runner)
             case "retry":
                 return self._retry(task, row, runner)
-            case "rescore":
-                return self._rescore(task, row, runner)
             case _:
-                return None
+                return self._rescore(task, row, runner)
 
     def _resume(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         case = task.case
@@ -334,12 +350,15 @@ def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumeP
     planned = {suite.suite.path for suite in plan.suites}
     gone = tuple(path for path in run.suites if path not in planned)
     rejudges = purpose in ("resume", "rescore") and was_stopped_by_judge(run)
+    rows = run.run.plan.get("rows")
     return ResumePlan(
         StoredRows(run),
         purpose,
         target_keys=target_keys(run),
         retired=run.retired(),
         gone_suites=gone,
+        planned=rows if isinstance(rows, int) else None,
+        may_repeat_cases=purpose == "report" and run.may_repeat_cases(),
         rejudges=rejudges,
     )
 

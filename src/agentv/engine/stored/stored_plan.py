@@ -13,6 +13,7 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.stored.baseline import without_lost_baseline
 from agentv.engine.stored.imported import imported_log
+from agentv.engine.stored.judged_by import strings_of, with_stored_gates, with_stored_pass_scores
 from agentv.loading.criteria.run_configs import load_run_config
 from agentv.loading.files.places import find_eval_files, skipped_lines
 from agentv.registry import Specs
@@ -96,7 +97,7 @@ def load_stored_plan(
     secrets: tuple[str, ...] = (),
     allow_paths: tuple[str, ...] = (),
 ) -> RunPlan:
-    """Plan a run again from its eval files and targets, with its own paths and options.
+    """Plan a run again from its eval files and targets, with its own paths, options, gates and pass scores.
 
     `change_inputs` gives the suites other evaluators. `ignores_cache` disables the cache, so that calls are repeated.
     `budget_usd`, `judge_failures`, `backend`, `ray_address` and `shared_path` replace the options of the run;
@@ -122,11 +123,14 @@ def load_stored_plan(
     options, baseline_warnings = without_lost_baseline(options, home)
     files = find_eval_files(paths, cwd=cwd)
     inputs = load_inputs(files, options, cwd=cwd, env=env, secrets=secrets)
-    suites = inputs.suites if change_inputs is None else change_inputs(inputs.suites, inputs.specs)
+    suites, score_notes = with_stored_pass_scores(inputs.suites, run.plan)
+    suites = suites if change_inputs is None else change_inputs(suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+    plan = with_stored_gates(plan, run.plan)
     skipped = (*skipped_lines(paths, cwd=cwd, found=files), *_lost_suites(run.plan, inputs))
-    warnings = (*skipped, *plan.warnings, *baseline_warnings)
-    return replace(plan, paths=paths, folder=str(cwd), warnings=warnings)
+    warnings = (*skipped, *plan.warnings, *score_notes, *baseline_warnings)
+    mixed = strings_of(run.plan.get("mixed"))
+    return replace(plan, paths=paths, folder=str(cwd), warnings=warnings, mixed=mixed)
 
 
 def _lost_suites(plan: JsonObject, inputs: Inputs) -> Iterator[str]:

@@ -28,13 +28,15 @@ Fill = Callable[[str], str]
 class SuitePrompt(Struct, frozen=True):
     """One prompt of a suite: its id, its place, and its messages.
 
-    `messages` holds None where those of the case are inserted. `skip` is the reason why the prompt is not sent.
+    `messages` holds None where those of the case are inserted. `skip` is the reason why the prompt is not sent. `file`
+    is the file that it was read from, if any.
     """
 
     id: str
     at: JsonPath
     messages: tuple[Message | None, ...]
     skip: str | None = None
+    file: str | None = None
 
     @property
     def has_case_messages(self) -> bool:
@@ -141,7 +143,7 @@ def _prompt_of_file(reader: Reader, at: JsonPath, name: str, files: FileFinder, 
     if part.text is None:
         reader.error(at, f"the prompt {name!r} is not a text file")
         return None
-    return SuitePrompt(id_ or Path(name).stem, at, (Message("user", part.text),))
+    return SuitePrompt(id_ or Path(name).stem, at, (Message("user", part.text),), file=part.real_path)
 
 
 def _messages(reader: Reader, at: JsonPath, files: FileFinder) -> Iterator[Message | None]:

@@ -512,6 +512,7 @@ def read_suite(
         sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
         suite = replace(suite, inline_targets=inline_targets)
         suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
+        suite = replace(suite, files=_files_beside(path, cases, case_scope, importer))
     return ParsedSuite(
         suite,
         tuple(warned_once(found)),
@@ -522,6 +523,15 @@ def read_suite(
         row_problems=tuple(cases.row_problems),
         dialect=importer.sentence,
     )
+
+
+def _files_beside(path: Path, cases: CasesReader, scope: CaseScope, importer: AgentvImport) -> tuple[str, ...]:
+    """Return the files of a suite besides its eval file: its side file, and those of its cases and prompts."""
+    side = side_file(path) if path.suffix == ".jsonl" else None
+    prompts = scope.parts.prompts if scope.parts is not None else ()
+    named = (*((side,) if side else ()), *cases.files, *cases.code, *importer.files)
+    files = (*map(str, named), *(prompt.file for prompt in prompts if prompt.file is not None))
+    return tuple(sorted(set(files)))
 
 
 _LINES_INSPECTED = 100

@@ -102,7 +102,7 @@ class Ending(Struct, frozen=True):
 
     `planned` is the planned number of results, None if it is not known; `is_stored` says whether results were stored.
     `noun` is the word for a result in messages. `is_judge_stop` is True if a judge that kept failing ended the run,
-    which is then incomplete, whatever its gates say.
+    which is then incomplete, whatever its gates say. `incomplete` is another reason why no verdict can be given.
     """
 
     state: RunState
@@ -113,6 +113,12 @@ class Ending(Struct, frozen=True):
     is_stored: bool = True
     noun: str = "result"
     is_judge_stop: bool = False
+    incomplete: str | None = None
+
+
+def why_mixed(differences: Sequence[str]) -> str | None:
+    """Return why a run that was merged from different shards has no verdict; None without `differences`."""
+    return f"the merged runs are not shards of one run: {'; '.join(differences)}" if differences else None
 
 
 def run_verdict(
@@ -141,7 +147,8 @@ def run_verdict(
     if not rows.rows and ending.state == "finished":
         why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
-    if rows.judged and any(each.state == "failed" for each in evaluated) and not ending.is_judge_stop:
+    has_failed = rows.judged and any(each.state == "failed" for each in evaluated)
+    if has_failed and not ending.is_judge_stop and ending.incomplete is None:
         return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_sentences(not_passed)}.{details}{ending_note}", results)
     incomplete = _incomplete(ending, counted, results, max_errors)
     if incomplete is not None:
@@ -159,6 +166,9 @@ def run_verdict(
 def _incomplete(ending: Ending, counted: VerdictCounts, results: Sequence[GateResult], max_errors: int) -> str | None:
     """Return what a run lacks, or None when it is complete."""
     rows, errors = counted.all, counted.all.counts["error"]
+    if ending.incomplete is not None:
+        passed = _rows_passed(rows, ending.noun)
+        return f"{ending.incomplete}. {passed}.{_with_errors_and_unverified(counted, ending.noun)}"
     if ending.state in ("failed", "running"):
         progress = f" {_of_planned(rows.rows, ending)} complete." if rows.rows else ""
         return f"{ending.reason or _WHY_INCOMPLETE[ending.state]}.{progress}"

@@ -161,6 +161,20 @@ class LineFile:
         """The number of lines so far, their size, and their CRC-32 (docs/reference/run-folder.md)."""
         return self.end.to_json()
 
+    def why_lost(self) -> str | None:
+        """Return how the part on disk differs in place or size from what was written; None if it does not."""
+        name = self.current_path.name
+        written = os.fstat(self.descriptor)
+        try:
+            found = self.current_path.lstat()
+        except OSError as error:
+            return f"{name} cannot be found: {error.strerror or error}"
+        if (found.st_dev, found.st_ino) != (written.st_dev, written.st_ino):
+            return f"{name} was replaced by another file"
+        if found.st_size != self.own_bytes:
+            return f"{name} has {found.st_size:,} bytes, but {self.own_bytes:,} were written"
+        return None
+
     def begin_part(self) -> None:
         """Sync this part and continue with the next one. Raises OSError; lines then still go to this part.
 

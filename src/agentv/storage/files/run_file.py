@@ -52,6 +52,22 @@ def size_of(path: Path) -> int:
         return 0
 
 
+def why_segments_lost(path: Path, size: int) -> str | None:
+    """Return what is missing of a file with segments that should have `size` bytes; None if nothing is."""
+    folder = path.parent
+    try:
+        segments = load_segments(folder)
+        for segment in () if segments is None else segments.of(path.name):
+            file, found = open_stored(segment.url, base=folder)
+            file.close()
+            if found != segment.record.bytes:
+                return f"{segment.url} has {found:,} bytes, but {segment.record.bytes:,} were written"
+        present = size_of(path)
+    except (StorageError, OSError) as error:
+        return f"{path.name}: {error}"
+    return None if present == size else f"{path.name} has {present:,} bytes, but {size:,} were written"
+
+
 def stamp_of(path: Path) -> str:
     """Return a text that changes when a file of a run changes.
 

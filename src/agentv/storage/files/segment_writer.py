@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from agentv.storage.files.line_file import FileEnd, LineFile, part_path
 from agentv.storage.files.object_store import absolute_form, joined, names_in, put, remove, remove_folder, stored_form
+from agentv.storage.files.run_file import why_segments_lost
 from agentv.storage.files.segments import (
     SEGMENTS_FILE,
     begin_segments,
@@ -136,6 +137,12 @@ class SegmentWriter:
             self._manifest.append(encode(record))
             os.fsync(self._manifest.descriptor)
             self._last_listed[record.file] = record
+
+    def why_lost(self, files: Sequence[LineFile]) -> list[str]:
+        """Return what is missing of the list of segments, and of `files`, after the parts in progress were moved."""
+        self._thread.submit(lambda: None).result()
+        found = [self._manifest.why_lost(), *(why_segments_lost(file.path, file.end.size) for file in files)]
+        return [each for each in found if each is not None]
 
     def close(self, files: Sequence[LineFile]) -> None:
         """Move the last parts and end the thread; a part that cannot be moved stays in the run's folder (`error`)."""

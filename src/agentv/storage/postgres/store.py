@@ -209,6 +209,10 @@ class MirroredRun:
         self._after_write()
         return stored
 
+    def lost_files(self) -> tuple[str, ...]:
+        """Return what is missing of the files of the run folder."""
+        return self._run_folder.lost_files()
+
     def close(self, state: str) -> None:
         """Write the end of the run, then wait a limited time until the database has all lines."""
         try:

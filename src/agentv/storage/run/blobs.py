@@ -28,6 +28,7 @@ class BlobFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._saved: set[str] = set()
 
     def save(self, data: bytes, media_type: str) -> BlobReference:
         """Store `data` and return a reference to it. Raises OSError when it cannot be written."""
@@ -37,7 +38,15 @@ class BlobFolder:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             # A line must not survive a power loss without its blob; blobs are rare enough to fsync each.
             write_by_rename(path, data)
+        self._saved.add(path.name)
         return BlobReference.to(sha256, size=len(data), media_type=media_type)
+
+    def count_lost(self) -> int:
+        """Return the number of blobs that were saved and are no longer there."""
+        try:
+            return len(self._saved.difference(each.name for each in self.folder.iterdir())) if self._saved else 0
+        except OSError:
+            return len(self._saved)
 
     def load(self, reference: JsonObject) -> JsonValue:
         """Return the text or JSON value of a blob; for a binary blob return the reference itself.

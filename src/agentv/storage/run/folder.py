@@ -153,6 +153,7 @@ class RunFolder:
         self._folder = runs_folder / run_id
         self._blobs = BlobFolder(self._folder / "blobs")
         self._disk_error: OSError | None = None
+        self._record_crc32: str | None = None
         with self._open_errors(runs_folder):
             make_run_folder(self._folder)
             self._lock = RunLock(self._folder)
@@ -196,6 +197,7 @@ class RunFolder:
                     path.unlink()  # a folder with run.json counts as a run, and this one cannot store segments
                     raise
             checksums = {**checksums, RUN_FILE: {"crc32": record_crc32(decode(data))}}
+        self._record_crc32 = self._present_record_crc32()
         versions: JsonObject = {"agentv": run.agentv_version, "python": platform.python_version()}
         self.note("started", {"pid": os.getpid(), "host": host, "versions": versions, "checksums": checksums})
 
@@ -265,6 +267,26 @@ class RunFolder:
         if file is self._results and is_checksum_due:
             self.note("checksums", {"checksums": self._checksums()})
         return first
+
+    def lost_files(self) -> tuple[str, ...]:
+        """Return what is missing of the files that this process wrote: files that were removed, replaced or cut."""
+        if not self._folder.is_dir():
+            return (f"its folder {self._folder} cannot be found",)
+        found = [file.why_lost() for file in self._files]
+        if self._segments is not None:
+            found += self._segments.why_lost(self._files[1:])
+        if self._record_crc32 is not None and self._record_crc32 != self._present_record_crc32():
+            found.append(f"{RUN_FILE} was removed or changed")
+        if lost := self._blobs.count_lost():
+            found.append(f"{lost:,} {'file' if lost == 1 else 'files'} of blobs/ cannot be found")
+        return tuple(each for each in found if each is not None)
+
+    def _present_record_crc32(self) -> str:
+        """Return the checksum of run.json as it is now; "" if it cannot be read."""
+        try:
+            return record_crc32(decode((self._folder / RUN_FILE).read_bytes()))
+        except (OSError, ValueError, RecursionError):
+            return ""
 
     def close(self, state: str) -> None:
         """Write the end of the run, sync all files, and release the lock.

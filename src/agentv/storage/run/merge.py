@@ -20,10 +20,11 @@ from agentv.types.records.result import CaseResult
 _SHOWN = 5
 
 
-def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
+def find_owners(runs: Sequence[StoredRun], *, refuses_conflicts: bool = True) -> DigestMap:
     """Return, by result key, the index of the first run that has it: the owner, whose results are merged.
 
-    Raises ConfigError when two runs have results of different cases, targets or evaluators under one result key.
+    Raises ConfigError when two runs have results of different cases, targets or evaluators under one result key, unless
+    `refuses_conflicts` is False.
     """
     owners, keys = DigestMap("I"), DigestMap()
     conflicts: list[str] = []
@@ -36,7 +37,7 @@ def find_owners(runs: Sequence[StoredRun]) -> DigestMap:
                 keys.put(name, key)
             elif known_key != key:
                 conflicts.append(f"{row.slot.suite} {row.eval_id} ({row.target}, trial {row.slot.trial + 1})")
-    if conflicts:
+    if conflicts and refuses_conflicts:
         more = f" and {len(conflicts) - _SHOWN} more" if len(conflicts) > _SHOWN else ""
         raise ConfigError(f"two runs have different results of the same case: {', '.join(conflicts[:_SHOWN])}{more}")
     return owners

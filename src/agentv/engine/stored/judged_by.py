@@ -1,0 +1,104 @@
+"""The gates and pass scores that a stored run is judged by: those stored with it, whatever its files say today."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from agentv.engine.planning.inputs import SuiteInput
+from agentv.engine.planning.plan import RunPlan, gates_to_json
+from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.types.json_value import JsonObject, JsonValue
+
+
+def stored_gates(plan: JsonObject) -> tuple[ScopedGate, ...] | None:
+    """Return the gates in the plan of a run; None for the default one, and for an older run that stored none."""
+    gates = plan.get("gates")
+    return tuple(map(ScopedGate.from_json, _objects(gates))) if isinstance(gates, list) else None
+
+
+def with_stored_pass_scores(
+    suites: Sequence[SuiteInput], plan: JsonObject
+) -> tuple[tuple[SuiteInput, ...], tuple[str, ...]]:
+    """Return the suites of a run, read again, with the pass scores stored in its plan, and a note on each change."""
+    notes: list[str] = []
+    judged: list[SuiteInput] = []
+    for item in suites:
+        stored = _stored_suite(item.suite.path, item.suite.sha256, plan)
+        own = item.suite.pass_score
+        score = stored.get("pass_score", own)
+        if not isinstance(score, int | float | None) or score == own:
+            judged.append(item)
+            continue
+        notes.append(
+            f"{item.suite.path}: pass_score is {_shown(own)} now; this run is judged by the one stored with it, "
+            f"{_shown(score)}"
+        )
+        judged.append(replace(item, suite=replace(item.suite, pass_score=score)))
+    return tuple(judged), tuple(notes)
+
+
+def with_stored_gates(plan: RunPlan, stored: JsonObject) -> RunPlan:
+    """Return a run's plan, made again, with the gates stored with the run and a warning if its files have others now.
+
+    Only an eval file that the run did not have yet adds its own gates.
+    """
+    if "file_gates" not in stored:  # an older agentv
+        return plan
+    gates = stored_gates(stored)
+    present = {suite.suite.path: suite.suite.sha256 for suite in plan.suites}
+    renamed = {
+        str(each.get("path")): path
+        for path, sha256 in present.items()
+        for each in _objects(stored.get("suites"))
+        if each.get("path") not in present and each.get("sha256") == sha256
+    }
+    if gates is not None:
+        known = {*(str(each.get("path")) for each in _objects(stored.get("suites"))), *renamed.values()}
+        kept = (replace(each, suite=renamed.get(each.suite or "", each.suite)) for each in gates)
+        added = (each for each in plan.gates or () if each.suite is not None and each.suite not in known)
+        gates = (*kept, *added)
+    warnings = () if plan.options.gates is not None else tuple(_gate_notes(stored, plan))
+    return replace(plan, gates=gates, warnings=(*plan.warnings, *warnings))
+
+
+def _gate_notes(stored: JsonObject, plan: RunPlan) -> Iterator[str]:
+    before = stored.get("file_gates")
+    now: JsonValue = None if plan.file_gates is None else gates_to_json(plan.file_gates)
+    if _gates_text(before) != _gates_text(now):
+        yield gate_change(before, now)
+
+
+def gate_change(before: JsonValue, now: JsonValue) -> str:
+    """Return a note that the files of a run have other gates `now` than `before`, when it began."""
+    return (
+        f"the gates of the eval files have changed since this run began, from {_gates_text(before)} to "
+        f"{_gates_text(now)}; this run is judged by those stored with it"
+    )
+
+
+def _gates_text(gates: JsonValue) -> str:
+    texts = [
+        f"{each['suite']}: {each['expression']}" if each.get("suite") else f"{each['expression']}"
+        for each in _objects(gates)
+    ]
+    return ", ".join(f"'{text}'" for text in texts) or ("no gate" if isinstance(gates, list) else "the default gate")
+
+
+def _stored_suite(path: str, sha256: str, plan: JsonObject) -> JsonObject:
+    """Return the entry of a suite in a stored plan, found by its path or, if it was renamed, by its content."""
+    suites = _objects(plan.get("suites"))
+    named = [each for each in suites if each.get("path") == path]
+    return next(iter(named or [each for each in suites if each.get("sha256") == sha256]), {})
+
+
+def strings_of(value: JsonValue) -> tuple[str, ...]:
+    """Return the texts of a list in a stored plan; none for another value."""
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list | tuple) else ()
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def _shown(score: JsonValue) -> str:
+    return "not set" if score is None else f"{score}"
