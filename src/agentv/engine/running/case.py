@@ -557,7 +557,7 @@ class CaseRunner(Struct, frozen=True):
         case = task.case
         if not isinstance(case, EvalCase):
             return _finished(broken_row(self.run_id, task, case, now=self.runtime.clock()))
-        if self.has_nothing_to_score(task):
+        if (task.only_free or case.skip is not None) and self.has_nothing_to_score(task):
             return _finished(skipped_row(self.run_id, task, case, now=self.runtime.clock()))
         if dependency_failure is not None:
             return _finished(failed_row(self.run_id, task, dependency_failure, now=self.runtime.clock()))
