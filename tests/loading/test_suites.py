@@ -123,7 +123,7 @@ def test_the_rest_of_a_case(cases: list[EvalCase]) -> None:
         RubricItem("amount", "States the amount", 2.0, required=True, scale="likert5"),
     )
     assert case.location is not None
-    assert case.location.line == 26
+    assert case.location.line == 28
 
 
 def test_evaluator_settings_stay_as_written_and_types_become_canonical(cases: list[EvalCase]) -> None:

@@ -203,6 +203,14 @@ def test_a_wrong_marker_is_an_error_of_the_collection(tmp_path: Path, marker: st
     assert rows(project) == []
 
 
+def test_a_marker_of_a_folder_warns_of_files_that_are_not_read(tmp_path: Path) -> None:
+    test = "import pytest\n@pytest.mark.agentv('evals')\ndef test_it(agentv_case): pass\n"
+    project = make_project(tmp_path, test)
+    (project / "evals" / "typo.yaml").write_text("evalcase: [{id: a}]\n")
+    output = " ".join(Session(project, "--collect-only").output.split())
+    assert "marker agentv: skipped evals/typo.yaml: its cases are under 'evalcase'" in output
+
+
 def test_wrong_checks_are_failures_that_say_what_to_do(tmp_path: Path) -> None:
     project = make_project(
         tmp_path,
