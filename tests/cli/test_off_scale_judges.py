@@ -47,8 +47,8 @@ def test_a_score_off_its_scale_is_an_error_in_every_report(call: Call, tmp_path:
     files = [part for name in ("r.json", "r.xml", "r.md", "r.html") for part in ("-o", name)]
     code, said = call("run", "suite.yaml", *files)
     sentence = (
-        "INCOMPLETE: the judge failed on 1 of 2 results; 1 result with an error; the gate holds on the 1 judged result. "
-        "1 result has a clamped score."
+        "INCOMPLETE: the judge failed on 1 of 2 results; 1 result with an error; "
+        "the gate holds on the 1 judged result. 1 result has a clamped score."
     )
     assert (code, sentence in said) == (3, True)
     report = json.loads((tmp_path / "r.json").read_text())
