@@ -14,6 +14,8 @@ from agentv import (
     ToolCall,
     run_evaluation_sync,
 )
+from agentv.types.log_shapes.reading import LoggedAnswer, read_logged
+from agentv.types.message_shapes.answers import TEXT_KEYS
 
 CONFIG = EvaluationRunConfig(evaluators=[{"type": "contains", "value": "please"}])
 
@@ -55,13 +57,72 @@ def test_messages_of_other_programs_are_read_in_the_response_and_the_history() -
     assert EvaluationInput.from_dict(given.to_dict()) == given
 
 
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [
+        ({"reasoning": "r", "answer": "Paris"}, "Paris"),
+        *(({key: "Paris", "other": 1}, "Paris") for key in TEXT_KEYS),
+        ({"answer": "Paris", "text": "Paris"}, "Paris"),
+        ({"answer": 5}, "5"),
+        ({"answer": False}, "false"),
+        ({"answer": {"city": "Paris"}}, '{"city":"Paris"}'),
+        ({"answer": {"text": "Paris", "language": "fr"}}, "Paris"),
+        ({"message": {"content": "Paris"}}, "Paris"),
+        ({"output": [{"type": "output_text", "text": "Paris"}]}, "Paris"),
+        ({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Paris"}]}, "Paris"),
+        ({"text": "", "output_messages": [{"role": "assistant", "content": "Paris"}]}, "Paris"),
+        ({"choices": [{"message": {"role": "assistant", "content": "Paris"}}]}, "Paris"),
+        ({"content": None, "answer": "Paris"}, "Paris"),
+        ({"answer": ""}, ""),
+    ],
+)
+def test_an_object_is_read_by_the_key_of_its_answer(response: dict[str, Any], text: str) -> None:
+    assert EvaluationInput.from_dict({"response": response}).text == text
+    assert EvaluationInput(response).text == text
+    logged = read_logged({"id": "a", "prompt": "q", "response": response})
+    assert isinstance(logged, LoggedAnswer)
+    assert logged.given.text == text
+
+
+def test_calls_beside_an_answer_are_kept() -> None:
+    given = EvaluationInput.from_dict({"response": {"answer": "Paris", "tool_calls": [{"tool": "find", "input": {}}]}})
+    assert given.response == Message("assistant", "Paris", tool_calls=(ToolCall("find", {}),))
+
+
+def test_a_logged_object_without_an_answer_is_one_problem_with_its_keys_and_the_option() -> None:
+    with pytest.raises(EvalFileError) as caught:
+        read_logged({"id": "a", "prompt": "q", "response": {"city": "Paris", "at": 1}})
+    (problem,) = caught.value.problems
+    assert problem.message == "holds no answer; its keys: 'city', 'at'"
+    assert "--map response=response.KEY" in str(caught.value)
+    logged = read_logged({"id": "a", "response": {"city": "Paris"}}, paths={"response": "response.city"})
+    assert isinstance(logged, LoggedAnswer)
+    assert logged.given.text == "Paris"
+
+
 SAID = {"content": "Be brief."}
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"response": {"text": "hi"}}, "$.response  has no content, and its 'text' is not understood; write {role, "),
+        ({"response": {"role": "assistant", "text": "hi"}}, "$.response  has no content, and its 'text' is not "),
+        (
+            {"response": {"role": "assistant", "reasoning": "r", "answer": "hi"}},
+            "has no content, and its 'answer' is not",
+        ),
+        (
+            {"response": {"city": "hi", "at": 1}},
+            "$.response  holds no answer; its keys: 'city', 'at'; write the answer",
+        ),
+        ({"response": {"reasoning": "r"}}, "$.response  holds no answer; its keys: 'reasoning'"),
+        ({"response": {"text": "a", "answer": "b"}}, "has several answers that differ, under 'answer' and 'text'"),
+        ({"response": {"text": "", "answer": "b"}}, "has several answers that differ, under 'answer' and 'text'"),
+        (
+            {"response": {"messages": [{"role": "user", "content": "hi"}]}},
+            "$.response.messages  has no message of the ",
+        ),
+        ({"response": {}}, "$.response  holds no answer; its keys: none"),
         ({"response": {"content": [{"type": "hum"}]}}, "$.response.content[0]  has the unknown type 'hum'"),
         ({"response": ["hi"]}, "$.response  must be a string or a message, got list"),
         ({"response": "x", "message_history": [SAID]}, "$.message_history[0]  has no role; its keys: 'content'; write"),

@@ -72,6 +72,13 @@ def test_a_batch_that_fails_fails_as_a_whole() -> None:
     assert raised.value.failure.kind == "target_exit"
 
 
+def test_a_line_is_read_by_the_key_of_its_answer_or_refused() -> None:
+    answers = parse_batch('{"id": "a", "answer": "Paris"}\n{"id": "b", "text": "Rome"}', ["a", "b"])
+    assert {case_id: answer.text for case_id, answer in answers.items()} == {"a": "Paris", "b": "Rome"}
+    with pytest.raises(ProviderError, match="line 1 of the batch output holds no answer; its keys: 'city'"):
+        parse_batch('{"id": "a", "city": "Paris"}', ["a"])
+
+
 def test_standard_output_serves_when_there_is_no_output_file() -> None:
     answers = batch_of(
         make_target("cli", CliSettings("""sed 's/.*"id": *"\\([ab]\\)".*/{"id":"\\1"}/' < {CASES_FILE}""")), REQUESTS

@@ -215,13 +215,24 @@ def test_messages_stand_where_their_path_leads_and_hold_tool_calls() -> None:
     [
         ({"text": "Hello."}, "Hello."),
         ({"output_messages": [{"role": "assistant", "content": "Hello."}]}, "Hello."),
-        ({"other": 1}, '{"other": 1}'),
+        ({"reasoning": "r", "answer": "Hello."}, "Hello."),
+        ({"result": {"text": "Hello."}}, "Hello."),
         ("Hello.", "Hello."),
         ([1], "[1]"),
     ],
 )
 def test_without_paths_a_reply_is_read_by_its_keys(body: JsonValue, text: str) -> None:
     assert answered(body).text == text
+
+
+@pytest.mark.parametrize("body", [{"other": 1}, {"error": "no quota"}, {"answer": "a", "output": "b"}])
+def test_without_paths_an_object_without_a_clear_answer_is_refused_with_its_keys(body: dict[str, JsonValue]) -> None:
+    with pytest.raises(ProviderError) as raised:
+        answered(body)
+    failure = raised.value.failure
+    assert failure.kind == "unexpected_shape"
+    assert f"its keys: {', '.join(map(repr, body))}; name the answer with `response: $.KEY`" in failure.message
+    assert json.loads(answered(body, response="$").text) == body
 
 
 def test_a_byte_order_mark_before_json_does_not_matter() -> None:

@@ -106,11 +106,30 @@ def test_messages_may_be_our_own_objects_and_their_last_answer_is_the_text() -> 
 
 
 @pytest.mark.parametrize(
+    ("returned", "text"),
+    [
+        ({"reasoning": "r", "answer": "Paris", "usage": {"input": 1, "output": 2}}, "Paris"),
+        ({"output": {"text": "Paris"}}, "Paris"),
+        ({"content": [{"type": "text", "text": "Paris"}]}, "Paris"),
+        ({"answer": {"city": "Paris"}}, '{"city":"Paris"}'),
+        ({"text": "", "output_messages": [Message("assistant", "Paris")]}, "Paris"),
+        (ProviderResponse("", output_messages=(Message("assistant", "Paris"), Message("user", "thanks"))), "Paris"),
+        (ProviderResponse("Rome", output_messages=(Message("assistant", "Paris"),)), "Rome"),
+    ],
+)
+def test_an_object_is_read_by_the_key_of_its_answer(returned: object, text: str) -> None:
+    assert answer_of(lambda _: returned).text == text
+
+
+@pytest.mark.parametrize(
     ("returned", "message"),
     [
         (None, "returned a value of type NoneType; it must return a string, a ProviderResponse, a dict"),
         (4, "returned a value of type int"),
-        ({"answer": "x"}, "returned a dict that has neither text nor output_messages, but 'answer'"),
+        ({"city": "x"}, "returned a dict that cannot be read: the response holds no answer; its keys: 'city'"),
+        ({"text": "", "answer": "x"}, "has another answer under 'answer' than under its own keys; its keys: 'text', "),
+        ({"answer": "x", "result": "y"}, "has several answers that differ, under 'answer' and 'result'"),
+        ({"messages": []}, "has output_messages, but none of the assistant, and no text"),
         ({"text": 4}, "returned a dict that has a text of type int, not str"),
         ({"text": "x", "cost_usd": "1"}, "returned a dict that has a cost_usd of type str, not float"),
         ({"output_messages": [object()]}, "cannot be read: output_messages[0] is not a message, but of type object"),

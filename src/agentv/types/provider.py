@@ -6,10 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
+from agentv.types.messages_json import content_text
 from agentv.types.records.fields import always
 from agentv.types.usage import Usage
 
@@ -103,6 +105,7 @@ class CachedFrom(Struct, frozen=True):
 class ProviderResponse(Struct, frozen=True, gc=False):
     """A provider's response. `trace` is the older form of an agent's steps; `request` is the request to be stored.
 
+    Without a `text`, the answer is the content of the last message of the assistant with content in `output_messages`.
     `reasoning` is the model's reasoning, if the API returns it apart from the answer. `estimated` is True if a part of
     `usage` was estimated from texts, because the vendor did not report it.
     """
@@ -127,6 +130,20 @@ class ProviderResponse(Struct, frozen=True, gc=False):
     cached: CachedFrom | None = None
     reasoning: str | None = None
     estimated: bool = False
+
+    def __post_init__(self) -> None:
+        """Set an empty text to that of the last message of the assistant with content, if there is one."""
+        if self.output_messages and self.text == "":
+            force_setattr(self, "text", last_answer(self.output_messages) or "")
+
+
+def last_answer(messages: Sequence[object]) -> str | None:
+    """Return the content of the last assistant message with content; None if there is none.
+
+    Only Message objects are read; a framework's messages become such objects later.
+    """
+    answers = (each for each in reversed(messages) if isinstance(each, Message) and each.role == "assistant")
+    return next((text for each in answers if (text := content_text(each.content))), None)
 
 
 @runtime_checkable

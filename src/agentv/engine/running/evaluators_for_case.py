@@ -29,7 +29,7 @@ from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvalCase, EvalSuite, listed_cases
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator, EvaluatorResult
-from agentv.types.message_shapes.reading import read_answer
+from agentv.types.message_shapes.answers import read_answer_object
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text
 from agentv.types.protocols import Clock
@@ -138,8 +138,10 @@ def _response(candidate: str | ProviderResponse | Message | Mapping[str, Any]) -
         return ProviderResponse(text=candidate)
     if isinstance(candidate, ProviderResponse):
         return candidate
-    message = read_answer(candidate, "candidate")
-    return ProviderResponse(content_text(message.content), output_messages=(message,))
+    answer = read_answer_object(candidate, "candidate")
+    if isinstance(answer, str):
+        return ProviderResponse(answer)
+    return ProviderResponse(content_text(answer.content), output_messages=(answer,))
 
 
 def _answer(case: EvalCase, target: ResolvedTarget, response: ProviderResponse, clock: Clock) -> Answer:

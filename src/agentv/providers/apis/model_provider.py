@@ -23,7 +23,6 @@ from agentv.providers.apis.dialogue import (
 )
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
-from agentv.providers.apis.responses import last_answer
 from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import Listener, send
 from agentv.types.errors import ProviderError
@@ -32,7 +31,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderRequest, ProviderResponse, last_answer
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 

@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import cast
 
-from msgspec.structs import replace
-
 from agentv.types.errors import MessageError, ProviderError, nearest
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.answers import (
+    ANSWER_ADVICE,
+    ANSWER_KEYS,
+    TEXT_KEYS,
+    read_answer_object,
+)
 from agentv.types.message_shapes.fields import ROLE_NAMES, first, read_tool_calls
 from agentv.types.message_shapes.objects import plain_json
 from agentv.types.message_shapes.reading import read_messages
@@ -19,7 +23,7 @@ from agentv.types.message_shapes.results import is_ai_sdk_result, read_result
 from agentv.types.message_shapes.usages import read_usage, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text, trace_from_json
-from agentv.types.provider import TRACE_NOTE, ProviderResponse
+from agentv.types.provider import TRACE_NOTE, ProviderResponse, last_answer
 from agentv.types.usage import Usage
 
 _SCALAR_TYPES: Mapping[str, tuple[type, ...]] = {
@@ -41,7 +45,7 @@ _CALLS_KEYS = ("tool_calls", "toolCalls")
 _USAGE_KEYS = ("usage", "token_usage", "tokenUsage")
 """The accepted keys of messages, tool calls and token counts: our own and those of AgentV, the TypeScript program."""
 _SUGGESTED_KEYS = ("text", "output_messages", "tool_calls", "trace", "usage", "cost_usd", *_STRING_KEYS)
-_ACCEPTED_KEYS = frozenset(
+ACCEPTED_KEYS = frozenset(
     {*_MESSAGES_KEYS, *_CALLS_KEYS, *_SCALAR_TYPES, *_USAGE_KEYS, "trace", "cost", "costUsd", "id", "eval_id"}
 )
 
@@ -55,18 +59,63 @@ def parse_output(text: str) -> ProviderResponse:
     """
     text = text.removeprefix("\ufeff")
     value = _object_in(text)
-    if value is None:
-        return ProviderResponse(_without_line_end(text))
+    answer = None if value is None else parse_known(value)
+    return ProviderResponse(_without_line_end(text)) if answer is None else answer
+
+
+def parse_known(value: JsonObject) -> ProviderResponse | None:
+    """Parse an object with messages, tool calls or `text`, a single message, or a result of the AI SDK.
+
+    Return None for any other object. Raises ProviderError for messages that cannot be read.
+    """
     value = with_messages(value)
     if value.get("role") in ROLE_NAMES and not value.keys().isdisjoint(("content", "parts", *_CALLS_KEYS)):
         value = {"output_messages": [value]}
     if is_ai_sdk_result(value):
         value = cast(JsonObject, read_result(value))
-    if first(value, "text", *_MESSAGES_KEYS, *_CALLS_KEYS) is None:
-        return ProviderResponse(_without_line_end(text))
-    answer = parse_answer(value)
-    has_answer = answer.output_messages is not None or value.get("text") is not None
-    return answer if has_answer else replace(answer, text=_without_line_end(text))
+    is_known = first(value, "text", *_MESSAGES_KEYS) is not None or any(value.get(name) for name in _CALLS_KEYS)
+    return parse_answer(value) if is_known else None
+
+
+def parse_named(value: JsonObject, at: str, advice: str = ANSWER_ADVICE) -> ProviderResponse:
+    """Parse an object without our own keys, whose answer is under a key that many programs use.
+
+    Raises ProviderError, with the keys of the object and `advice`, if there is no such answer or several that differ.
+    """
+    try:
+        return parse_response(with_named_answer(value, at, advice))
+    except MessageError as error:
+        raise ProviderError(Failure("unexpected_shape", str(error))) from None
+    except ValueError as error:  # of parse_response: its text continues the sentence
+        raise ProviderError(Failure("unexpected_shape", f"{at} {error}")) from None
+
+
+def with_named_answer(value: JsonObject, at: str, advice: str = ANSWER_ADVICE) -> dict[str, object]:
+    """Return an object with its answer under our own keys. Raises MessageError as `read_answer_object` does."""
+    answer = read_answer_object(value, at, advice)
+    rest: dict[str, object] = {key: item for key, item in value.items() if key not in ANSWER_KEYS}
+    if isinstance(answer, str):
+        return {**rest, "text": answer}
+    return {**rest, "text": content_text(answer.content), "output_messages": [answer]}
+
+
+def _check_agreement(value: Mapping[str, object], text: str) -> None:
+    """Raise MessageError if a response has another answer than `text` under a key that many programs use."""
+    others = [key for key in TEXT_KEYS if key != "text" and isinstance(value.get(key), str) and value[key] != text]
+    if others:
+        keys, listed = " and ".join(map(repr, others)), ", ".join(map(repr, value))
+        what = f"has another answer under {keys} than under its own keys; its keys: {listed}"
+        raise MessageError("the response", what, "return the answer once, under `text` or `output_messages`")
+
+
+_MESSAGE_ONLY = "has output_messages, but none of the assistant, and no text"
+
+
+def _has_answer(messages: Sequence[Message] | None, value: Mapping[str, object]) -> bool:
+    """Return True unless a response has messages without any of the assistant, and no text."""
+    if messages is None or value.get("text") is not None:
+        return True
+    return any(message.role == "assistant" for message in messages)
 
 
 def _object_in(text: str) -> JsonObject | None:
@@ -99,12 +148,15 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
     try:
         messages = read_output(value)
         trace = trace_from_json(value.get("trace"))
+        answer = last_answer(messages or ())
+        if answer is None:
+            text = "" if value.get("text") is None else value["text"]
+            answer = text if isinstance(text, str) else compact_json(text)
+        _check_agreement(value, answer)
     except MessageError as error:
         raise ProviderError(Failure("unexpected_shape", f"the response cannot be read: {error}")) from None
-    answer = last_answer(messages or ())
-    if answer is None:
-        text = "" if value.get("text") is None else value["text"]
-        answer = text if isinstance(text, str) else compact_json(text)
+    if not _has_answer(messages, value):
+        raise wrong_shape(_MESSAGE_ONLY.removeprefix("has "), value)
     scalars = {name: value[name] for name in _STRING_KEYS if isinstance(value.get(name), str)}
     return ProviderResponse(
         text=answer,
@@ -148,9 +200,12 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
         value = {**value, "output_messages": value["messages"]}
         del value["messages"]
     if all(value.get(name) is None for name in ("text", *_MESSAGES_KEYS, *_CALLS_KEYS)):
-        raise ValueError(f"has neither text nor output_messages, but {', '.join(map(repr, value)) or 'nothing'}")
+        value = with_named_answer(cast(JsonObject, plain_json(value)), "the response")
     messages = read_output(value)
     scalars = {name: value[name] for name in _SCALAR_TYPES if value.get(name) is not None}
+    _check_agreement(value, str(value.get("text") or last_answer(messages or ()) or ""))
+    if not _has_answer(messages, value):
+        raise ValueError(_MESSAGE_ONLY)
     return ProviderResponse(
         **{"text": last_answer(messages or ()) or "", "cost_usd": parse_cost(value), **scalars},  # type: ignore[arg-type] # their types are checked above
         output_messages=messages,
@@ -173,7 +228,7 @@ def _usage(value: Mapping[str, object]) -> Usage | None:
 
 def notes_on_keys(value: Mapping[str, object]) -> tuple[str, ...]:
     """Return a note for each unknown or deprecated key of a response. Equal notes of a target are shown only once."""
-    ignored = [key for key in value if key not in _ACCEPTED_KEYS]
+    ignored = [key for key in value if key not in ACCEPTED_KEYS]
     if (usage := _usage_in(value)) and read_usage(usage) is None:
         ignored.append("usage")
     if parse_cost(value) is None and any(cost is not None for cost in _costs_in(value)):
@@ -212,12 +267,6 @@ def _costs_in(value: Mapping[str, object]) -> tuple[object, ...]:
     usage = _usage_in(value)
     in_usage = usage.get("cost") if isinstance(usage, Mapping) else None
     return value.get("cost_usd"), value.get("costUsd"), value.get("cost"), in_usage
-
-
-def last_answer(messages: Sequence[Message]) -> str | None:
-    """Return the content of the last assistant message with content; None if there is none."""
-    texts = (content_text(message.content) for message in reversed(messages) if message.role == "assistant")
-    return next((text for text in texts if text), None)
 
 
 def _without_line_end(text: str) -> str:

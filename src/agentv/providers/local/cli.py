@@ -18,12 +18,12 @@ from agentv.execution.cancelled_calls import attach_call
 from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
 from agentv.providers.agents.commands import decode, read_output_file, run_command, run_healthcheck
-from agentv.providers.apis.responses import parse_answer, parse_output
+from agentv.providers.apis.responses import ACCEPTED_KEYS, parse_answer, parse_known, parse_named, parse_output
 from agentv.providers.local.cli_settings import CliSettings
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
 from agentv.types.errors import ProviderError, TemplateError
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
@@ -70,7 +70,7 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
         elif case_id in answers:
             problems.append(f"line {number} repeats the id {case_id!r}")
         else:
-            answers[case_id] = parse_answer(value)
+            answers[case_id] = _parse_line(value, f"line {number} of the batch output")
     if problems:
         unlisted = len(problems) - _MAX_PROBLEMS_LISTED
         more = f" and {unlisted} more" if unlisted > 0 else ""
@@ -79,6 +79,14 @@ def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
     if ids and not answers:
         raise ProviderError(Failure("malformed_reply", "the batch output is empty; expected one JSON line for each id"))
     return answers
+
+
+def _parse_line(line: JsonObject, at: str) -> ProviderResponse:
+    """Return the answer in a line of a batch. Raises ProviderError."""
+    known = parse_known(line)
+    if known is not None or line.keys() <= ACCEPTED_KEYS:  # `text` is optional
+        return known or parse_answer(line)
+    return parse_named({key: item for key, item in line.items() if key != "id"}, at)
 
 
 def parse_single(text: str, case_id: str) -> ProviderResponse:

@@ -13,9 +13,10 @@ from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse, 
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai_chat import ChatCollector, parse_chat
 from agentv.providers.apis.responses import (
-    last_answer,
     parse_cost,
     parse_json,
+    parse_known,
+    parse_named,
     parse_output,
     wrong_shape,
 )
@@ -39,7 +40,7 @@ from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderRequest, ProviderResponse, last_answer
 from agentv.types.targets import ResolvedTarget
 
 
@@ -153,9 +154,7 @@ class HttpSettings(Struct, frozen=True):
     ] = None
     response: Annotated[
         str | None,
-        Meta(
-            description="JSONPath to the answer. Default: the key `text` or `output_messages`, else the whole response."
-        ),
+        Meta(description="JSONPath to the answer. Default: a key such as `text` or `answer`, else the whole text."),
     ] = None
     output_messages: Annotated[
         str | None, Meta(description="JSONPath to the messages of the conversation, with their tool calls.")
@@ -397,11 +396,15 @@ def _parse_whole(response: HttpResponse) -> ProviderResponse:
         value = parse_json(response.body)
         if not isinstance(value, Mapping):
             return ProviderResponse(_answer_text(value))
+        return parse_known(value) or parse_named(value, "the response", _PATH_ADVICE)
     try:
         return parse_output(response.body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         message = f"the response is not UTF-8 (first invalid byte at offset {error.start})"
         raise ProviderError(Failure("malformed_reply", message)) from None
+
+
+_PATH_ADVICE = "name the answer with `response: $.KEY` in the target, or take the whole response with `response: $`"
 
 
 def _answer_text(found: JsonValue) -> str:

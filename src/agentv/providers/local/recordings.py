@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.responses import last_answer, parse_answer, with_messages
+from agentv.providers.apis.responses import parse_answer, with_messages
 from agentv.types.criteria.evaluation_input import output_messages
 from agentv.types.errors import EvalFileError, ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
@@ -18,7 +18,7 @@ from agentv.types.log_shapes.mapping import LogMap
 from agentv.types.log_shapes.reading import TraceStep, is_export, read_log_id, read_logged
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages_json import messages_from_json, trace_from_json
-from agentv.types.provider import ProviderResponse
+from agentv.types.provider import ProviderResponse, last_answer
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OWN_KEYS = frozenset(

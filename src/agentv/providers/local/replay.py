@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from agentv.execution.threads import call_in_thread
 from agentv.providers.agents.copilot import read_copilot, read_usage
 from agentv.providers.agents.steps import Transcript, count_of, object_of, objects_of, parse_object, text_of
-from agentv.providers.apis.responses import last_answer
 from agentv.providers.local.recordings import (
     SEGMENTS,
     Recording,
@@ -30,7 +29,7 @@ from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import content_text
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderRequest, ProviderResponse, last_answer
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 

@@ -183,7 +183,7 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputM
         if written is None:
             problems.add(at, "the answer, `response`, is missing")
         given = cls(
-            response=answer or "",
+            response="" if answer is None else answer,
             criteria=tuple(EvaluationCriteria.read(item, problems, at) for at, item in fields.items("criteria")),
             prompt=fields.text("prompt"),
             context=fields.mapping("context") or {},
@@ -347,10 +347,10 @@ def _response(value: JsonValue, problems: Problems, at: str) -> str | Message | 
     if isinstance(value, list | bool | int | float):
         problems.add(at, f"must be a string or a message, got {type(value).__name__}")
         return None
-    from agentv.types.message_shapes.reading import read_answer  # noqa: PLC0415
+    from agentv.types.message_shapes.answers import read_answer_object  # noqa: PLC0415
 
     try:
-        return read_answer(value, at)
+        return read_answer_object(value, at)
     except MessageError as error:
         problems.add(error.at, error.what, allowed=error.advice)
         return None

@@ -25,6 +25,7 @@ from agentv.types.log_shapes.services import (
     read_openai,
     read_phoenix,
 )
+from agentv.types.message_shapes.answers import TEXT_KEYS, read_answer_object
 from agentv.types.message_shapes.fields import ROLE_NAMES
 from agentv.types.message_shapes.langchain import TYPES, fields_of
 from agentv.types.message_shapes.reading import read_answer, read_messages
@@ -50,10 +51,7 @@ PROMPT = LoggedField(
     "prompt",
     ("input", "question", "query", "prompt", "user_input", "user_message", "message", "text", "content"),
 )
-RESPONSE = LoggedField(
-    "response",
-    ("output", "answer", "response", "result", "completion", "output_text", "final_output", "text", "content"),
-)
+RESPONSE = LoggedField("response", TEXT_KEYS)
 
 
 def read_text_or_messages(value: JsonValue, at: str, field: LoggedField) -> TextOrMessages | None:
@@ -383,6 +381,10 @@ class _Reader:
                 return self._conversation(_messages_in(fields["messages"]), has_answer="response" in given)
             history = self._read_input(fields.get("prompt"), parts)
             answer = fields.get("response")
+            if answer is not None and answer.form == "own" and isinstance(answer.value, Mapping):
+                advice = f"name the answer with --map response={_map_path(answer.at)}.KEY"
+                parts["response"] = ""  # stays if the answer cannot be read, which is then the only problem
+                parts["response"] = cast(JsonValue, read_answer_object(answer.value, answer.at, advice))
             content = None if answer is None or answer.form == "own" else self._answer(answer)
             if isinstance(content, tuple):
                 # An answer with a message of the user holds the whole conversation, also the input.

@@ -107,7 +107,7 @@ _ABOUT_MESSAGE = frozenset(
 )
 """Keys with facts about a message. Without content, `refusal` and `audio` are read as the content."""
 
-_CALL_KEYS = frozenset({*_CALL_LISTS, *_SINGLE_CALL, *_INVALID_CALLS})
+CALL_KEYS = frozenset({*_CALL_LISTS, *_SINGLE_CALL, *_INVALID_CALLS})
 _CALL_LIKE_KEY = re.compile(r"tool|call|function", re.IGNORECASE)
 _KNOWN_KEYS = _READ_KEYS | _ABOUT_MESSAGE | {"tool_name", "toolName", "tool_kind"}
 ADVICE = "write {role, content, tool_calls: [{tool, input, output}]}"
@@ -138,7 +138,7 @@ def read_calls(value: JsonObject, at: str) -> tuple[ToolCall, ...]:
     for key in value.keys() - _KNOWN_KEYS:
         if value[key] and _CALL_LIKE_KEY.search(key):
             raise MessageError(f"{at}.{key}", "is not understood", ADVICE)
-    if _CALL_KEYS.isdisjoint(value):
+    if CALL_KEYS.isdisjoint(value):
         return ()
     listed = [read_tool_calls(value.get(key), f"{at}.{key}") for key in _CALL_LISTS]
     single = [read_tool_call(value[key], f"{at}.{key}") for key in _SINGLE_CALL if value.get(key) is not None]
@@ -172,7 +172,7 @@ def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Conten
     if not content:
         content = _refusal_or_transcript(value) or content
     thoughts = [item for item in map(value.get, _REASONING_KEYS) if isinstance(item, str) and item]
-    if not content and not has_calls and not thoughts:
+    if not content and not has_calls:
         _check_empty(value, at)
     if not thoughts or isinstance(content, Mapping):
         return content
