@@ -167,3 +167,15 @@ def test_a_failing_judge_stands_first_in_a_verdict_that_does_not_pass() -> None:
         "INCOMPLETE: the judge failed on 2 of 2 results; no result could be judged."
     )
     assert said(verdict_of(judged[0], *broken, max_errors=2))[1].startswith("PASS: 1 of 1 judged result passed")
+
+
+def test_reruns_and_rescored_answers_stand_in_every_sentence() -> None:
+    again = replace(make_row("b"), generation=1, rerun="failed")
+    judged_again = replace(GOOD, rescored=2)
+    reruns = "1 result was re-run; first answers count."
+    assert said(verdict_of(GOOD, BAD, again)) == (1, f"FAIL: 1 of 2 judged results passed (50 %). {reruns}")
+    both = f"{reruns} Answers were rescored 2 times."
+    assert said(verdict_of(judged_again, again)) == (0, f"PASS: 1 of 1 judged result passed (100 %). {both}")
+    incomplete = f"INCOMPLETE: 1 result with an error; the gate holds on the 1 judged result. {both}"
+    assert said(verdict_of(judged_again, ERROR, again)) == (3, incomplete)
+    assert said(verdict_of(replace(GOOD, rescored=1)))[1].endswith("Answers were rescored 1 time.")
