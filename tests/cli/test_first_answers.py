@@ -140,7 +140,7 @@ def test_a_missing_answer_is_supplied_and_counts(noisy: Project) -> None:
     assert report_of(noisy)["counts"]["error"] == 3
     set_agent(noisy, tries=0)
     assert noisy.call("retry", "--errors")[0] == 1
-    assert (rate_of(noisy), report_of(noisy)["reruns"]) == (0.7, 0)
+    assert (rate_of(noisy), "reruns" in report_of(noisy)) == (0.7, False)
     assert all("rerun" not in row for row in noisy.stored("results.jsonl"))
 
 
