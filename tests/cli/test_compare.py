@@ -49,9 +49,9 @@ def test_the_last_line_is_the_finding(project: Project, keep: Keep) -> None:
     keep("r3", scores(*[0.9] * 7, 0.8))
     last = {pair: project.call("compare", *pair.split())[1].splitlines()[-1] for pair in ("r1 r2", "r2 r1", "r2 r3")}
     assert last == {
-        "r1 r2": "better",
-        "r2 r1": "worse",
-        "r2 r3": "no evidence of a difference (n needed: 80)",
+        "r1 r2": "8 cases rose, none fell: better",
+        "r2 r1": "8 cases fell, none rose: worse",
+        "r2 r3": "1 case fell, none rose: no significant difference (n needed: 80)",
     }
 
 
@@ -69,10 +69,10 @@ before  r1
 after   r2
 paired  3 cases scored in both
 
-            before   after  difference              95 % CI  p  cases
-mean score    0.57    0.53       -0.03       -1.00 to +1.00  1      3
-pass rate   33.3 %  33.3 %      0.0 pp  -100.0 to +100.0 pp  1      3
-tone          0.57    0.53       -0.03       -1.00 to +1.00  1      3
+            before   after  difference            95 % CI  p  cases
+mean score    0.57    0.53       -0.03     -1.00 to +1.00  1      3
+pass rate   33.3 %  33.3 %      0.0 pp  -69.2 to +69.2 pp  1      3
+tone          0.57    0.53       -0.03     -1.00 to +1.00  1      3
 
 1 win, 1 loss, 1 tie at a threshold of 0.1
 1 pass more often, 1 less often
@@ -102,7 +102,7 @@ without a result after: 1
 content changed: 3
   case-0, case-1, case-2
 
-no evidence of a difference (n needed: 1,445)
+1 case fell, 1 rose: no significant difference (n needed: 1,445)
 """
     )
 
@@ -207,7 +207,7 @@ def test_the_older_json_and_its_exit_code(project: Project, keep: Keep) -> None:
 def test_two_targets_of_one_run(project: Project, keep: Keep) -> None:
     keep("r1", [*scores(*[0.2] * 6, target="a"), *scores(*[0.9] * 6, target="b")])
     code, said = project.call("compare", "r1", "--targets", "a", "b")
-    assert (code, said.splitlines()[0], said.splitlines()[-1]) == (0, "before  r1 a", "better")
+    assert (code, said.splitlines()[0], said.splitlines()[-1]) == (0, "before  r1 a", "6 cases rose, none fell: better")
     code, said = project.call("compare", "r1", "--targets", "a", "c")
     assert (code, said) == (4, "error: r1 has no result of target 'c'; its targets: a, b\n")
 
@@ -223,12 +223,12 @@ def test_several_runs_are_a_matrix_corrected_for_their_number(project: Project, 
 before  r1
 after   2 runs, each compared separately
 
-run  mean  difference         95 % CI      p  wins  losses  regressed  cases
-r2   0.90       +0.70  +0.04 to +0.82  0.062     6       0          0      6
-r3   0.20        0.00  -0.39 to +0.39      1     0       0          0      6
+run  mean  difference                  95 % CI      p  wins  losses  regressed  cases
+r2   0.90       +0.70  -1.00 to +1.00 (97.5 %)  0.062     6       0          0      6
+r3   0.20        0.00  -0.46 to +0.46 (97.5 %)      1     0       0          0      6
 
-r2: no evidence of a difference (n needed: more than 6)
-r3: no evidence of a difference (n needed: not known, the means are equal)
+r2: 6 cases rose, none fell: no significant difference (n needed: more than 6)
+r3: no case changed: no significant difference (n needed: unknown, equal means)
 """,
     )
 
@@ -240,7 +240,7 @@ def test_runs_of_a_matrix_have_distinct_labels(project: Project, keep: Keep) -> 
     lines = project.call("compare", *ids)[1].splitlines()
     assert [line.split()[0] for line in lines[4:8]] == ["quick", "492b66", "493b66", "494b66"]
     assert lines[9] == (
-        "quick: no evidence of a difference (n needed: not known, the means are equal), stopped before its end"
+        "quick: no case changed: no significant difference (n needed: unknown, equal means), stopped before its end"
     )
 
 

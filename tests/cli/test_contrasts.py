@@ -78,20 +78,20 @@ def test_two_prompts_of_the_latest_run_are_paired_by_case_and_target(project: Pr
         "0.35",
         "0.65",
         "+0.30",
-        "-0.12",
+        "+0.20",
         "to",
         "+0.53",
         "0.0078",
         "8",
     ]
-    assert text.splitlines()[-1] == "better"
-    assert said(project, "r1", "--prompts", "v2", "v1").splitlines()[-1] == "worse"
+    assert text.splitlines()[-1] == "8 cases rose, none fell: better"
+    assert said(project, "r1", "--prompts", "v2", "v1").splitlines()[-1] == "8 cases fell, none rose: worse"
 
 
 def test_two_targets_of_the_latest_run_and_two_prompts_of_two_runs(project: Project, keep: Keep) -> None:
     keep("r1", matrix(v1_small=0.9))
     keep("r2", matrix(v2_small=0.2, v2_large=0.9))
-    assert said(project, "--targets", "large", "small").splitlines()[-1] == "worse"
+    assert said(project, "--targets", "large", "small").splitlines()[-1] == "8 cases fell, none rose: worse"
     assert "before  r1 v1\nafter   r2 v2\n" in said(project, "r1", "r2", "--prompts", "v1", "v2")
 
 
@@ -134,10 +134,10 @@ after   r1 v2
 groups  4 by tag, each compared separately
 
 tag refund, target small
-            before  after  difference             95 % CI     p  cases
-mean score    0.20   0.90       +0.70      +0.04 to +0.82  0.12      6
-pass rate      0 %  100 %   +100.0 pp  +21.9 to +100.0 pp  0.13      6
-tone          0.20   0.90       +0.70      +0.04 to +0.82  0.12      6
+            before  after  difference                     95 % CI      p  cases
+mean score    0.20   0.90       +0.70     -1.00 to +1.00 (98.8 %)   0.12      6
+pass rate      0 %  100 %   +100.0 pp  -1.9 to +100.0 pp (98.8 %)  0.057      6
+tone          0.20   0.90       +0.70     -1.00 to +1.00 (98.8 %)   0.12      6
 6 cases scored in both
 6 wins, 0 losses, 0 ties at a threshold of 0.1
 6 pass more often, 0 less often
@@ -148,17 +148,20 @@ tag refund, target large
     )
     assert text.splitlines()[-5:] == [
         "",
-        "tag refund, target small: no evidence of a difference (n needed: more than 6)",
-        "tag refund, target large: no evidence of a difference (n needed: more than 6)",
-        "tag order, target small: no evidence of a difference (n needed: 6)",
-        "tag order, target large: no evidence of a difference (n needed: 6)",
+        "tag refund, target small: 6 cases rose, none fell: no significant difference (n needed: more than 6)",
+        "tag refund, target large: 6 cases fell, none rose: no significant difference (n needed: more than 6)",
+        "tag order, target small: 2 cases rose, none fell: no significant difference (n needed: 6)",
+        "tag order, target large: 2 cases fell, none rose: no significant difference (n needed: 6)",
     ]
 
 
 def test_targets_are_groups_without_a_target_in_their_title(project: Project, keep: Keep) -> None:
     keep("r1", matrix(**MATRIX))
     lines = said(project, "--prompts", "v1", "v2", "--by", "target").splitlines()
-    assert lines[-2:] == ["target small: better", "target large: worse"]
+    assert lines[-2:] == [
+        "target small: 8 cases rose, none fell: better",
+        "target large: 8 cases fell, none rose: worse",
+    ]
     # A p of 2 / 2**8 for each, times two.
     assert [line.split()[-2] for line in lines if line.startswith("mean score")] == ["0.016", "0.016"]
 
@@ -264,7 +267,7 @@ def test_runs_with_other_cases_are_independent_samples_of_sessions(project: Proj
     lines = said(project, "r1", "r2").splitlines()
     assert lines[2] == "cases   12 before in 4 sessions, 15 after in 5 sessions, unpaired"
     assert lines[5].split()[-3:] == ["12", "/", "15"]
-    assert lines[-1].startswith("no evidence of a difference (n needed: ")
+    assert lines[-1].startswith("no significant difference (n needed: ")
     assert lines[-1].endswith("), unpaired")
 
 
@@ -284,13 +287,13 @@ def test_alike_results_of_a_session_do_not_make_a_difference_significant(project
     assert said(project, "r1", "r2").splitlines()[-1] == "better, unpaired"
     keep("r3", sessions("a", [0.2, 0.9], 30))
     keep("r4", sessions("b", [0.5, 1.0], 30))
-    assert said(project, "r3", "r4").splitlines()[-1].startswith("no evidence")
+    assert said(project, "r3", "r4").splitlines()[-1].startswith("no significant difference")
 
 
 def test_a_gate_on_pairs_never_passes_unpaired(project: Project, keep: Keep) -> None:
     keep("r1", [row(f"a{number}", 0.5 + number / 100) for number in range(10)])
     keep("r2", [row(f"b{number}", 0.9 + number / 100) for number in range(10)])
-    assert "regressions" in said(project, "r1", "r2", "--gate", "regressions <= 0", code=1)
+    assert "regressions" in said(project, "r1", "r2", "--gate", "regressions <= 0", code=3)
     assert "PASS: mean_difference is" in said(project, "r1", "r2", "--gate", "mean_difference >= 0.1 with 95%")
     assert "Exit code 0" in said(project, "r1", "r2", "--gate", "mean >= 0.8")
 

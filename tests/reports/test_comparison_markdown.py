@@ -28,7 +28,9 @@ def test_code_closes_where_its_text_ends(text: str) -> None:
 @pytest.mark.parametrize("text", ["plain", HOSTILE])
 def test_the_finding_stands_first_and_a_reason_in_code(text: str) -> None:
     shown = comparison_markdown(moved(), lambda _case: Reasons(text, None), max_listed=10)
-    assert shown.splitlines()[0] == "**no evidence of a difference (n needed: not known, the means are equal)**"
+    assert (
+        shown.splitlines()[0] == "**1 case fell, 1 rose: no significant difference (n needed: unknown, equal means)**"
+    )
     assert f"  - before: {inline_code(text, max_chars=300)}\n" in shown
 
 

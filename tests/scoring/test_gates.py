@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.gates import METRICS, OPERATORS, GateError, parse_gate
+from agentv.scoring.gates.gates import METRICS, NOT_WORSE, OPERATORS, GateError, parse_gate
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationResult
 
@@ -223,7 +223,7 @@ def test_whatever_is_written_is_read_or_refused_with_a_place_in_it(expression: s
 
 
 @given(
-    st.sampled_from([form for name, metric in METRICS.items() for form in metric.forms(name)]),
+    st.sampled_from([form for name, metric in METRICS.items() if name != NOT_WORSE for form in metric.forms(name)]),
     st.sampled_from(OPERATORS),
     st.integers(0, 100),
 )
@@ -247,3 +247,18 @@ def test_what_holds_with_95_percent_holds_without(
 ) -> None:
     summary, gate = measured(*scores), f"{metric} {operator} {percent}%"
     assert parse_gate(gate).check(summary).passed or not parse_gate(f"{gate} with 95%").check(summary).passed
+
+
+@pytest.mark.parametrize(
+    ("expression", "column", "wanted"),
+    [
+        ("not bad", 5, "expected 'worse', as in 'not worse'; found 'bad'"),
+        ("not", 4, "found the end"),
+        ("not worse >= 1", 11, "'not worse' has no operator and no number"),
+    ],
+)
+def test_not_worse_has_no_operator(expression: str, column: int, wanted: str) -> None:
+    assert parse_gate(" not  worse ").expression == NOT_WORSE
+    with pytest.raises(GateError, match=re.escape(wanted)) as refused:
+        parse_gate(expression)
+    assert refused.value.column == column

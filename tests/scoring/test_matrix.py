@@ -5,6 +5,7 @@ from tests.support.stored import make_result
 
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
+from agentv.scoring.statistics.mcnemar import mcnemar_test
 from agentv.types.failures import Failure
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
@@ -64,14 +65,14 @@ def test_the_best_is_significant_if_it_passes_enough_more_cases() -> None:
     assert (best.prompt, best.target, best.next_prompt, best.next_target) == ("hinted", "small", "plain", "small")
     assert best.difference == pytest.approx(16 / 20)
     assert best.cases == 20
-    # 16 cases pass only there: 2 * 2**-16, and Holm doubles the smaller of two p
-    assert best.p == pytest.approx(2 * 2 * 2**-16)
+    # 16 cases pass only there, and Holm doubles the smaller of two p
+    assert best.p == pytest.approx(2 * mcnemar_test(16, 0))
     assert best.is_significant
 
 
 def test_the_best_is_not_significant_if_the_second_is_close() -> None:
     best = best_of({("plain", "small"): 0, ("plain", "large"): 17, ("hinted", "small"): 18})
-    assert best.p == 1
+    assert best.p == pytest.approx(mcnemar_test(1, 0))
     assert not best.is_significant
 
 

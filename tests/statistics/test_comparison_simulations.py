@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agentv.scoring.statistics.differences import PairedDifferences, mcnemar_test, permutation_test
-from agentv.scoring.statistics.power import cases_needed, detectable_difference, permutation_power
+from agentv.scoring.statistics.differences import PairedDifferences
+from agentv.scoring.statistics.mcnemar import mcnemar_test, score_power
+from agentv.scoring.statistics.paired import paired_procedure
+from agentv.scoring.statistics.power import cases_needed, detectable_difference
+from agentv.scoring.statistics.sign_flips import permutation_test
 
 LEVEL = 0.05
 MOST_FALSE_ALARMS = 0.055
@@ -128,9 +131,7 @@ def test_the_number_of_cases_that_are_needed_is_enough_and_not_too_many(differen
 
 @pytest.mark.parametrize(("cases", "lost", "gained"), [(50, 0.05, 0.25), (100, 0.05, 0.2), (200, 0.1, 0.2)])
 def test_power_is_as_stated_for_pass_and_fail_too(cases: int, lost: float, gained: float) -> None:
-    mean = gained - lost
-    deviation = math.sqrt(gained + lost - mean**2)
-    stated = permutation_power(mean / deviation, cases, step=1 / deviation)
+    stated = score_power(cases, gained - lost, gained + lost)
     rng = random.Random(cases)
     weights = [lost, gained, 1 - lost - gained]
     samples = (rng.choices([-1.0, 1.0, 0.0], weights, k=cases) for _ in range(3000))
@@ -138,12 +139,11 @@ def test_power_is_as_stated_for_pass_and_fail_too(cases: int, lost: float, gaine
     assert seen == pytest.approx(stated, abs=0.03)
 
 
-def coverage(differences: Callable[[random.Random], Sequence[float]], truth: float, runs: int = 1500) -> float:
+def coverage(differences: Callable[[random.Random], Sequence[float]], truth: float, runs: int) -> float:
     rng = random.Random(11)
     held = 0
     for _ in range(runs):
-        found = PairedDifferences.of(differences(rng)).interval_of_shares()
-        assert found is not None
+        found = paired_procedure([[each] for each in differences(rng)], random.Random(0)).interval()
         held += found.low <= truth <= found.high
     return held / runs
 
@@ -156,4 +156,18 @@ def test_intervals_of_differences_hold_the_truth(cases: int, lost: float) -> Non
     def draw(rng: random.Random) -> list[float]:
         return rng.choices([-1.0, 1.0, 0.0], [lost, lost / 2, 1 - 1.5 * lost], k=cases)
 
-    assert 0.92 <= coverage(draw, -lost / 2) <= 0.98
+    assert 0.93 <= coverage(draw, -lost / 2, runs=1500) <= 0.99
+
+
+@pytest.mark.parametrize("cases", [12, 50])
+def test_intervals_of_trials_hold_the_truth(cases: int) -> None:
+    """Of cases that pass 95 % of three trials, one in ten becomes a coin flip."""
+
+    def draw(rng: random.Random) -> list[float]:
+        chances = (0.5 if rng.random() < 0.1 else 0.95 for _ in range(cases))
+        return [(share(rng, chance) - share(rng, 0.95)) for chance in chances]
+
+    def share(rng: random.Random, chance: float) -> float:
+        return sum(rng.random() < chance for _ in range(3)) / 3
+
+    assert coverage(draw, -0.045, runs=300) >= 0.93

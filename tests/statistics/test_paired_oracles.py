@@ -6,20 +6,50 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from agentv.scoring.statistics.differences import PairedDifferences, holm, mcnemar_test, permutation_test
+from agentv.scoring.statistics.differences import PairedDifferences, holm
+from agentv.scoring.statistics.mcnemar import PassChanges, mcnemar_test
 from agentv.scoring.statistics.power import cases_needed, detectable_difference, power_of
+from agentv.scoring.statistics.sign_flips import permutation_test
 
 
 @pytest.mark.parametrize(("gained", "lost"), [(0, 0), (0, 1), (3, 12), (10, 10), (40, 61), (700, 800), (5000, 5200)])
-def test_mcnemar_is_statsmodels_exact_test(gained: int, lost: int) -> None:
+def test_mcnemar_is_statsmodels_score_test(gained: int, lost: int) -> None:
     # Without a changed case statsmodels divides by zero; p is then 1.
-    expected = mcnemar([[9, gained], [lost, 9]], exact=True).pvalue if gained + lost else 1.0
+    table = [[9, gained], [lost, 9]]
+    expected = mcnemar(table, exact=False, correction=False).pvalue if gained + lost else 1.0
     assert mcnemar_test(gained, lost) == pytest.approx(expected, abs=1e-9)
+
+
+def score_by_likelihood(cases: int, gained: int, lost: int, difference: float) -> float:
+    """Return the score statistic, with the constrained maximum of the likelihood searched by SciPy."""
+    changed, same = gained + lost, cases - gained - lost
+
+    def minus_log_likelihood(share: float) -> float:
+        shares = share + difference, share, 1 - 2 * share - difference
+        counts = gained, lost, same
+        terms = (count * np.log(max(each, 1e-300)) for count, each in zip(counts, shares, strict=True) if count)
+        return -float(sum(terms))
+
+    low, high = max(0.0, -difference), (1 - difference) / 2
+    found = optimize.minimize_scalar(
+        minus_log_likelihood, bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+    )
+    variance = cases * (2 * found.x + difference - difference**2)
+    return float((gained - lost - cases * difference) / np.sqrt(variance)) if changed or difference else 0.0
+
+
+@pytest.mark.parametrize(("cases", "gained", "lost"), [(50, 3, 9), (44, 12, 2), (20, 0, 4), (300, 7, 21), (8, 1, 5)])
+@pytest.mark.parametrize("level", [0.95, 0.99])
+def test_tangos_interval_ends_where_the_score_is_the_deviate(cases: int, gained: int, lost: int, level: float) -> None:
+    interval = PassChanges(cases, gained, lost).interval(level)
+    deviate = stats.norm.ppf((1 + level) / 2)
+    assert score_by_likelihood(cases, gained, lost, interval.low) == pytest.approx(deviate, abs=1e-3)
+    assert score_by_likelihood(cases, gained, lost, interval.high) == pytest.approx(-deviate, abs=1e-3)
 
 
 @pytest.mark.parametrize("cases", [2, 5, 9, 12])

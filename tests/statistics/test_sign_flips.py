@@ -1,6 +1,7 @@
 """The permutation test against a count of all sign patterns."""
 
 import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.scoring.statistics.differences import DRAWS, _counted_share, _drawn_share, mcnemar_test, permutation_test
+from agentv.scoring.statistics.sign_flips import DRAWS, SignFlips, _counted_share, _drawn_share, permutation_test
 
 
 def p_of(differences: Sequence[float]) -> float:
@@ -33,8 +34,39 @@ def test_p_is_the_share_of_sign_patterns_as_far_from_0_with_ties(differences: li
 
 
 @given(st.lists(st.sampled_from([-1, 0, 1]), max_size=40))
-def test_on_pass_and_fail_it_is_mcnemars_test(changes: list[int]) -> None:
-    assert p_of(changes) == pytest.approx(mcnemar_test(changes.count(1), changes.count(-1)), abs=1e-12)
+def test_on_pass_and_fail_it_is_mcnemars_exact_test(changes: list[int]) -> None:
+    changed, fewer = changes.count(1) + changes.count(-1), min(changes.count(1), changes.count(-1))
+    tail = sum(math.comb(changed, each) for each in range(fewer + 1))
+    assert p_of(changes) == pytest.approx(min(1.0, 2 * tail / 2**changed), abs=1e-12)
+
+
+@given(st.lists(fractions, min_size=6, max_size=9))
+def test_the_interval_has_the_differences_that_sign_flips_do_not_reject(differences: list[float]) -> None:
+    found = SignFlips.of([[each] for each in differences], random.Random(0))
+    interval = found.interval()
+    if found.changed < 6 or not found.differences.deviation:
+        return  # wider, for the cases outside the sample
+    for bound, outside in ((interval.low, -1), (interval.high, 1)):
+        assert counted([each - bound + 1e-6 * outside for each in differences]) > 0.05
+        if abs(bound) < 1:
+            assert counted([each - bound - 1e-6 * outside for each in differences]) <= 0.05
+
+
+def test_few_changes_leave_room_for_the_cases_outside_the_sample() -> None:
+    interval = SignFlips.of([[-1 / 3], *([0.0] for _ in range(49))], random.Random(0)).interval()
+    assert interval.low < -0.07
+    assert interval.high > 0.05
+
+
+def test_equal_changes_bound_the_mean_on_the_side_of_0() -> None:
+    interval = SignFlips.of([[0.5]] * 9, random.Random(0)).interval()
+    assert 0.3 < interval.low < 0.5
+    assert 0.6 < interval.high < 0.7
+
+
+def test_with_fewer_than_six_cases_any_difference_is_possible() -> None:
+    interval = SignFlips.of([[0.5], [0.4], [0.6], [0.5], [0.3]], random.Random(0)).interval()
+    assert (interval.low, interval.high) == (-1, 1)
 
 
 @given(st.lists(st.floats(-1, 1), max_size=30))

@@ -21,6 +21,8 @@ IntervalMethod: TypeAlias = Literal[
     "fisher-z",
     "cluster-t",
     "newcombe",
+    "tango",
+    "sign-flips",
 ]
 """The method of an interval; docs/explanation/numbers.md describes them."""
 
@@ -263,8 +265,9 @@ class BaselineSummary(Struct, frozen=True):
     """A run compared with its baseline, over the `cases` that were judged in both.
 
     `difference` is the mean score of this run minus that of the baseline, None if no case is in both; `evaluators`
-    holds the same difference for each evaluator by name. `finding` is a phrase: better, worse, or no evidence of a
-    difference. `lost` is the number of the baseline's cases that this run does not have.
+    holds the same difference for each evaluator by name. `finding` is a phrase: how many cases fell and rose, and
+    better, worse, or no significant difference. `lost` is the number of the baseline's cases that this run does not
+    have.
     """
 
     baseline: str

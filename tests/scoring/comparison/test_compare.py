@@ -8,8 +8,15 @@ import pytest
 from msgspec.structs import replace
 from tests.support.rows import make_row
 
-from agentv.scoring.comparison.compare import Comparison, compare_sides
+from agentv.scoring.comparison.compare import (
+    Comparison,
+    compare_sides,
+    correct_comparisons,
+    finding_text,
+    summarize_baseline,
+)
 from agentv.scoring.comparison.sides import Side, scored_row
+from agentv.scoring.statistics.mcnemar import mcnemar_test
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
 
@@ -57,7 +64,8 @@ def test_repeats_of_a_case_count_once() -> None:
     after = [row for trial in range(50) for row in scores(1.0, trial=trial)]
     found = compared(before, after)
     assert found.score is not None
-    assert (found.score.cases, found.score.p) == (1, 1.0)
+    assert found.score.cases == 1
+    assert found.score.p == pytest.approx(mcnemar_test(1, 0))
 
 
 def test_a_case_under_two_targets_counts_once() -> None:
@@ -76,11 +84,53 @@ def test_single_targets_and_single_suites_are_paired_across_names() -> None:
 
 
 @pytest.mark.parametrize(("before", "after", "finding"), [(0.2, 0.9, "better"), (0.9, 0.2, "worse")])
-def test_six_cases_changed_in_one_direction_are_evidence_five_are_not(
+def test_six_scores_changed_in_one_direction_are_evidence_five_are_not(
     before: float, after: float, finding: str
 ) -> None:
     assert compared(scores(*[before] * 6), scores(*[after] * 6)).finding == finding
-    assert compared(scores(*[before] * 5), scores(*[after] * 5)).finding == "no evidence"
+    assert compared(scores(*[before] * 5), scores(*[after] * 5)).finding == "no significant difference"
+
+
+def test_four_passes_that_became_fails_are_evidence_three_are_not() -> None:
+    same = [1.0] * 46
+    assert compared(scores(*[1.0] * 4, *same), scores(*[0.0] * 4, *same)).finding == "worse"
+    assert compared(scores(*[1.0] * 3, *same), scores(*[0.0] * 3, *same)).finding == "no significant difference"
+
+
+@pytest.mark.parametrize(
+    ("after", "text"),
+    [
+        ([0.0] * 16 + [1.0] * 34, "16 cases fell, none rose: worse"),
+        ([0.0] + [1.0] * 49, "1 case fell, none rose: no significant difference (n needed: 275)"),
+        ([1.0] * 50, "no case changed: no significant difference (n needed: unknown, equal means)"),
+    ],
+)
+def test_the_finding_first_counts_what_happened(after: list[float], text: str) -> None:
+    assert finding_text(compared(scores(*[1.0] * 50), scores(*after))) == text
+
+
+def test_an_interval_excludes_0_exactly_if_its_corrected_p_is_at_most_5_percent() -> None:
+    """Of three comparisons, Holm's method rejects the first two."""
+    same = [1.0] * 40
+    lost = [
+        compared(scores(*[1.0] * 48), scores(*same, *[0.0] * number, *[1.0] * (8 - number))) for number in (8, 6, 2)
+    ]
+    measured = [each.score for each in correct_comparisons(lost)]
+    found = [(each.p <= 0.05, each.interval.high < 0) for each in measured if each and each.p and each.interval]
+    assert found == [(True, True), (True, True), (False, False)]
+    assert {each.interval.level for each in measured if each and each.interval} == {0.95}
+    none = [compared(scores(*[1.0] * 48), scores(*same, *[0.0] * 4, *[1.0] * 4)) for _ in range(3)]
+    first = correct_comparisons(none)[0].score
+    assert first is not None
+    assert first.interval is not None
+    assert first.interval.level == pytest.approx(1 - 0.05 / 3)
+    assert first.interval.high > 0
+
+
+def test_a_case_that_regressed_with_two_targets_is_one_regression() -> None:
+    before = [*scores(1.0, 1.0, target="a"), *scores(1.0, 1.0, target="b")]
+    found = compared(before, [*scores(0.0, 1.0, target="a"), *scores(0.0, 1.0, target="b")])
+    assert (found.regressions(), len(found.changed("regressed")), summarize_baseline(found).regressed) == (1, 2, 1)
 
 
 def test_a_case_that_no_longer_passes_regressed_by_any_difference() -> None:

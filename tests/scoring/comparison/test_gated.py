@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 from tests.support.rows import make_row
 
 from agentv.scoring.comparison.compare import compare_sides
@@ -90,7 +91,7 @@ def test_what_cannot_be_measured_there_is_refused(gate: str, metrics: Metrics | 
     [
         (
             "mean_difference >= 0",
-            "mean_difference is 0.75 and the low end of its 95 % interval is 0.5421, as required (>= 0)",
+            "mean_difference is 0.75 and the low end of its 95 % interval is 0.468, as required (>= 0)",
         ),
         ("pass_rate_difference <= 20%", "pass_rate_difference is 0.75 and the high end"),
         ("evaluator(tone).difference > 0.9", "not > 0.9"),
@@ -137,3 +138,40 @@ def test_a_run_beside_a_baseline_has_the_intervals_and_names_of_its_own() -> Non
     for measured in (run, run.of_suite("evals/s.yaml")):
         assert measured.interval("mean", None, None) == run.counted.interval("mean", None, None) is not None
         assert list(measured.names("target")) == ["t"]
+
+
+def passes(target: str, failing: int, cases: int = 40) -> list[CaseResult]:
+    return [make_row(f"c{number}", score=float(number >= failing), target=target) for number in range(cases)]
+
+
+def not_worse(before: Sequence[CaseResult], after: Sequence[CaseResult]) -> tuple[str, str]:
+    checked = parse_gate("not worse").check(compared_run(before, after))
+    return checked.state, checked.sentence
+
+
+def test_of_several_targets_each_is_tested_with_a_corrected_p() -> None:
+    """Four cases that fell have a p of 0.046, which Holm's method doubles for two targets; of six, 0.029."""
+    before = [*passes("small", 0), *passes("large", 0)]
+    assert not_worse(before, [*passes("small", 4), *passes("large", 0)])[0] == "passed"
+    state, sentence = not_worse(before, [*passes("small", 6), *passes("large", 0)])
+    assert state == "failed"
+    assert sentence.startswith("target small: 6 cases fell, none rose: worse; target large: no case changed: no sig")
+
+
+def test_a_gate_on_a_suite_compares_its_cases_only() -> None:
+    def in_suite(rows: list[CaseResult], suite: str) -> list[CaseResult]:
+        return [replace(row, slot=replace(row.slot, suite=suite)) for row in rows]
+
+    before = [*in_suite(passes("t", 0), "s"), *in_suite(passes("t", 0), "other")]
+    after = [*in_suite(passes("t", 5), "s"), *in_suite(passes("t", 0), "other")]
+    run = compared_run(before, after, ["s", "other"])
+    gate = parse_gate("not worse")
+    assert [gate.check(run.of_suite(suite)).state for suite in ("s", "other")] == ["failed", "passed"]
+
+
+def test_a_run_that_is_better_is_not_worse() -> None:
+    assert not_worse(passes("t", 8), passes("t", 0)) == (
+        "passed",
+        "8 cases rose, none fell: better, as required (not worse)",
+    )
+    assert not_worse(passes("t", 8), [make_row("elsewhere")])[0] == "undecided"

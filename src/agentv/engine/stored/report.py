@@ -18,7 +18,7 @@ from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.failing_cases import FailingCases, ListedCases, WorstRows
-from agentv.scoring.gates.gates import CONFIRMED, parse_gate
+from agentv.scoring.gates.gates import CONFIRMED, NOT_WORSE, parse_gate
 from agentv.scoring.gates.run_verdict import (
     INCOMPLETE,
     SIGNALLED,
@@ -110,9 +110,8 @@ class VerdictBasis(Struct, frozen=True):
         ending = self._ending(0 if self.has_given_answers else counts.invalid_rows)
         if self.state == "finished" and self.planned and not summary.all.rows:
             ending = replace(ending, state="failed", reason="none of its planned results is stored")
-        return run_verdict(
-            self._with_recorded_regressions(summary), ending, gates=self.gates, max_errors=self.max_errors
-        )
+        counted, gates = self._with_recorded_regressions(summary), self._with_recorded_changes()
+        return run_verdict(counted, ending, gates=gates, max_errors=self.max_errors)
 
     @property
     def _recorded_cases(self) -> tuple[ListedCases, ...]:
@@ -172,6 +171,16 @@ class VerdictBasis(Struct, frozen=True):
         if not numbers and found.exit_code == recorded.exit_code:
             return None
         return VerdictDifference(found, recorded, numbers, _only_lacks_rows(counts.by_state, recorded_counts))
+
+    def _with_recorded_changes(self) -> Sequence[ScopedGate] | None:
+        """Return the gates, `not worse` with its recorded result, because the baseline is not part of the run."""
+        if self.gates is None or self.recorded is None:
+            return self.gates
+        results = self.recorded.verdict.gates
+        return [
+            replace(gate, recorded=results[index]) if gate.gate.name == NOT_WORSE and index < len(results) else gate
+            for index, gate in enumerate(self.gates)
+        ]
 
     def _with_recorded_regressions(self, summary: Summary) -> VerdictCounts:
         """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run.

@@ -23,7 +23,7 @@ from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
 
 _MAX_NAMES = 20
-_TONES = {"better": "good", "worse": "bad", "no evidence": "unsure"}
+_TONES = {"better": "good", "worse": "bad", "no significant difference": "unsure"}
 
 
 def finding_tone(comparison: Comparison) -> str:

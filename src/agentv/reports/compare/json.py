@@ -24,6 +24,8 @@ def comparison_to_json(
         "after": side_to_json(comparison.after),
         "paired": comparison.is_paired,
         "finding": finding_text(comparison),
+        "direction": comparison.finding,
+        **_changes(comparison.score),
         "threshold": comparison.threshold,
         "wins": comparison.outcomes("win"),
         "losses": comparison.outcomes("loss"),
@@ -50,6 +52,11 @@ def comparison_to_json(
         ],
         **({} if verdict is None else {"verdict": _verdict(verdict)}),
     }
+
+
+def _changes(score: MeasureDifference | None) -> JsonObject:
+    """Return the numbers of cases whose mean score rose and fell; nothing for independent samples."""
+    return {} if score is None or score.independent is not None else {"rose": score.higher, "fell": score.lower}
 
 
 def side_to_json(side: Side) -> JsonObject:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from agentv.reports.compare.words import cases_text, side_title, unfinished_text, verdict_text
+from agentv.reports.compare.words import bounds_text, cases_text, side_title, unfinished_text, verdict_text
 from agentv.reports.text.amounts import count_text, difference_text, p_value_text, score_text
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.printable import one_line
@@ -99,12 +99,10 @@ def _cells(comparison: Comparison) -> list[str]:
     score = comparison.score
     if score is None:
         return [*["-"] * (len(_HEAD) - 2), "0"]
-    interval = score.interval
-    bounds = "-" if interval is None else f"{difference_text(interval.low)} to {difference_text(interval.high)}"
     return [
         score_text(score.after),
         difference_text(score.difference),
-        bounds,
+        bounds_text(score),
         p_value_text(score.p),
         *_outcomes(comparison),
         cases_text(score),
@@ -114,5 +112,5 @@ def _cells(comparison: Comparison) -> list[str]:
 def _outcomes(comparison: Comparison) -> list[str]:
     if not comparison.is_paired:
         return ["-"] * 3
-    numbers = (comparison.outcomes("win"), comparison.outcomes("loss"), len(comparison.changed("regressed")))
+    numbers = (comparison.outcomes("win"), comparison.outcomes("loss"), comparison.changed_count("regressed"))
     return [f"{number:,}" for number in numbers]

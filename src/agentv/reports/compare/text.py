@@ -28,7 +28,7 @@ _MAX_NAMES = 20
 _VALUE_WIDTH = 28
 _COMMON_CHARS_SHOWN = 8
 _MAX_REASON_LINES = 2
-_COLOURS: dict[Finding, str] = {"better": "green", "worse": "red", "no evidence": "bold"}
+_COLOURS: dict[Finding, str] = {"better": "green", "worse": "red", "no significant difference": "bold"}
 
 
 class ComparisonView(Struct, frozen=True):
@@ -51,7 +51,7 @@ class ComparisonView(Struct, frozen=True):
             self._changed(comparison, "improved", find_reasons),
             self._case_lists(comparison),
             [] if verdict is None else self._verdict(verdict),
-            [self.paint(finding_text(comparison), _COLOURS[comparison.finding])],
+            [self.paint(line, _COLOURS[comparison.finding]) for line in self.wrapped(finding_text(comparison))],
         ]
         return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 

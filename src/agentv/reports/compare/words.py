@@ -22,6 +22,7 @@ from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.statistics.power import MIN_CASES
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunVerdict
+from agentv.types.summaries import LEVEL
 
 HEAD = ("", "before", "after", "difference", "95 % CI", "p", "cases")
 _MEASURE_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
@@ -135,11 +136,12 @@ def detectable_text(comparison: Comparison) -> str:
         return "too few cases, or all with the same score: the minimum detectable difference is not known"
     score = comparison.score
     sessions = cases if score is None or score.differences is None else score.differences.cases
-    if cases < MIN_CASES:
-        return f"{count_text(cases, 'case')}: too few to detect any difference; at least {MIN_CASES} are needed"
-    if sessions < MIN_CASES:
+    fewest = MIN_CASES if score is None else score.min_cases
+    if cases < fewest:
+        return f"{count_text(cases, 'case')}: too few to detect any difference; at least {fewest} are needed"
+    if sessions < fewest:
         shown = f"{count_text(cases, 'case')} in {count_text(sessions, 'session')}"
-        return f"{shown}: too few to detect any difference; at least {MIN_CASES} sessions are needed"
+        return f"{shown}: too few to detect any difference; at least {fewest} sessions are needed"
     if score is None or not score.difference:
         return "no score changed"
     return "the scores of all cases changed equally"
@@ -186,19 +188,24 @@ def measure_cells(comparison: Comparison) -> list[list[str]]:
 
 
 def _cells(measured: MeasureDifference) -> list[str]:
-    interval = measured.interval
-    bounds = "-"
-    if interval is not None:
-        bounds = f"{_signed(measured, interval.low).removesuffix(' pp')} to {_signed(measured, interval.high)}"
     return [
         measure_name(measured),
         _value(measured, measured.before),
         _value(measured, measured.after),
         _signed(measured, measured.difference),
-        bounds,
+        bounds_text(measured),
         p_value_text(measured.p),
         cases_text(measured),
     ]
+
+
+def bounds_text(measured: MeasureDifference) -> str:
+    """Return the interval of a difference, with its level unless that is 95 %; `-` without one."""
+    interval = measured.interval
+    if interval is None:
+        return "-"
+    level = "" if interval.level == LEVEL else f" ({100 * interval.level:.3g} %)"
+    return f"{_signed(measured, interval.low).removesuffix(' pp')} to {_signed(measured, interval.high)}{level}"
 
 
 def cases_text(measured: MeasureDifference) -> str:

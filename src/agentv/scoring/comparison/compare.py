@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from agentv.scoring.comparison.sides import (
     align,
     evaluator_of,
 )
+from agentv.scoring.gates.gates import ScoreChange
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import SIGNIFICANCE
 from agentv.types.summaries import BaselineSummary
@@ -27,12 +28,16 @@ from agentv.types.views import one_line, table_html
 THRESHOLD = 0.1
 """The smallest change of a case's score, in either direction, that counts as a win or a loss."""
 
+_SEED = 0
+_MAX_TARGETS = 5
+"""Up to this many targets are named in what was found; those that are worse are always named."""
+
 _ROUNDING = 1e-9
 """Rounding errors in differences of mean scores are smaller than this."""
 
 Outcome: TypeAlias = Literal["win", "loss", "tie"]
 Change: TypeAlias = Literal["improved", "regressed", "same"]
-Finding: TypeAlias = Literal["better", "worse", "no evidence"]
+Finding: TypeAlias = Literal["better", "worse", "no significant difference"]
 
 
 class CaseDifference(Struct, frozen=True):
@@ -89,10 +94,8 @@ class Comparison(Struct, frozen=True):
 
     @property
     def finding(self) -> Finding:
-        """`better` or `worse` if the mean score differs significantly, otherwise `no evidence`."""
-        if self.score is None or self.score.p is None or self.score.p > SIGNIFICANCE or not self.score.difference:
-            return "no evidence"
-        return "better" if self.score.difference > 0 else "worse"
+        """`better` or `worse` if the mean score differs significantly."""
+        return _finding(self.score)
 
     @property
     def detectable(self) -> float | None:
@@ -103,6 +106,24 @@ class Comparison(Struct, frozen=True):
     def needed(self) -> int | None:
         """The number of cases to detect the observed difference at 80 % power; None if no number would suffice."""
         return None if self.score is None else self.score.needed
+
+    def score_change(self, suite: str | None = None) -> ScoreChange | None:
+        """Return what was found on the mean score, of one suite if it is named; None if no case can be compared.
+
+        Several targets are tested separately, with p corrected by Holm's method for their number.
+        """
+        if self.score is None:
+            return None
+        if not self.is_paired or (suite is None and len(self.after.targets) == 1):
+            return ScoreChange(int(self.finding == "worse"), finding_text(self))
+        by_target: dict[str, list[Pair]] = {}
+        for case in self.cases:
+            if suite in (None, case.pair.after.suite):
+                by_target.setdefault(case.pair.after.target, []).append(case.pair)
+        rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
+        scores = [measure_difference(SCORE, self.before, self.after, each, rng=rng) for each in by_target.values()]
+        corrected = dict(zip(by_target, _with_holm([each for each in scores if each is not None]), strict=True))
+        return _score_change(corrected) if corrected else None
 
     @property
     def mean_of_pairs(self) -> float:
@@ -118,10 +139,9 @@ class Comparison(Struct, frozen=True):
         return table_html(self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows())
 
     def _heading(self) -> str:
-        finding = "no significant difference" if self.finding == "no evidence" else self.finding
         kind = "" if self.is_paired else ", unpaired"
         cases = 0 if self.score is None else self.score.cases
-        return one_line(f"{self.after.label} compared with {self.before.label}: {finding} ({cases} cases{kind})")
+        return one_line(f"{self.after.label} compared with {self.before.label}: {self.finding} ({cases} cases{kind})")
 
     def _rows(self) -> list[tuple[str, ...]]:
         measures = (self.score, self.passed, *self.evaluators, *self.spending)
@@ -139,16 +159,21 @@ class Comparison(Struct, frozen=True):
         ]
 
     def outcomes(self, outcome: Outcome) -> int:
-        """Return the number of cases with this outcome."""
+        """Return the number of pairs with this outcome."""
         return sum(case.outcome == outcome for case in self.cases)
 
     def regressions(self, suite: str | None = None) -> float | None:
-        """Return the number of cases that got worse, of one suite if it is named; None if no case is in both runs."""
-        cases = [case for case in self.cases if suite in (None, case.pair.after.suite)]
-        return float(sum(case.change == "regressed" for case in cases)) if cases else None
+        """Return the number of cases that regressed, of one suite if it is named; None if no case is in both runs."""
+        has_cases = any(suite in (None, case.pair.after.suite) for case in self.cases)
+        return float(self.changed_count("regressed", suite)) if has_cases else None
+
+    def changed_count(self, change: Change, suite: str | None = None) -> int:
+        """Return the number of cases that improved or regressed with any target and prompt, of one suite if named."""
+        changed = (case.pair.after for case in self.cases if case.change == change)
+        return len({name[:2] for name in changed if suite in (None, name.suite)})
 
     def changed(self, change: Change) -> tuple[CaseDifference, ...]:
-        """Return the cases that improved or regressed, the largest difference first."""
+        """Return the pairs that improved or regressed, the largest difference first."""
         found = [case for case in self.cases if case.change == change]
         return tuple(sorted(found, key=lambda case: case.difference, reverse=change == "improved"))
 
@@ -187,7 +212,7 @@ def compare_unpaired(before: Side, after: Side, *, threshold: float = THRESHOLD)
 def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: float = THRESHOLD) -> Comparison:
     """Compare two runs, pair by pair."""
     alignment = align(before, after)
-    cases = tuple(_case_differences(before, after, alignment.pairs, threshold))
+    cases = tuple(case_differences(before, after, alignment.pairs, threshold))
     judged = [case.pair for case in cases]
     spending = [measure_difference(name, before, after, alignment.pairs) for name in SPENDING]
     return Comparison(
@@ -206,7 +231,9 @@ def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: f
     )
 
 
-def _case_differences(before: Side, after: Side, pairs: Sequence[Pair], threshold: float) -> Iterator[CaseDifference]:
+def case_differences(
+    before: Side, after: Side, pairs: Sequence[Pair], threshold: float = THRESHOLD
+) -> Iterator[CaseDifference]:
     """Yield the differences of the pairs that were judged on both sides."""
     for pair in pairs:
         old, new = before.mean(SCORE, pair.before), after.mean(SCORE, pair.after)
@@ -245,9 +272,15 @@ def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Ra
 
 
 def _with_holm(measured: Sequence[MeasureDifference]) -> tuple[MeasureDifference, ...]:
-    """Return measures with their p corrected for multiple tests by Holm's method; untested measures are unchanged."""
-    corrected_p = iter(holm([each.test.p for each in measured if each.test is not None]))
-    return tuple(each if each.test is None else replace(each, p=next(corrected_p)) for each in measured)
+    """Return measures with their p corrected for multiple tests by Holm's method; untested measures are unchanged.
+
+    Their intervals get the level at which Holm's method ends: that of as many tests as it does not reject.
+    """
+    corrected_p = holm([each.test.p for each in measured if each.test is not None])
+    kept = sum(p > SIGNIFICANCE for p in corrected_p)
+    level = 1 - SIGNIFICANCE / max(kept, 1)
+    remaining = iter(corrected_p)
+    return tuple(each if each.test is None else each.corrected(next(remaining), level) for each in measured)
 
 
 def correct_comparisons(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
@@ -269,30 +302,62 @@ def correct_comparisons(comparisons: Sequence[Comparison]) -> tuple[Comparison, 
     )
 
 
+def _finding(score: MeasureDifference | None) -> Finding:
+    if score is None or score.p is None or score.p > SIGNIFICANCE or not score.difference:
+        return "no significant difference"
+    return "better" if score.difference > 0 else "worse"
+
+
+def _score_change(by_target: Mapping[str, MeasureDifference]) -> ScoreChange:
+    """Return what was found for each target, those that are worse first."""
+    worse = {target: score for target, score in by_target.items() if _finding(score) == "worse"}
+    if len(by_target) == 1:
+        return ScoreChange(len(worse), _score_text(*by_target.values()))
+    shown = list({**worse, **by_target}.items())[: max(len(worse), _MAX_TARGETS)]
+    more = len(by_target) - len(shown)
+    texts = [f"target {one_line(target)}: {_score_text(score)}" for target, score in shown]
+    return ScoreChange(len(worse), "; ".join([*texts, *([f"{more:,} more targets: not worse"] if more else [])]))
+
+
 def finding_text(comparison: Comparison) -> str:
-    """Return "better", "worse", or "no evidence of a difference" with the number of cases that would be needed.
+    """Return what happened and what it shows: "16 cases fell, none rose: worse".
 
-    The finding of independent samples ends with "unpaired".
+    Without a significant difference, the number of cases that would be needed follows. The finding of independent
+    samples has no such counts, and ends with "unpaired".
     """
-    unpaired = "" if comparison.is_paired else ", unpaired"
-    if comparison.finding != "no evidence":
-        return f"{comparison.finding}{unpaired}"
-    return f"no evidence of a difference (n needed: {_needed(comparison)}){unpaired}"
+    return _score_text(comparison.score) if comparison.is_paired else f"{_found(comparison.score)}, unpaired"
 
 
-def _needed(comparison: Comparison) -> str:
-    if comparison.score is None:
-        return "not known, no case can be compared"
-    if not comparison.is_paired and comparison.detectable is None:
-        return "not known, too few cases"
-    if not comparison.score.difference:
-        return "not known, the means are equal"
-    if comparison.needed is None:
+def _score_text(score: MeasureDifference | None) -> str:
+    return _found(score) if score is None else f"{_changes_text(score)}: {_found(score)}"
+
+
+def _found(score: MeasureDifference | None) -> str:
+    finding = _finding(score)
+    return f"{finding} (n needed: {_needed(score)})" if finding == "no significant difference" else finding
+
+
+def _changes_text(score: MeasureDifference) -> str:
+    """Return how many cases fell and rose, the larger number first."""
+    changes = [(score.lower, "fell"), (score.higher, "rose")]
+    (more, first), (fewer, second) = sorted(changes, key=lambda each: -each[0])
+    if not more:
+        return "no case changed"
+    return f"{more:,} {'case' if more == 1 else 'cases'} {first}, {fewer or 'none'} {second}"
+
+
+def _needed(score: MeasureDifference | None) -> str:
+    if score is None:
+        return "unknown, no case can be compared"
+    if score.independent is not None and score.detectable is None:
+        return "unknown, too few cases"
+    if not score.difference:
+        return "unknown, equal means"
+    needed = score.needed
+    if needed is None:
         return "more than 10,000,000"
-    if comparison.needed <= comparison.score.cases:
-        # `needed` is for a single comparison; several comparisons at once need more cases.
-        return f"more than {comparison.score.cases:,}"
-    return f"{comparison.needed:,}"
+    # `needed` is for a single comparison; several comparisons at once need more cases.
+    return f"more than {score.cases:,}" if needed <= score.cases else f"{needed:,}"
 
 
 def summarize_baseline(comparison: Comparison) -> BaselineSummary:
@@ -305,8 +370,8 @@ def summarize_baseline(comparison: Comparison) -> BaselineSummary:
         finding=finding_text(comparison),
         difference=None if score is None else score.difference,
         interval=None if score is None else score.interval,
-        improved=len(comparison.changed("improved")),
-        regressed=len(comparison.changed("regressed")),
+        improved=comparison.changed_count("improved"),
+        regressed=comparison.changed_count("regressed"),
         evaluators={evaluator_of(each.measure) or "": each.difference for each in comparison.evaluators},
         lost=len({name[:2] for name in alignment.only_before} - paired),
     )

@@ -10,19 +10,22 @@ from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import PASSED, SCORE, evaluator_measure, evaluator_of
 from agentv.scoring.counting.tallies import Tally
-from agentv.scoring.gates.gates import Measurements
+from agentv.scoring.gates.gates import Measurements, ScoreChange
 from agentv.scoring.gates.run_verdict import VerdictCounts
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
-from agentv.types.summaries import Interval
+from agentv.types.summaries import LEVEL, Interval
 
 _HALF = 0.5
 
 
 class Regressions(Protocol):
-    """Gives the number of cases that regressed since an earlier run."""
+    """Gives what changed since an earlier run: the number of regressed cases, the finding on the mean score."""
 
     def regressions(self, suite: str | None = None) -> float | None:
         """Return the number, of one suite if it is named; None if no case is in both runs."""
+
+    def score_change(self, suite: str | None = None) -> ScoreChange | None:
+        """Return what was found on the mean score, of one suite if it is named; None if no case is in both runs."""
 
 
 class RecordedRegressions(Struct, frozen=True):
@@ -33,6 +36,10 @@ class RecordedRegressions(Struct, frozen=True):
     def regressions(self, suite: str | None = None) -> float | None:
         """Return the recorded number."""
         return self.recorded.get(suite)
+
+    def score_change(self, suite: str | None = None) -> ScoreChange | None:  # noqa: ARG002 - part of the protocol
+        """Return None: the result of the gate is recorded as a whole."""
+        return None
 
 
 class MeasurementsWithBaseline(Struct, frozen=True):
@@ -45,6 +52,10 @@ class MeasurementsWithBaseline(Struct, frozen=True):
     comparison: Regressions
     confirmations: Confirmations | None = None
     suite: str | None = None
+
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison with the baseline found on the mean score."""
+        return self.comparison.score_change(self.suite)
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
@@ -118,6 +129,10 @@ class ComparedRun(Struct, frozen=True):
     def _measured(self) -> MeasurementsWithBaseline:
         return MeasurementsWithBaseline(self.counted, self.comparison, self.confirmations)
 
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison with the baseline found on the mean score."""
+        return self._measured.score_change()
+
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
         return self._measured.measure(name, argument, field)
@@ -178,13 +193,17 @@ class ComparedPairs:
         """Raise NotImplementedError: a comparison has no gates of suites."""
         raise NotImplementedError(suite)
 
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison found on the mean score."""
+        return self._comparison.score_change()
+
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of one of COMPARE_METRICS, None when there is nothing to measure."""
         found = self._comparison
         match name:
             case "regressions" | "improvements":
                 change: Change = "regressed" if name == "regressions" else "improved"
-                return float(len(found.changed(change))) if found.cases else None
+                return float(found.changed_count(change)) if found.cases else None
             case "mean" | "pass_rate":
                 measured = found.score if name == "mean" else found.passed
                 return None if measured is None else measured.after
@@ -205,12 +224,12 @@ class ComparedPairs:
                 return None if found.passed is None else rate_interval(found.passed.moments_after)
             case "mean_difference" | "pass_rate_difference":
                 measured = found.score if name == "mean_difference" else found.passed
-                return None if measured is None else measured.interval
+                return None if measured is None else measured.interval_at(LEVEL)
             case _:
                 each = self._evaluator(argument)
                 if each is None:
                     return None
-                return each.interval if field == "difference" else mean_interval(each.moments_after)
+                return each.interval_at(LEVEL) if field == "difference" else mean_interval(each.moments_after)
 
     def names(self, kind: str) -> Collection[str]:  # noqa: ARG002 - evaluators alone have names here
         """Return the evaluators that both runs have."""

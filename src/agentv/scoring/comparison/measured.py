@@ -10,17 +10,17 @@ from typing import NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.sides import PASSED, SPENDING, Pair, Side
+from agentv.scoring.comparison.sides import SPENDING, Pair, Side
 from agentv.scoring.statistics.differences import (
     ROUNDING,
     IndependentSides,
     PairedDifferences,
     PairedTest,
-    mcnemar_test,
-    permutation_test,
 )
+from agentv.scoring.statistics.mcnemar import MIN_CHANGES, PassChanges
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.scoring.statistics.power import cases_needed, detectable_difference
+from agentv.scoring.statistics.paired import PairedProcedure, paired_procedure
+from agentv.scoring.statistics.power import MIN_CASES
 from agentv.types.summaries import Interval
 
 
@@ -32,8 +32,9 @@ class MeasureDifference(Struct, frozen=True):
     the mean before. `sizes` are the numbers of cases before and after; they are equal if the cases are paired. `higher`
     and `lower` are the numbers of paired cases with a higher or lower value after; both are 0 for independent samples.
     `moments_after` has the moments of the later run's clusters, for an interval of `after` if that is a score or a
-    rate. `test` is None if no test was requested. `p` is the p of the test, corrected if several measures were tested.
-    Either `differences` or `independent` is set.
+    rate. `procedure` is the test with its inversion, None for independent samples and without a test. `p` is the p of
+    the test, corrected if several measures were tested; `interval` then has the level of that correction, so that it
+    excludes 0 exactly if p is at most 5 %. Either `differences` or `independent` is set.
     """
 
     measure: str
@@ -47,6 +48,7 @@ class MeasureDifference(Struct, frozen=True):
     independent: IndependentSides | None = None
     higher: int = 0
     lower: int = 0
+    procedure: PairedProcedure | None = None
     test: PairedTest | None = None
     p: float | None = None
 
@@ -63,17 +65,30 @@ class MeasureDifference(Struct, frozen=True):
         """
         if self.independent is not None:
             return self.independent.detectable()
-        return None if self.differences is None else detectable_difference(self.differences)
+        return None if self.procedure is None else self.procedure.detectable()
+
+    @property
+    def min_cases(self) -> int:
+        """The number of cases (of sessions, if cases belong to some) below which no difference can be significant."""
+        return MIN_CHANGES if isinstance(self.procedure, PassChanges) else MIN_CASES
+
+    def corrected(self, p: float, level: float) -> "MeasureDifference":
+        """Return the difference with a corrected p, and an interval of the same level."""
+        return replace(self, p=p, interval=self.interval_at(level))
+
+    def interval_at(self, level: float) -> Interval | None:
+        """Return the interval of a tested difference at another level."""
+        if self.procedure is not None:
+            return self.procedure.interval(level)
+        return None if self.independent is None else self.independent.interval_of_shares(level)
 
     @property
     def needed(self) -> int | None:
         """The number of cases needed to detect the difference at 80 % power; None if unknown, or for no difference."""
         if self.independent is not None:
             return self.independent.needed(self.cases)
-        if self.differences is None:
-            return None
-        needed = cases_needed(self.differences)
-        if needed is None or self.differences.cases == self.cases:
+        needed = None if self.procedure is None else self.procedure.needed()
+        if needed is None or self.differences is None or self.differences.cases == self.cases:
             return needed
         # `needed` counts sessions here: it is multiplied by the mean number of cases in a session.
         return math.ceil(needed * self.cases / self.differences.cases)
@@ -84,7 +99,7 @@ def measure_difference(
 ) -> MeasureDifference | None:
     """Return the difference in a measure over the pairs with a value on both sides; None without such a pair.
 
-    With `rng` the difference is also tested for significance.
+    With `rng` the difference of scores or rates is also tested for significance.
     """
     values = _Pairs()
     for pair in pairs:
@@ -102,7 +117,9 @@ def measure_difference(
         if len(clusters) == len(differences)
         else PairedDifferences.of_clusters([[differences[index] for index in each] for each in clusters])
     )
-    test = None if rng is None else _significance_test(measure, differences, clusters, rng)
+    procedure = None
+    if rng is not None:
+        procedure = paired_procedure([[differences[index] for index in each] for each in clusters], rng)
     return MeasureDifference(
         measure,
         before=_mean(means_before),
@@ -112,10 +129,11 @@ def measure_difference(
         differences=paired,
         higher=sum(each > ROUNDING for each in differences),
         lower=sum(each < -ROUNDING for each in differences),
-        interval=paired.interval() if measure in SPENDING else paired.interval_of_shares(),
+        interval=paired.interval() if procedure is None else procedure.interval(),
         moments_after=_moments(means_after, clusters, values.rows),
-        test=test,
-        p=None if test is None else test.p,
+        procedure=procedure,
+        test=None if procedure is None else procedure.test,
+        p=None if procedure is None else procedure.p,
     )
 
 
@@ -216,22 +234,6 @@ def _sample(measure: str, side: Side, unit: float) -> _Sample | None:
 
 def _largest_mean(measure: str, side: Side) -> float:
     return max((abs(side.mean(measure, name) or 0.0) for name in side.cases), default=0.0)
-
-
-def _significance_test(
-    measure: str, differences: Sequence[float], clusters: Sequence[Sequence[int]], rng: random.Random
-) -> PairedTest:
-    """Test pass rates by McNemar's test if every difference is -1, 0 or 1, all else by a permutation test.
-
-    If sessions have several cases, it is always a permutation test, on the sum of each session: a permutation changes
-    the sign of all its cases together.
-    """
-    if len(clusters) < len(differences):
-        return permutation_test([math.fsum(differences[index] for index in each) for each in clusters], rng)
-    if measure == PASSED and all(each in (-1, 0, 1) for each in differences):
-        p = mcnemar_test(differences.count(1), differences.count(-1))
-        return PairedTest("mcnemar", p, is_exact=True)
-    return permutation_test(differences, rng)
 
 
 def _moments(means: Sequence[float], clusters: Iterable[Sequence[int]], all_rows: int) -> ClusterMoments:

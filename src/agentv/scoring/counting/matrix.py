@@ -1,5 +1,6 @@
 """The matrix of a run: pass rate and mean of each prompt with each target, and which cell is best."""
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -74,22 +75,24 @@ def _best(cells: Mapping[CellName, Tally]) -> BestCell | None:
     means = {name: tally.mean for name, tally in cells.items() if tally.mean is not None}
     if len(means) < _MIN_CELLS:
         return None
-    from agentv.scoring.statistics.differences import PairedDifferences, holm, permutation_test  # noqa: PLC0415
+    from agentv.scoring.statistics.differences import holm  # noqa: PLC0415
+    from agentv.scoring.statistics.paired import paired_procedure  # noqa: PLC0415
 
     # `sorted` is stable: of cells with the same mean, the first is listed first.
     best, *others = sorted(means, key=lambda name: -(means[name] or 0.0))
     differences = [list(_paired(cells[best], cells[other])) for other in others]
     rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, not secrets
-    corrected_p = holm([permutation_test(each, rng).p if each else 1.0 for each in differences])
-    paired = PairedDifferences.of(differences[0]) if differences[0] else None
+    procedures = [paired_procedure([[value] for value in each], rng) if each else None for each in differences]
+    corrected_p = holm([1.0 if each is None else each.p for each in procedures])
+    first, kept = procedures[0], sum(p > 1 - LEVEL for p in corrected_p)
     return BestCell(
         prompt=best[0],
         target=best[1],
         next_prompt=others[0][0],
         next_target=others[0][1],
         cases=len(differences[0]),
-        difference=None if paired is None else paired.mean,
-        interval=None if paired is None else paired.interval_of_shares(),
+        difference=None if first is None else math.fsum(differences[0]) / len(differences[0]),
+        interval=None if first is None else first.interval(1 - (1 - LEVEL) / max(kept, 1)),
         p=corrected_p[0],
         is_significant=all(_is_higher(*each) for each in zip(differences, corrected_p, strict=True)),
     )

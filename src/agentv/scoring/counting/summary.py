@@ -371,6 +371,9 @@ class Summary:
             judging_p95_s=self.judging_times.at(0.95),
         )
 
+    def score_change(self) -> None:
+        """Return None: a summary is not compared with an earlier run."""
+
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric (METRICS); None if nothing was measured, or if a cost is unknown."""
         match name:

@@ -1,6 +1,6 @@
 """Gates: thresholds of a run, as small expressions on its metrics. docs/reference/gates.md lists the metrics.
 
-    gate     = metric operator number ["%"] ["with 95%"]
+    gate     = metric operator number ["%"] ["with 95%"] | "not worse"
     metric   = name ["(" argument ")"] ["." name]
     argument = '"' characters other than quotes '"' | characters other than brackets
 
@@ -85,13 +85,17 @@ METRICS: Metrics = {
     **dict.fromkeys(("evaluator", "criterion", "tag", "dataset", "target", "prompt"), _GROUP),
     **dict.fromkeys(("p50", "p95", "p99"), _PERCENTILE),
     **dict.fromkeys(("pass_at", "pass_hat"), _TRIALS),
+    "not worse": _NUMBER,
     "regressions": _NUMBER,
     "confirmed_regressions": _NUMBER,
 }
 """Metrics of a run; those of BASELINE_METRICS only with a baseline."""
 
+NOT_WORSE = "not worse"
+"""The gate without an operator: it fails if the mean score is significantly lower than before."""
+
 CONFIRMED = "confirmed_regressions"
-BASELINE_METRICS = frozenset({"regressions", CONFIRMED})
+BASELINE_METRICS = frozenset({NOT_WORSE, "regressions", CONFIRMED})
 """The metrics of a run that compare it with a baseline."""
 
 STREAM_METRICS: Metrics = {
@@ -102,6 +106,7 @@ STREAM_METRICS: Metrics = {
 """Metrics of a stream of existing answers, for which no target is called."""
 
 COMPARE_METRICS: Metrics = {
+    "not worse": _NUMBER,
     "regressions": _NUMBER,
     "improvements": _NUMBER,
     "mean": _MEAN,
@@ -124,7 +129,7 @@ TREND_METRICS: Metrics = {
 
 # `>=` stands before `>`, because a pattern of alternatives matches the first one that fits.
 OPERATORS = (">=", "<=", "==", "!=", ">", "<")
-EXAMPLES = "'pass_rate >= 90%', 'mean >= 0.8' or 'evaluator(tone).mean >= 0.7'"
+EXAMPLES = "'pass_rate >= 90%', 'mean >= 0.8' or 'not worse'"
 
 _NAME_PATTERN = r"[A-Za-z_][A-Za-z_0-9]*"
 _NUMBER_PATTERN = r"-?(?:\d+(?:\.\d*)?|\.\d+)"
@@ -248,6 +253,7 @@ COST = "cost_usd"
 _MAX_NAMES = 5
 _MAX_NAME_LENGTH = 60
 _WHY_UNMEASURED = {
+    NOT_WORSE: "there are no pairs of judged cases",
     "regressions": "there are no pairs of judged cases",
     CONFIRMED: "suspected cases are called again at the end of a run",
     "improvements": "there are no pairs of judged cases",
@@ -302,8 +308,22 @@ _ROUNDING = 1e-9
 _DIGITS = (4, 6, 9)
 
 
+class ScoreChange(Struct, frozen=True):
+    """What a comparison with an earlier run found on the mean score.
+
+    `worse` is the number of targets whose mean score is significantly lower. `text` says what was found, as the report
+    of a comparison does.
+    """
+
+    worse: int
+    text: str
+
+
 class Measurements(Protocol):
     """The measurements of a run for gates; None means that nothing could be measured."""
+
+    def score_change(self) -> ScoreChange | None:
+        """Return what the comparison with an earlier run found; None without one, or without pairs of judged cases."""
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a metric."""
@@ -348,6 +368,8 @@ class Gate(Struct, frozen=True):
 
     def check(self, measured: Measurements) -> GateResult:
         """Compare the metric with the bound. Without a value, or an interval that it needs, the gate is undecided."""
+        if self.name == NOT_WORSE:
+            return self._check_change(measured.score_change())
         value = measured.measure(self.name, self.argument, self.field)
         if value is None:
             names = measured.names(self.name) if self.metric.takes == "name" else ()
@@ -373,6 +395,15 @@ class Gate(Struct, frozen=True):
         is_lower_limit = self.operator in (">=", ">")
         end, side = (interval.low, "low") if is_lower_limit else (interval.high, "high")
         return self._compared(end, f"{point} and the {side} end of its 95 % interval is {self._shown(end)}")
+
+    def _check_change(self, change: ScoreChange | None) -> GateResult:
+        if change is None:
+            return self._undecided(f"{NOT_WORSE} could not be measured ({_WHY_UNMEASURED[NOT_WORSE]})")
+        if change.worse:
+            return GateResult(
+                self.expression, "failed", float(change.worse), f"{change.text}, but {NOT_WORSE!r} is required"
+            )
+        return GateResult(self.expression, "passed", 0.0, f"{change.text}, as required ({NOT_WORSE})")
 
     def _check_confirmed(self, measured: Measurements, confirmed: float) -> GateResult:
         """Compare the number of confirmed regressions with the bound; undecided ones may be regressions or not."""
@@ -435,6 +466,8 @@ def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:
         raise GateError(
             expression, 1, "'none' is not a gate; `agentv run --gate none`, without another --gate, turns gates off"
         )
+    if _reads_not(expression):
+        return Gate(NOT_WORSE, NOT_WORSE, None, None, "==", 0.0, _metric(expression, Part(NOT_WORSE, 1), metrics))
     written = read_gate(expression)
     metric = _metric(expression, written.name, metrics)
     _check_form(expression, written, metric)
@@ -450,6 +483,16 @@ def parse_gate(expression: str, metrics: Metrics = METRICS) -> Gate:
         uses_interval=_uses_interval(expression, written, metric),
         argument_column=1 if argument is None else argument.column,
     )
+
+
+def _reads_not(expression: str) -> bool:
+    """Return True for `not worse`. Raises GateError for any other word after `not`, and for text that follows."""
+    reader = _Reader(expression)
+    if reader.take(r"not\b") is None:
+        return False
+    reader.need(r"worse\b", "'worse', as in 'not worse'")
+    reader.end("the end; 'not worse' has no operator and no number")
+    return True
 
 
 def _metric(expression: str, name: Part, metrics: Metrics) -> Metric:

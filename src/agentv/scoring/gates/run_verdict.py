@@ -32,15 +32,18 @@ class ScopedGate(Struct, frozen=True):
     """A gate with its scope: the whole run, or the results of one eval file, which its sentence then names.
 
     `not_evaluated` says why the gate does not apply to the run, None if it does: a clause such as "the selection leaves
-    out tag 'refund'".
+    out tag 'refund'". `recorded` is the result that a stored run has recorded, if its rows alone do not give it.
     """
 
     gate: Gate
     suite: str | None = None
     not_evaluated: str | None = None
+    recorded: GateResult | None = None
 
     def check(self, counted: "VerdictCounts") -> GateResult:
         """Check the gate on the results of its scope."""
+        if self.recorded is not None:
+            return self.recorded
         if self.not_evaluated is not None:
             expression = self.gate.expression
             result = GateResult(expression, "not_evaluated", None, f"{expression} ({self.not_evaluated})")

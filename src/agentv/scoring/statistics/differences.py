@@ -1,9 +1,7 @@
 """Differences of paired cases and of two independent samples: their mean, its interval, tests of significance."""
 
 import math
-import random
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from msgspec import Struct
@@ -86,58 +84,16 @@ class PairedDifferences(Struct, frozen=True):
         half_width = t_quantile((1 + level) / 2, self.cases - 1) * self.deviation / math.sqrt(self.cases)
         return Interval(self.mean - half_width, self.mean + half_width, "student-t", level)
 
-    def interval_of_shares(self, level: float = LEVEL) -> Interval | None:
-        """Return the interval for values of 0..1, whose means differ by 1 at most.
-
-        If all cases have the same difference, cases outside the sample may still have another one: Wilson's bound
-        limits the share of such cases, and their differences may be anything between -1 and 1.
-        """
-        if self.cases < _MIN_CLUSTERS:
-            return None
-        interval = self.interval(level)
-        if interval is not None:
-            return Interval(max(interval.low, -1.0), min(interval.high, 1.0), interval.method, level)
-        squared_deviate = normal_quantile((1 + level) / 2) ** 2
-        share = squared_deviate / (self.cases + squared_deviate)
-        return Interval(self.mean - share * (1 + self.mean), self.mean + share * (1 - self.mean), "wilson", level)
-
 
 class PairedTest(Struct, frozen=True):
-    """Result of a test. `p` is two-sided, 0..1; `is_exact` says that it was not estimated by random draws.
+    """Result of a test. `p` is two-sided, 0..1; `is_exact` is False if it is an approximation or from random draws.
 
-    `cluster-t` is the test of two independent samples.
+    `mcnemar` is the score test of passes and fails, `cluster-t` the test of two independent samples.
     """
 
     name: Literal["mcnemar", "sign-flips", "cluster-t"]
     p: float
     is_exact: bool
-
-
-_NEGLIGIBLE = 1e-18
-
-
-def mcnemar_test(gained: int, lost: int) -> float:
-    """Return the exact two-sided p of `gained` cases that pass only after and `lost` cases that pass only before.
-
-    Under the null hypothesis each changed case is a fair coin: twice the lower tail of a binomial, at most 1. Unchanged
-    cases carry no information. McNemar 1947; the exact form is Liddell's, 1983.
-    """
-    fewer, changed = min(gained, lost), gained + lost
-    if not changed:
-        return 1.0
-    term = math.exp(_log_binomial(fewer, changed))
-    terms = [term]
-    for count in range(fewer, 0, -1):
-        term *= count / (changed - count + 1)
-        if term < _NEGLIGIBLE * terms[0]:
-            break
-        terms.append(term)
-    return min(1.0, 2 * math.fsum(terms))
-
-
-def _log_binomial(count: int, changed: int) -> float:
-    ways = math.lgamma(changed + 1) - math.lgamma(count + 1) - math.lgamma(changed - count + 1)
-    return ways - changed * math.log(2)
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -151,93 +107,6 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
         highest = max(highest, min(1.0, p_values[index] * (len(p_values) - rank)))
         adjusted[index] = highest
     return tuple(adjusted)
-
-
-DRAWS = 9_999
-"""The number of random sign patterns if there are too many to count them all."""
-
-# Without a common step, differences are rounded to a grid on which the largest one is this many steps: 10,000, 1,000 or
-# 100, the largest number with which exact counting is cheap enough; otherwise 250, for random draws.
-_FINEST_GRID = 10_000
-_COARSEST_GRID = 100
-_SAMPLED_GRID = 250
-_MAX_BITS_MOVED = 2**28
-"""The limit on the cost of exact counting: the bits of its long integer, summed over all additions (bench/)."""
-
-
-def permutation_test(differences: Iterable[float], rng: random.Random) -> PairedTest:
-    """Return the paired permutation test of a mean of 0: each difference has a random sign.
-
-    There is one difference per case, the mean over its repeats. The test is exact if counting is cheap (some hundred
-    cases), otherwise it uses random draws with `rng`: p = (1 + draws at least as far from 0) / (1 + draws). Both are
-    valid tests (Ernst 2004, "Permutation methods"; Phipson & Smyth 2010). Differences are first rounded to a grid
-    symmetric around 0, which keeps ties and the validity.
-    """
-    changed = [each for each in differences if abs(each) > ROUNDING]
-    steps = _on_grid(changed)
-    observed = abs(sum(steps))
-    if not observed:
-        return PairedTest("sign-flips", 1.0, is_exact=True)
-    if _bits_moved(steps) <= _MAX_BITS_MOVED:
-        return PairedTest("sign-flips", _counted_share(steps, observed), is_exact=True)
-    return PairedTest("sign-flips", _drawn_share(Counter(map(abs, steps)), observed, rng), is_exact=False)
-
-
-def _on_grid(differences: Sequence[float]) -> list[int]:
-    """Return the differences in whole steps: their common step, else the finest grid that can be counted exactly."""
-    if not differences:
-        return []
-    step = common_step(differences)
-    if step is not None:
-        return _in_steps(differences, step)
-    largest = max(map(abs, differences))
-    size = _FINEST_GRID
-    while size >= _COARSEST_GRID:
-        steps = _in_steps(differences, largest / size)
-        if _bits_moved(steps) <= _MAX_BITS_MOVED:
-            return steps
-        size //= 10
-    return _in_steps(differences, largest / _SAMPLED_GRID)
-
-
-def _in_steps(differences: Sequence[float], step: float) -> list[int]:
-    # `round` moves halves to the even neighbour, symmetrically around 0.
-    return [round(each / step) for each in differences]
-
-
-def _bits_moved(steps: Sequence[int]) -> int:
-    """Return the cost of exact counting: one addition per difference, of an integer with a field per needed sum."""
-    return len(steps) * (len(steps) + 1) * (sum(map(abs, steps)) // 2 + 1)
-
-
-def _counted_share(steps: Sequence[int], observed: int) -> float:
-    """Return the share of all sign patterns whose sum is at least `observed` away from 0.
-
-    The numbers of subsets with each sum are the coefficients of the product of (1 + x**step), stored in the fields of
-    one long integer. If the signs of a subset with the sum s are flipped, the sum of all is total - 2s, so that only
-    the low tail is needed.
-    """
-    sizes = sorted(map(abs, steps))
-    total = sum(sizes)
-    width = len(sizes) + 1
-    tail = (1 << width * ((total - observed) // 2 + 1)) - 1
-    subsets = 1
-    for size in sizes:
-        subsets = (subsets + (subsets << width * size)) & tail
-    # The fields are digits in base b = 2**width, so the remainder modulo b - 1 is their sum, which is less than b - 1.
-    in_tail = subsets % ((1 << width) - 1)
-    return min(1.0, 2 * in_tail / (1 << len(sizes)))
-
-
-def _drawn_share(sizes: Counter[int], observed: int, rng: random.Random) -> float:
-    """Return the share of random sign patterns, including the observed one, that lie at least as far from 0."""
-    groups = [(size, count) for size, count in sorted(sizes.items()) if size]
-    total = sum(size * count for size, count in groups)
-    as_far = 1
-    for _ in range(DRAWS):
-        positive = sum(size * rng.getrandbits(count).bit_count() for size, count in groups)
-        as_far += abs(2 * positive - total) >= observed
-    return as_far / (DRAWS + 1)
 
 
 class _EstimatedVariance(Struct, frozen=True):

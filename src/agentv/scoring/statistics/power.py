@@ -11,7 +11,7 @@ SIGNIFICANCE = 0.05
 
 POWER = 0.8
 MIN_CASES = 6
-"""Five differences of one sign have a p of 1/16: with fewer than six cases the 5 % level cannot be reached."""
+"""Five differences of one sign have a p of 1/16: with fewer than six cases sign flips cannot reach the 5 % level."""
 
 MAX_CASES = 10_000_000
 """If more cases are needed than this, no number is returned."""
