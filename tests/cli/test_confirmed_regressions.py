@@ -184,3 +184,81 @@ def test_a_dry_run_says_what_confirming_can_cost_at_most(project: Project) -> No
     code, said = run(project, *GATE, "--dry-run")
     assert (code, "target calls: 3, and at most 6 more to confirm regressions" in said) == (0, True), said
     assert project.calls() == []
+
+
+def test_a_killed_confirmation_is_continued_where_it_ended(project: Project) -> None:
+    script(project, b=["fail"])
+    run(project)
+    folder = latest(project).folder
+    for name, lost in (("results.jsonl", 1), ("events.jsonl", 3)):  # all but the first re-run, `reported` and `ended`
+        lines = (folder / name).read_text().splitlines(keepends=True)
+        (folder / name).write_text("".join(lines[:-lost]))
+    (project.folder / "calls").write_text("b\n")
+    code, said = project.call("resume", "latest")
+    assert (code, project.calls()) == (1, ["b", "b"]), said
+    assert "failed again in 2 re-runs" in said
+    assert reruns(project) == [("b", "confirm", "fail")] * 2
+
+
+def test_retry_calls_a_re_run_with_an_error_again(project: Project) -> None:
+    script(project, b=["fail", "fail", "error", "fail"])
+    assert run(project)[0] == 3
+    code, said = project.call("retry", "latest", "--errors")
+    assert code == 1, said
+    assert [verdict for _, _, verdict in reruns(project)] == ["fail", None, "fail"]
+
+
+def test_shards_confirm_their_own_cases_and_a_merged_run_counts_them(project: Project) -> None:
+    project.cases = {name: f"question {name}" for name in "abcdefgh"}
+    project.call("run", "suite.yaml", "--name", "whole", "--gate", "none")
+    project.calls()
+    script(project, b=["fail"], e=["fail", "pass"])
+    for part in ("1/2", "2/2"):
+        project.call("run", "suite.yaml", "--baseline", "whole", "--shard", part, *GATE)
+    assert len(project.calls()) == 8 + 2 * 2
+    runs = sorted(path.name for path in (project.folder / ".agentv" / "runs").iterdir())[-2:]
+    code, said = project.call("merge", *runs)
+    assert (code, project.calls()) == (1, []), said
+    assert "confirmed_regressions is 1 (1 of 2 not confirmed), not <= 0" in said
+
+
+def test_a_rescored_run_judges_its_cases_without_new_calls(project: Project) -> None:
+    script(project, b=["fail"])
+    run(project)
+    project.calls()
+    project.evaluators = "{name: has, type: contains, value: e}"  # "we will see" passes, as do all others
+    code, said = project.call("rescore", "latest")
+    assert (code, project.calls()) == (0, []), said
+    assert "PASS: confirmed_regressions is 0, as required (<= 0)." in said
+
+
+def test_each_target_and_prompt_is_confirmed_by_itself(project: Project) -> None:
+    (project.folder / "targets.yaml").write_text(
+        "targets: [{name: t, provider: python, callable: 'agent.py:answer'}, {name: u, provider: mock, response: no}]"
+    )
+    project.call("run", "suite.yaml", "--name", "two", "--target", "t", "--target", "u", "--gate", "none")
+    project.calls()
+    script(project, b=["fail"])
+    arguments = ("--baseline", "two", "--target", "t", "--target", "u")
+    code, said = project.call("run", "suite.yaml", *arguments, *GATE)
+    assert (code, project.calls()) == (1, ["a", "b", "c", "b", "b"])
+    assert "b  t  0.00 (was 1.00, failed again in 2 re-runs)" in said
+
+
+def test_a_conversation_is_held_again_as_a_whole(project: Project) -> None:
+    suite = """
+evalcases:
+  - id: talk
+    expected_outcome: x
+    turns: [{input: first}, {input: second}]
+    evaluators: [{name: has, type: contains, value: answer}]
+"""
+    (project.folder / "talk.yaml").write_text(suite)
+    assert project.call("run", "talk.yaml", "--name", "held")[0] == 0
+    project.calls()
+    script(project, talk=["fail"])
+    _, planned = project.call("run", "talk.yaml", "--baseline", "held", *GATE, "--dry-run")
+    assert "target calls: 2, and at most 4 more to confirm regressions" in planned
+    code, said = project.call("run", "talk.yaml", "--baseline", "held", *GATE)
+    assert (code, project.calls()) == (1, ["talk"] * 6), said
+    assert "failed again in 2 re-runs" in said

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -77,7 +78,9 @@ def retry(
     """Re-run the chosen cases of a finished run; return the exit code. `only` is `errors`, `failed` or `cases`."""
     folder = _finished_folder(reference)
     stored = open_run(folder)
-    if not any(map(row_selector(only, globs), stored.results())):
+    # A re-run that confirms a regression is called again, too, if it has an error.
+    confirming = (row for row in stored.reruns() if only == "errors" and row.rerun == "confirm")
+    if not any(map(row_selector(only, globs), chain(stored.results(), confirming))):
         raise ConfigError(f"run {stored.run_id} has no {_selection_text(only, globs)}; nothing to retry")
     rows = sum(1 for _ in whole_lines(folder / "results.jsonl"))
     generation = RequestedGeneration("retry", only, tuple(globs), rows=rows)
