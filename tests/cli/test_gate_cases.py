@@ -164,3 +164,29 @@ def test_the_comment_on_a_pull_request_stays_short(project: Project) -> None:
     _, _, reports = run_and_report(project, "--baseline", "before", "--gate", "regressions <= 0")
     assert "and 97 more" in reports["md"]
     assert len(reports["md"]) < 6_000
+
+
+def test_not_worse_names_every_case_that_fell(project: Project) -> None:
+    project.call("run", "suite.yaml", "--name", "before")
+    break_cases(project, *NAMES[:12])
+    code, said = project.call("run", "suite.yaml", "--baseline", "before", "--gate", "not worse")
+    assert code == 1
+    block = said[said.index("gate 'not worse' failed on 12 cases") :].split("\n\n")[0]
+    assert block.count("before    answer to question case-") == 10
+    assert "and 2 more: agentv compare" in block
+    _, later = project.call("report", "latest")
+    assert "gate 'not worse' failed on 12 cases" in later
+
+
+def test_not_worse_names_the_cases_of_targets_that_got_worse(project: Project) -> None:
+    (project.folder / "targets.yaml").write_text(
+        "targets:\n"
+        "  - {name: t, provider: python, callable: 'agent.py:answer'}\n"
+        "  - {name: u, provider: mock, response: answer}\n"
+    )
+    targets = ("--target", "t", "--target", "u")
+    project.call("run", "suite.yaml", "--name", "before", *targets)
+    break_cases(project, *NAMES[:8])
+    code, said = project.call("run", "suite.yaml", "--baseline", "before", "--gate", "not worse", *targets)
+    block = said[said.index("gate 'not worse' failed on 8 cases") :].split("\n\n")[0]
+    assert (code, block.count("  t  0.00"), block.count("  u  ")) == (1, 8, 0)

@@ -139,3 +139,18 @@ def test_the_gitlab_job_fails_with_its_gate(tmp_path: Path, tools: Path) -> None
     job = yaml.safe_load((project / ".gitlab-ci.yml").read_text("utf-8"))["evals"]
     assert shell("\n".join(job["script"]), project, tools).returncode == 1
     assert "<failure " in (project / "report.junit.xml").read_text()
+
+
+def test_the_jobs_compare_with_a_baseline_if_there_is_one(tmp_path: Path, tools: Path) -> None:
+    project = made(tmp_path, tools)
+    assert shell("agentv run --trials 3 --gate none && agentv baseline save", project, tools).returncode == 0
+    suite = project / "evals" / "first.yaml"
+    job = yaml.safe_load((project / ".gitlab-ci.yml").read_text("utf-8"))["evals"]
+    (run,) = [step["run"] for step in steps(project) if "agentv run" in step.get("run", "")]
+    for script in (run, "\n".join(job["script"])):
+        done = shell(script, project, tools)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "confirmed_regressions is 0, as required (<= 0)" in done.stdout
+    suite.write_text(suite.read_text().replace("10:00 to 14:00", "never"))
+    done = shell(run, project, tools)
+    assert (done.returncode, "gate 'confirmed_regressions <= 0' failed on 1 case" in done.stdout) == (1, True)

@@ -10,7 +10,7 @@ from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.fallen import fallen_cases
 from agentv.scoring.gates.failing_cases import FailingCases, ListedCase, ListedCases
-from agentv.scoring.gates.gates import BASELINE_METRICS, CONFIRMED
+from agentv.scoring.gates.gates import BASELINE_METRICS
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import open_run
@@ -46,7 +46,7 @@ def listed_cases(
     """Return the cases that count against each gate of a run, then those against its default gates."""
     confirmed = {} if confirmations is None else confirmations.confirmed() or {}
     fallen = {
-        index: fallen_cases(comparison, scoped.suite, only=confirmed if scoped.gate.name == CONFIRMED else None)
+        index: fallen_cases(comparison, scoped, confirmed)
         for index, scoped in enumerate(gates or ())
         if comparison is not None and scoped.gate.name in BASELINE_METRICS
     }

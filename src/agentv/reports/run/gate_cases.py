@@ -27,7 +27,7 @@ def case_facts(case: GateCase) -> str:
     """Return the score of a case, its score in the baseline, and how many of its trials and re-runs failed."""
     score = row_score(case.result)
     before = "" if case.before is None else f"was {score_text(case.before.score)}"
-    trials = "" if case.results == 1 else f"{case.failed} of {case.results} trials"
+    trials = "" if case.results == 1 or not case.failed else f"{case.failed} of {case.results} trials"
     reruns = f"failed again in {count_text(case.reruns, 're-run')}" if case.reruns else ""
     brackets = ", ".join(filter(None, (before, trials, reruns)))
     return " ".join(filter(None, (score, f"({brackets})" if brackets else "")))

@@ -316,7 +316,8 @@ def _score_change(by_target: Mapping[str, MeasureDifference]) -> ScoreChange:
     shown = list({**worse, **by_target}.items())[: max(len(worse), _MAX_TARGETS)]
     more = len(by_target) - len(shown)
     texts = [f"target {one_line(target)}: {_score_text(score)}" for target, score in shown]
-    return ScoreChange(len(worse), "; ".join([*texts, *([f"{more:,} more targets: not worse"] if more else [])]))
+    text = "; ".join([*texts, *([f"{more:,} more targets: not worse"] if more else [])])
+    return ScoreChange(len(worse), text, tuple(worse))
 
 
 def finding_text(comparison: Comparison) -> str:

@@ -4,22 +4,36 @@ from collections.abc import Mapping
 
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.sides import SCORE, CaseName
+from agentv.scoring.gates import gates
 from agentv.scoring.gates.failing_cases import MAX_GATE_CASES, ListedCase, ListedCases
+from agentv.scoring.gates.run_verdict import ScopedGate
 
 
 def fallen_cases(
-    comparison: Comparison, suite: str | None = None, *, only: Mapping[CaseName, int] | None = None
+    comparison: Comparison, scoped: ScopedGate, confirmed: Mapping[CaseName, int] | None = None
 ) -> ListedCases:
-    """Return the cases that regressed since the baseline, the largest fall first; of one suite if it is named.
+    """Return the cases that count against a gate about a baseline, the largest fall first.
 
-    `only` has the cases to return, with the numbers of their failed re-runs; None returns all. The side of the run must
+    For `not worse`, these are the cases with a lower score, of targets that got worse; for confirmed regressions the
+    `confirmed` ones, given with the numbers of their failed re-runs; else those that regressed. The side of the run must
     have the positions of its rows.
     """
-    fallen = [
-        case
-        for case in comparison.changed("regressed")
-        if suite in (None, case.pair.after.suite) and (only is None or case.pair.after in only)
-    ]
+    confirmed = confirmed or {}
+    fallen = sorted(
+        (case for case in comparison.cases if scoped.suite in (None, case.pair.after.suite)),
+        key=lambda case: case.difference,
+    )
+    match scoped.gate.name:
+        case gates.NOT_WORSE:
+            change = comparison.score_change(scoped.suite)
+            targets = () if change is None else change.worse_targets
+            fallen = [
+                case for case in fallen if case.difference < 0 and (not targets or case.pair.after.target in targets)
+            ]
+        case gates.CONFIRMED:
+            fallen = [case for case in fallen if case.pair.after in confirmed]
+        case _:
+            fallen = [case for case in fallen if case.change == "regressed"]
     before, after = comparison.before, comparison.after
     cases = []
     for case in fallen[:MAX_GATE_CASES]:
@@ -34,7 +48,7 @@ def fallen_cases(
                     results=results,
                     before=case.before,
                     seq_before=None if earlier is None else earlier.line - 1,
-                    reruns=0 if only is None else only[case.pair.after],
+                    reruns=confirmed.get(case.pair.after, 0) if scoped.gate.name == gates.CONFIRMED else 0,
                 )
             )
     return ListedCases(tuple(cases), len(fallen))

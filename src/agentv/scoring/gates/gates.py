@@ -312,11 +312,12 @@ class ScoreChange(Struct, frozen=True):
     """What a comparison with an earlier run found on the mean score.
 
     `worse` is the number of targets whose mean score is significantly lower. `text` says what was found, as the report
-    of a comparison does.
+    of a comparison does. `worse_targets` are their names, empty if the run has one target.
     """
 
     worse: int
     text: str
+    worse_targets: tuple[str, ...] = ()
 
 
 class Measurements(Protocol):
