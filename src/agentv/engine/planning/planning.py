@@ -23,6 +23,7 @@ from agentv.loading.targets.choice import DEFAULT_TARGET
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.storage.run.likeness import Likeness, suites_and_options
 from agentv.types.cases import targets_of
 from agentv.types.errors import AgentvError, ConfigError, TargetError, UnknownNameError
 from agentv.types.evaluation import Evaluator
@@ -158,7 +159,8 @@ def make_plan(
         prices.update(item.suite.prices)
     target_ids = {id(target) for plan in suites for target in plan.targets}
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in target_ids}
-    options, baseline, warnings = _load_baseline(options, home)
+    like = suites_and_options([plan.suite.path for plan in suites], options.to_json())
+    options, baseline, warnings = _load_baseline(options, home, like)
     run_plan = RunPlan(
         suites=tuple(suites),
         specs=specs,
@@ -206,7 +208,7 @@ def _unused_fallback_warnings(suites: Sequence[SuitePlan]) -> Iterator[str]:
             yield f"target {target.name!r} answers in batches, which do not use its fallback_targets"
 
 
-def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
+def _load_baseline(options: RunOptions, home: str, like: Likeness) -> tuple[RunOptions, "Side | None", tuple[str, ...]]:
     """Return the options with the id of the baseline, the scores of the baseline, and warnings about it."""
     if options.baseline is None:
         return options, None, ()
@@ -214,7 +216,7 @@ def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "Side | 
     from agentv.engine.stored.baseline import baseline_warnings  # noqa: PLC0415
     from agentv.storage.run.scores import find_scores  # noqa: PLC0415
 
-    found = find_scores(Path(home), options.baseline)
+    found = find_scores(Path(home), options.baseline, like=like)
     # `latest` may name another run later.
     return replace(options, baseline=found.reference), found.side, tuple(baseline_warnings(found))
 
