@@ -1,6 +1,6 @@
 """Planning of a run: resolves every name of suites and options, and reports all invalid settings at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,15 +75,26 @@ def _expressions_of_files(
     plans: Sequence[SuitePlan], project_gates: Sequence[str], has_gates: Callable[[SuitePlan], bool]
 ) -> list[tuple[str, str | None]] | None:
     """Return the gates of the files; of several suites only those that `has_gates` accepts."""
-    if not any(plan.suite.gates for plan in plans):
+    left_out = {plan.suite.path for plan in plans if not has_gates(plan)}
+    return gates_of_files([(plan.suite.path, plan.suite.gates) for plan in plans], project_gates, left_out=left_out)
+
+
+def gates_of_files(
+    suites: Sequence[tuple[str, Sequence[str]]], project_gates: Sequence[str], *, left_out: Collection[str] = ()
+) -> list[tuple[str, str | None]] | None:
+    """Return each gate with the path of the suite that it measures, None for the whole run; None without any gate.
+
+    `suites` are the paths of the suites with their own gates; of several suites, those in `left_out` have none.
+    """
+    if not any(gates for _, gates in suites):
         return [(gate, None) for gate in project_gates] or None
-    if len(plans) == 1:
-        return [(gate, None) for gate in plans[0].suite.gates]
+    if len(suites) == 1:
+        return [(gate, None) for gate in suites[0][1]]
     return [
-        (gate, plan.suite.path)
-        for plan in plans
-        if has_gates(plan)
-        for gate in plan.suite.gates or project_gates or _DEFAULT_GATES
+        (gate, path)
+        for path, gates in suites
+        if path not in left_out
+        for gate in gates or project_gates or _DEFAULT_GATES
     ] or None
 
 
