@@ -225,7 +225,10 @@ def test_a_finished_fail_is_not_made_a_pass_by_edited_gates(project: Project) ->
     code, said = project.call("resume", "latest")
     assert (code, "FAIL: pass_rate is 66.67 %" in said) == (1, True), said
     assert "have changed since this run began, from 'pass_rate >= 90%' to 'pass_rate >= 10%'" in said
+    code, said = project.call("report", "latest", "--exit-code")
+    assert (code, "from 'pass_rate >= 90%' to 'pass_rate >= 10%'; this run is judged by those" in said) == (1, True)
     (project.folder / ".agentv.yaml").unlink()
+    assert "from 'pass_rate >= 90%' to the default gate" in project.call("report", "latest")[1]
     assert project.call("retry", "latest", "--case", "a")[0] == 1
     assert project.call("report", "latest", "--exit-code")[0] == 1
 

@@ -78,10 +78,10 @@ def test_a_run_that_did_not_execute_is_a_gap_and_no_zero(
     keep_run(home, 1, passing(20))
     keep_run(home, 2, scores, state=state)
     keep_run(home, 3, passing(22))
-    before, gap, after = points(project)
+    before, gap, after = points(project, "--all")
     assert (gap["value"], gap["interval"], gap["gap"]) == (None, None, why)
     assert after["difference"] == pytest.approx(after["value"] - before["value"])
-    said = project.call("trend")[1]
+    said = project.call("trend", "--all")[1]
     assert "3 runs, 1 gap, 0.50 to 0.55" in said
     assert f"{gap['run_id']}: {why}" in said
 
@@ -134,11 +134,12 @@ def test_a_run_of_some_cases_says_so_and_is_no_change(project: Project, home: Pa
         keep_run(home, day, passing(20))
     for day in range(6, 12):
         keep_run(home, day, passing(12, of=12), plan={"options": {"tags": ["easy"], "expression": "not slow"}})
-    (found,) = trend_json(project)["series"]
+    assert "\nruns    5 runs" in project.call("trend")[1]
+    (found,) = trend_json(project, "--all")["series"]
     assert found["changes"] == []
     assert [point["selection"] for point in found["points"][4:6]] == [None, "--tag easy -k 'not slow'"]
     assert found["points"][5]["difference"] is None
-    said = project.call("trend")[1]
+    said = project.call("trend", "--all")[1]
     assert "+0.00 since" not in said
     assert "0.00 since the previous run with the same cases" in said
     assert "with --tag easy -k 'not slow'" in said
@@ -194,3 +195,22 @@ def test_its_numbers_are_those_of_the_report(project: Project, metric: str, key:
         value = {"mean": "mean_score", "pass_rate": "pass_rate", "latency_median": "latency_median_s"}[key]
         assert point["value"] == pytest.approx(target[value])
         assert point["interval"] == target[f"{key}_interval"]
+
+
+def test_runs_that_are_not_whole_are_left_out_and_counted(project: Project, home: Path) -> None:
+    keep_run(home, 1, passing(20))
+    keep_run(home, 2, passing(20), state="stopped")
+    for day, plan in enumerate(
+        ({"options": {"limit": 5}}, {"options": {"shard": "1/2"}}, {"source": "pytest"}), start=3
+    ):
+        keep_run(home, day, passing(40), plan=plan)
+    code, said = project.call("trend")
+    assert (code, "1 run" in said) == (0, True)
+    left_out = "left out: 4 runs that are not whole: stopped, --limit 5, shard 1/2, pytest; --all shows them"
+    assert left_out in said
+    assert "5 runs" in project.call("trend", "--all")[1]
+    listed = project.call("runs", "list")[1]
+    for mark in ("(--limit 5)", "(shard 1/2)", "(pytest)"):
+        assert mark in listed
+    found = json.loads(project.call("runs", "list", "--json")[1])["runs"]
+    assert [each["part"] for each in found] == ["pytest", "shard 1/2", "--limit 5", "stopped", None]

@@ -31,6 +31,7 @@ from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, run_verdict
+from agentv.storage.run.likeness import PYTEST
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, ListedCases, listed_cases
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonValue
@@ -241,7 +242,7 @@ class SessionRun:
                     tasks[task.case.id].append(task)
             self._tasks.append((group, tasks))
         plan.specs.providers.add(self._check_provider())
-        return OpenPlan(**structs.asdict(plan))
+        return OpenPlan(**{**structs.asdict(plan), "source": PYTEST})
 
     def _check_provider(self) -> Spec:
         """Return the plug-in of the provider that returns the answers given to `agentv.check`."""

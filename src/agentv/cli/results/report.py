@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from agentv.cli.screen import terminal_style
 from agentv.cli.terminal import command_stream, own_stdout
+from agentv.engine.stored.judged_by import present_file_notes
 from agentv.engine.stored.report import load_report
 from agentv.engine.stored.report_tools import report_tools
 from agentv.loading.files.places import find_home
@@ -57,6 +58,7 @@ def report(reference: str, options: ReportOptions) -> int:
         outputs = (*outputs, STDOUT)
     with own_stdout() as stdout, _exports(outputs, options, stdout) as exports:
         run_report = load_report(stored, _forward(_rows(stored, options), exports))
+        run_report = replace(run_report, notes=(*run_report.notes, *present_file_notes(stored)))
         if options.by:
             kinds = set(map(kind_named, options.by))
             others = (group for group in run_report.groups if group.by not in kinds)

@@ -1,5 +1,6 @@
 """`agentv trend`: show how scores change from run to run."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from msgspec import Struct
 from agentv.cli.indexed import run_index
 from agentv.cli.screen import refuse_unknown_suffixes, terminal_style, write_sheets
 from agentv.engine.running.clock import make_clock
-from agentv.engine.stored.trend_runs import WantedPlaces, load_trend_runs, refuse_unknown
+from agentv.engine.stored.trend_runs import WantedPlaces, left_out_parts, load_trend_runs, refuse_unknown
 from agentv.loading.files.places import find_home
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
@@ -31,6 +32,7 @@ class TrendOptions(Struct, frozen=True, kw_only=True):
     suites: tuple[str, ...]
     targets: tuple[str, ...]
     by_commit: bool
+    with_parts: bool
     with_runs: bool
     outputs: tuple[str, ...]
     as_json: bool
@@ -46,7 +48,9 @@ def trend(options: TrendOptions) -> int:
     with run_index(home, verbose=options.verbose) as index:
         last = None if options.by_commit else options.last
         listed = index.runs()
-        runs = load_trend_runs(listed, index.sums, wanted=wanted, last=last)
+        runs = load_trend_runs(listed, index.sums, wanted=wanted, last=last, with_parts=options.with_parts)
+    if not options.with_parts:
+        _note_left_out(left_out_parts(listed, wanted))
     refuse_unknown(wanted, metric, listed, runs)
     for unread in (run for run in listed if run.run is None):
         click.echo(f"skipped: {one_line(unread.problem or unread.run_id)}", err=True)
@@ -65,6 +69,17 @@ def trend(options: TrendOptions) -> int:
     for output in options.outputs:
         click.echo(f"Wrote {one_line(output)}", err=options.as_json)
     return 0
+
+
+def _note_left_out(parts: Counter[str]) -> None:
+    """Say which runs are left out because they are not whole."""
+    if parts:
+        kinds = ", ".join(
+            f"{one_line(part)} ({count})" if count > 1 else one_line(part) for part, count in parts.items()
+        )
+        click.echo(
+            f"left out: {count_text(parts.total(), 'run')} that are not whole: {kinds}; --all shows them", err=True
+        )
 
 
 def _warn_of_edits(listed: Sequence[ListedRun], *, shown_ids: Collection[str]) -> None:
@@ -113,6 +128,9 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
 @click.option(
     "--by", type=click.Choice(["run", "commit"]), default="run", show_default=True, help="One point per run or commit."
 )
+@click.option(
+    "--all", "with_parts", is_flag=True, help="Also show runs of some cases, shards, stopped runs and those of pytest."
+)
 @click.option("--runs", "with_runs", is_flag=True, help="Also list the runs of each trend.")
 @click.option(
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
@@ -127,6 +145,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
 def command(*, by: str, **given: Any) -> int:
     """Show how the scores of each eval file and target change from run to run, oldest first.
 
-    Significant changes are marked. A run without results is shown as a gap, not as zero.
+    Significant changes are marked. A run without results is shown as a gap, not as zero. Runs of some of the cases
+    (--tag, --case, -k, --limit, --sample, --only), shards, stopped runs and those of pytest are left out without --all.
     """
     return trend(TrendOptions(by_commit=by == "commit", **given))

@@ -41,6 +41,7 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
     from agentv.loading.files.places import find_home
     from agentv.reports.run.views import counts_text
     from agentv.reports.text.printable import one_line
+    from agentv.storage.run.likeness import part_of
 
     home = find_home(Path.cwd())
     with run_index(home, verbose=verbose) as index:
@@ -52,7 +53,9 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
         counts = counts_text(run.counts) if run.problem is None else one_line(run.problem)
         name = f"  {one_line(run.run.name)}" if run.run is not None and run.run.name else ""
         tags = "" if run.run is None else "".join(f"  [{one_line(tag)}]" for tag in run.run.tags)
-        click.echo(f"{run.run_id}  {run.state:11}  {counts}{name}{tags}")
+        part = "" if run.run is None else part_of(run.run, "", results=sum(run.counts.values()))
+        mark = f"  ({one_line(part)})" if part else ""
+        click.echo(f"{run.run_id}  {run.state:11}  {counts}{name}{tags}{mark}")
     if not runs:
         click.echo(f"no runs in {home}; start one with `agentv run`")
     return 0
@@ -208,12 +211,15 @@ def _print_json(fields: "JsonObject") -> None:
 
 
 def _to_json(run: "ListedRun") -> "JsonObject":
+    from agentv.storage.run.likeness import part_of
+
     fields: JsonObject = {
         "run_id": run.run_id,
         "name": None if run.run is None else run.run.name,
         "tags": [] if run.run is None else list(run.run.tags),
         "created_at": None if run.run is None else run.run.created_at.isoformat(),
         "state": run.state,
+        "part": None if run.run is None else part_of(run.run, run.state, results=sum(run.counts.values())) or None,
         "counts": run.counts,
         "folder": str(run.folder),
     }

@@ -241,6 +241,8 @@ class RunPlan(Struct, frozen=True):
     file_gates: tuple[ScopedGate, ...] | None = None
     evaluator_files: tuple[str, ...] = ()
     mixed: tuple[str, ...] = ()
+    source: str | None = None
+    """The program that made the run, if it was not the command line or `evaluate`: `pytest`."""
     default_workers: int = 1
     """Concurrent rows of a target without a setting; more where stored answers are judged and no target is called."""
 
@@ -358,6 +360,7 @@ class RunPlan(Struct, frozen=True):
             urls["quota"] = self.quota
         return {
             **source,
+            **({} if self.source is None else {"source": self.source}),
             **urls,
             "rows": self.planned,
             "suites": suites,

@@ -1,6 +1,6 @@
 """Planning of a run: resolves every name of suites and options, and reports all invalid settings at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from agentv.loading.targets.choice import DEFAULT_TARGET
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import BASELINE_METRICS, CONFIRMED, parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.storage.run.likeness import Likeness, suites_and_options
 from agentv.types.cases import targets_of
 from agentv.types.errors import AgentvError, ConfigError, TargetError, UnknownNameError
 from agentv.types.evaluation import Evaluator
@@ -74,15 +75,26 @@ def _expressions_of_files(
     plans: Sequence[SuitePlan], project_gates: Sequence[str], has_gates: Callable[[SuitePlan], bool]
 ) -> list[tuple[str, str | None]] | None:
     """Return the gates of the files; of several suites only those that `has_gates` accepts."""
-    if not any(plan.suite.gates for plan in plans):
+    left_out = {plan.suite.path for plan in plans if not has_gates(plan)}
+    return gates_of_files([(plan.suite.path, plan.suite.gates) for plan in plans], project_gates, left_out=left_out)
+
+
+def gates_of_files(
+    suites: Sequence[tuple[str, Sequence[str]]], project_gates: Sequence[str], *, left_out: Collection[str] = ()
+) -> list[tuple[str, str | None]] | None:
+    """Return each gate with the path of the suite that it measures, None for the whole run; None without any gate.
+
+    `suites` are the paths of the suites with their own gates; of several suites, those in `left_out` have none.
+    """
+    if not any(gates for _, gates in suites):
         return [(gate, None) for gate in project_gates] or None
-    if len(plans) == 1:
-        return [(gate, None) for gate in plans[0].suite.gates]
+    if len(suites) == 1:
+        return [(gate, None) for gate in suites[0][1]]
     return [
-        (gate, plan.suite.path)
-        for plan in plans
-        if has_gates(plan)
-        for gate in plan.suite.gates or project_gates or _DEFAULT_GATES
+        (gate, path)
+        for path, gates in suites
+        if path not in left_out
+        for gate in gates or project_gates or _DEFAULT_GATES
     ] or None
 
 
@@ -179,7 +191,8 @@ def make_plan(
         prices.update(item.suite.prices)
     target_ids = {id(target) for plan in suites for target in plan.targets}
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in target_ids}
-    options, found, warnings = _load_baseline(options, home)
+    like = suites_and_options([plan.suite.path for plan in suites], options.to_json())
+    options, found, warnings = _load_baseline(options, home, like)
     run_plan = RunPlan(
         suites=tuple(suites),
         specs=specs,
@@ -228,7 +241,9 @@ def _unused_fallback_warnings(suites: Sequence[SuitePlan]) -> Iterator[str]:
             yield f"target {target.name!r} answers in batches, which do not use its fallback_targets"
 
 
-def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "FoundScores | None", tuple[str, ...]]:
+def _load_baseline(
+    options: RunOptions, home: str, like: Likeness
+) -> tuple[RunOptions, "FoundScores | None", tuple[str, ...]]:
     """Return the options with the id of the baseline, the scores of the baseline, and warnings about it."""
     if options.baseline is None:
         return options, None, ()
@@ -236,7 +251,7 @@ def _load_baseline(options: RunOptions, home: str) -> tuple[RunOptions, "FoundSc
     from agentv.engine.stored.baseline import baseline_warnings  # noqa: PLC0415
     from agentv.storage.run.scores import find_scores  # noqa: PLC0415
 
-    found = find_scores(Path(home), options.baseline)
+    found = find_scores(Path(home), options.baseline, like=like)
     # `latest` may name another run later.
     return replace(options, baseline=found.reference), found, tuple(baseline_warnings(found))
 

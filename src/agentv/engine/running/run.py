@@ -26,6 +26,7 @@ from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.quotas import InProcessQuota, QuotaClient
 from agentv.execution.threads import abandoned_calls
+from agentv.loading.project import config_files
 from agentv.loading.suites.suites import relative_name
 from agentv.storage.run.find import calibrations_folder
 from agentv.types.errors import AgentvError, ClusterError, StorageError
@@ -445,10 +446,18 @@ async def _run_record(plan: RunPlan, run_id: str, clock: Clock) -> RunRecord:
 
 
 def _file_digests(plan: RunPlan) -> dict[str, JsonValue]:
-    """Return the SHA-256 of each file that suites and evaluators name, by its path from the root of its repository."""
+    """Return the SHA-256 of each file that suites and evaluators name, and of the project's settings, by path.
+
+    The paths begin at the root of the repository.
+    """
     suites = [suite.suite for suite in plan.suites]
     named = [(file, suite) for suite in suites for file in suite.files]
     named += [(file, suite) for suite in suites[:1] for file in plan.evaluator_files]
+    named += [
+        (str(file), suite)
+        for suite in suites
+        for file in config_files(Path(suite.base_dir), Path(suite.repository_root))
+    ]
     digests = {relative_name(Path(file), Path(suite.repository_root)): digest_of(Path(file)) for file, suite in named}
     return {name: digest for name, digest in digests.items() if digest is not None}
 

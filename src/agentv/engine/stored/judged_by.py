@@ -1,12 +1,22 @@
 """The gates and pass scores that a stored run is judged by: those stored with it, whatever its files say today."""
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import RunPlan, gates_to_json
+from agentv.engine.planning.planning import gates_of_files
+from agentv.engine.plugins.loading import load_specs_without
+from agentv.engine.running.provenance import digest_of
+from agentv.loading.files.places import find_repository_root
+from agentv.loading.project import config_files, load_project
+from agentv.loading.suites.suites import load_suite, relative_name
 from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.storage.run.stored import StoredRun
+from agentv.types.errors import AgentvError
 from agentv.types.json_value import JsonObject, JsonValue
 
 
@@ -29,10 +39,7 @@ def with_stored_pass_scores(
         if not isinstance(score, int | float | None) or score == own:
             judged.append(item)
             continue
-        notes.append(
-            f"{item.suite.path}: pass_score is {_shown(own)} now; this run is judged by the one stored with it, "
-            f"{_shown(score)}"
-        )
+        notes.append(_score_change(item.suite.path, own, score))
         judged.append(replace(item, suite=replace(item.suite, pass_score=score)))
     return tuple(judged), tuple(notes)
 
@@ -66,6 +73,55 @@ def _gate_notes(stored: JsonObject, plan: RunPlan) -> Iterator[str]:
     now: JsonValue = None if plan.file_gates is None else gates_to_json(plan.file_gates)
     if _gates_text(before) != _gates_text(now):
         yield gate_change(before, now)
+
+
+def present_file_notes(run: StoredRun) -> tuple[str, ...]:
+    """Return notes on the gates and pass scores that the files of a run have now, if they are not those stored with it.
+
+    No note for a run without eval files, nor if its files are as they were, are gone or cannot be read. No code runs.
+    """
+    stored, folder = run.run.plan, run.run.plan.get("folder")
+    if "file_gates" not in stored or not isinstance(folder, str):
+        return ()
+    root = find_repository_root(Path(run.folder.resolve().parent.parent.parent, folder).resolve())
+    if not _has_changed_files(stored, root):
+        return ()
+    inputs = [Path(root, str(suite.get("path"))) for suite in _objects(stored.get("suites"))]
+    try:
+        with contextlib.chdir(Path(run.folder.resolve().parent.parent.parent, folder)):
+            return tuple(_present_notes(inputs, root, stored))
+    except (AgentvError, OSError):
+        return ()
+
+
+def _has_changed_files(stored: JsonObject, root: Path) -> bool:
+    files = stored.get("files")
+    digests = dict(files) if isinstance(files, Mapping) else {}
+    digests |= {str(suite.get("path")): suite.get("sha256") for suite in _objects(stored.get("suites"))}
+    suites = {Path(root, str(suite.get("path"))).parent for suite in _objects(stored.get("suites"))}
+    settings = {relative_name(file, root) for folder in suites for file in config_files(folder, root)}
+    is_new = any(file not in digests for file in settings)
+    return is_new or any(digest_of(Path(root, path)) != digest for path, digest in digests.items())
+
+
+def _present_notes(paths: Sequence[Path], root: Path, stored: JsonObject) -> Iterator[str]:
+    plugins = tuple(dict.fromkeys(name for path in paths for name in load_project(path.parent, root).plugins))
+    specs = load_specs_without(plugins)
+    suites = [load_suite(path, specs=specs, plugins_imported=False) for path in paths]
+    for suite, before in zip(suites, _objects(stored.get("suites")), strict=True):
+        if suite.pass_score != before.get("pass_score"):
+            yield _score_change(suite.path, suite.pass_score, before.get("pass_score"))
+    project_gates = next((found for path in paths if (found := load_project(path.parent, root).gates)), ())
+    gates = gates_of_files([(suite.path, suite.gates) for suite in suites], project_gates)
+    now: JsonValue = None if gates is None else [{"expression": gate, "suite": suite} for gate, suite in gates]
+    options = stored.get("options")
+    has_own = isinstance(options, Mapping) and options.get("gates") is not None
+    if not has_own and _gates_text(now) != _gates_text(stored.get("file_gates")):
+        yield gate_change(stored.get("file_gates"), now)
+
+
+def _score_change(path: str, now: JsonValue, stored: JsonValue) -> str:
+    return f"{path}: pass_score is {_shown(now)} now; this run is judged by the one stored with it, {_shown(stored)}"
 
 
 def gate_change(before: JsonValue, now: JsonValue) -> str:

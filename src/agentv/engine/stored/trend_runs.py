@@ -1,6 +1,5 @@
 """The runs of a trend, from the list of stored runs; no more runs are read than the points need."""
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
@@ -12,11 +11,10 @@ from msgspec.structs import replace
 from agentv.scoring.comparison.trend import SuiteTarget, TrendRun
 from agentv.scoring.counting.run_sums import MetricKey, RunSums
 from agentv.storage.run.find import ListedRun, find_suites, is_suite_named
+from agentv.storage.run.likeness import part_of, selection_of
 from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.run import RunRecord
-
-_SELECTORS = {"case_globs": "--case", "tags": "--tag", "expression": "-k", "sample": "--sample", "only": "--only"}
 
 LoadSums = Callable[[Path], Mapping[SuiteTarget, RunSums]]
 """Returns the sums of each suite and target of the run in a folder. Raises OSError if its rows cannot be read."""
@@ -56,12 +54,17 @@ def refuse_unknown(
 
 
 def load_trend_runs(
-    listed: Sequence[ListedRun], load_sums: LoadSums, *, wanted: WantedPlaces, last: int | None
+    listed: Sequence[ListedRun],
+    load_sums: LoadSums,
+    *,
+    wanted: WantedPlaces,
+    last: int | None,
+    with_parts: bool = True,
 ) -> list[TrendRun]:
     """Return the runs with the `last` points of every wanted suite and target, oldest first; with None all runs.
 
     `listed` is sorted, oldest first. A run whose run.json cannot be read is left out, and so are the parts of a merged
-    run.
+    run. Without `with_parts`, so are runs of some cases, shards, stopped runs and those of pytest (`part_of`).
     """
     points: Counter[SuiteTarget] = Counter()
     merged: set[str] = set()
@@ -71,12 +74,25 @@ def load_trend_runs(
             continue
         run = _trend_run_of(each, each.run)
         merged.update(run.parents)
+        if run.part and not with_parts:
+            continue
         places = list(filter(wanted.has, product(run.suites, run.targets)))
         # A run written by another program may not record its suites and targets: then its rows show them.
         if last is None or not (run.suites and run.targets) or any(points[place] < last for place in places):
             found.append(_with_sums(run, each, load_sums, wanted))
             points.update(places)
     return found[::-1]
+
+
+def left_out_parts(listed: Sequence[ListedRun], wanted: WantedPlaces) -> Counter[str]:
+    """Return why runs of wanted suites and targets are not whole, with their number; without those of merged runs."""
+    runs = [_trend_run_of(each, each.run) for each in listed if each.run is not None]
+    merged = {parent for run in runs for parent in run.parents}
+    return Counter(
+        run.part
+        for run in runs
+        if run.part and run.run_id not in merged and any(map(wanted.has, product(run.suites, run.targets)))
+    )
 
 
 def _with_sums(run: TrendRun, listed: ListedRun, load_sums: LoadSums, wanted: WantedPlaces) -> TrendRun:
@@ -104,7 +120,8 @@ def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
         is_dirty=git.get("dirty") is True,
         tags=run.tags,
         shard=shard if isinstance(shard, str) else None,
-        selection=_selection(options),
+        selection=selection_of(options),
+        part=part_of(run, listed.state, results=sum(listed.counts.values())),
         parents=run.parents,
         suites={
             path: _text(each.get("sha256"))
@@ -113,19 +130,6 @@ def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
         },
         targets=tuple(name for each in _objects(run.plan.get("targets")) if (name := _text(each.get("name")))),
     )
-
-
-def _selection(options: JsonObject) -> str:
-    """Return the options that selected some of the cases or evaluators, as on the command line."""
-    arguments: list[str] = []
-    for name, option in _SELECTORS.items():
-        value = options.get(name)
-        if value is not None:
-            values = value if isinstance(value, list) else [value]
-            arguments += [f"{option} {shlex.quote(str(each))}" for each in values]
-    if options.get("sample") is not None and options.get("seed") is not None:
-        arguments.append(f"--seed {options['seed']}")
-    return " ".join(arguments)
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:

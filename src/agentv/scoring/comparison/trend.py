@@ -253,7 +253,7 @@ class TrendRun(Struct, frozen=True):
 
     `sums` has the sums of each suite and target; `problem` says why they cannot be read. `shard` is set for a part of a
     run, `parents` are the parts that a merged run was made of. `selection` holds the options that selected some of the
-    cases or evaluators: only runs of the same selection are comparable.
+    cases or evaluators: only runs of the same selection are comparable. `part` says why it is not a whole run.
     """
 
     run_id: str
@@ -265,6 +265,7 @@ class TrendRun(Struct, frozen=True):
     tags: tuple[str, ...] = ()
     shard: str | None = None
     selection: str = ""
+    part: str = ""
     parents: tuple[str, ...] = ()
     suites: Mapping[str, str | None] = field(default_factory=dict)
     targets: tuple[str, ...] = ()

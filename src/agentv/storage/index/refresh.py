@@ -98,6 +98,7 @@ def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
             restore_retired(connection, known.run)
             if known.results_stamp != results:
                 _add_new_lines(connection, folder, known, stamp=results)
+                known = _find_or_add(connection, folder)  # a new entry if the file was rewritten
             if known.events_stamp != events:
                 _store_end_state(connection, folder, known, stamp=events)
             mark_retired(connection, _find_or_add(connection, folder).run, folder)

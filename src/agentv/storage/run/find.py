@@ -44,7 +44,8 @@ def _holds_run(folder: Path) -> bool:
         return True
 
 
-def _readable(folder: Path) -> StoredRun | None:
+def readable_run(folder: Path) -> StoredRun | None:
+    """Return the run in a folder, None if its run.json cannot be read."""
     try:
         return StoredRun(folder)
     except OSError:
@@ -108,7 +109,7 @@ def find_unfinished(home: Path) -> Path:
 
 def find_tagged(home: Path, tag: str) -> Path | None:
     """Return the folder of the newest run with a tag, or None."""
-    runs = filter(None, map(_readable, reversed(list_run_folders(home))))
+    runs = filter(None, map(readable_run, reversed(list_run_folders(home))))
     return next((run.folder for run in runs if tag in run.run.tags), None)
 
 
@@ -127,7 +128,7 @@ def _matching(folders: Sequence[Path], reference: str) -> list[Path]:
 
 
 def _name_of(folder: Path) -> str | None:
-    run = _readable(folder)
+    run = readable_run(folder)
     return None if run is None else run.run.name
 
 

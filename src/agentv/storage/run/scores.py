@@ -27,6 +27,7 @@ from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.find import LOG_SUFFIX, find_run, find_tagged, runs_folder
+from agentv.storage.run.likeness import Likeness, find_like, is_relative_reference
 from agentv.storage.run.score_file import load_score_file
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
@@ -187,19 +188,27 @@ class FoundScores(Struct, frozen=True):
         return self.grouped.whole
 
 
-def find_scores(home: Path, reference: str, chosen: RowFilter = ALL_ROWS, *, by: str | None = None) -> FoundScores:
+def find_scores(
+    home: Path,
+    reference: str,
+    chosen: RowFilter = ALL_ROWS,
+    *,
+    by: str | None = None,
+    like: Likeness | None = None,
+) -> FoundScores:
     """Return the chosen scores of the run or file that `reference` names, grouped as with `--by` if `by` is given.
 
     `reference` is a file (a baseline or exported results), the path of a run folder, or the id, name or tag of a run
-    of `home`, or `latest`. Raises ConfigError when nothing matches, the file has another format, or the chosen target
-    or prompt has no result; StorageError when a run cannot be read.
+    of `home`, or `latest`. `latest~1` is the newest earlier run like the latest, and with `like`, `latest` is the
+    newest run like that (likeness.py). Raises ConfigError when nothing matches, the file has another format, or the
+    chosen target or prompt has no result; StorageError when a run cannot be read.
     """
     path = Path(reference)
     # A log of inspect is left to `find_run`, whose error says how to convert it.
     if path.is_file() and path.suffix != LOG_SUFFIX:
         found = FoundScores(load_score_file(path, chosen, by=by), reference)
     else:
-        stored = open_run(_find_run_folder(home, reference))
+        stored = open_run(_find_run_folder(home, reference, like))
         is_ours = stored.folder.resolve().parent == runs_folder(home).resolve()
         found = FoundScores(load_side(stored, chosen, by=by), stored.run_id if is_ours else reference, stored)
     if not found.side.cases and chosen != ALL_ROWS:
@@ -213,7 +222,9 @@ def find_scores(home: Path, reference: str, chosen: RowFilter = ALL_ROWS, *, by:
     return found
 
 
-def _find_run_folder(home: Path, reference: str) -> Path:
+def _find_run_folder(home: Path, reference: str, like: Likeness | None) -> Path:
+    if is_relative_reference(reference, has_anchor=like is not None):
+        return find_like(home, reference, like)
     try:
         return find_run(home, reference)
     except ConfigError:
