@@ -88,4 +88,4 @@ def test_a_logged_answer_is_judged_by_the_same_rule(
     (tmp_path / "log.jsonl").write_text('{"prompt": "How?", "response": "hello"}')
     left, said = call("score", "log.jsonl", "--config", "judge.yaml", "--json")
     report = json.loads(said[said.index("{") :])
-    assert (left, report["verdict"], report["clamped"]) == (code, sentence, int(code == 0))
+    assert (left, report["verdict"], report.get("clamped", 0)) == (code, sentence, int(code == 0))

@@ -3,10 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agentv.types.message_shapes.thinking import reasoning_of, split_thinking
 from agentv.types.messages import DataPart, FilePart, Message, TextPart
 from agentv.types.messages_json import content_text
+from agentv.types.provider import ProviderResponse
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,9 @@ def test_text_parts_are_joined_as_they_are_and_files_stand_on_their_own() -> Non
     assert content_text((TextPart("The cap"), TextPart("ital: "), file, TextPart("Paris"))) == (
         "The capital: \nfile\nParis"
     )
+
+
+@pytest.mark.parametrize(("said", "text"), [("<think>hm</think>", ""), ("<think>hm</think>Paris", "Paris")])
+def test_thoughts_in_messages_never_become_the_answer(said: str, text: str) -> None:
+    response = ProviderResponse("", output_messages=(Message("assistant", said),))
+    assert (response.text, replace(response, reasoning="hm").text) == (text, text)

@@ -132,9 +132,14 @@ class ProviderResponse(Struct, frozen=True, gc=False):
     estimated: bool = False
 
     def __post_init__(self) -> None:
-        """Set an empty text to that of the last message of the assistant with content, if there is one."""
+        """Set an empty text to that of the last message of the assistant with content, without a model's thoughts."""
         if self.output_messages and self.text == "":
-            force_setattr(self, "text", last_answer(self.output_messages) or "")
+            text = last_answer(self.output_messages) or ""
+            if "<think" in text:
+                from agentv.types.message_shapes.thinking import split_thinking  # noqa: PLC0415 - few texts have thoughts
+
+                text, _ = split_thinking(text)
+            force_setattr(self, "text", text)
 
 
 def last_answer(messages: Sequence[object]) -> str | None:

@@ -87,7 +87,7 @@ def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
         "judged": target.judged,
         "counts": dict(target.counts),
         "unverified": target.unverified,
-        "clamped": target.clamped,
+        **({"clamped": target.clamped} if target.clamped else {}),
         "pass_rate": target.pass_rate,
         "pass_rate_interval": interval_to_json(target.pass_rate_interval),
         "mean_score": target.mean_score,

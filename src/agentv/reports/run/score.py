@@ -206,7 +206,7 @@ def score_to_json(report: RunReport, *, output: str | None, groups: Sequence[Gro
         "lines_read": report.read,
         "counts": dict(report.counts),
         "unverified": lines.unverified,
-        "clamped": lines.clamped,
+        **({"clamped": lines.clamped} if lines.clamped else {}),
         "mean_score": lines.mean_score,
         "mean_interval": interval_to_json(lines.mean_interval),
         "pass_rate": lines.pass_rate,
