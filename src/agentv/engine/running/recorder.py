@@ -291,7 +291,7 @@ class RunRecorder(Struct):
     def row(self, result: CaseResult) -> None:
         """Save, count and report a finished row. A row that the budget refused is left for a resume.
 
-        A row with `rerun` is saved and reported as a re-run; it stops nothing and is in no rate.
+        A row with `rerun` is saved and reported as a re-run; it is in no rate, and `--fail-fast` does not count it.
 
         A row with a `seq` is stored already. An UNLISTED one is ignored: it is passed again once its segment is listed.
         """
@@ -310,7 +310,7 @@ class RunRecorder(Struct):
             self.emit(RowLeft(result.slot))
             return None
         saved = self.store.append(result) if result.seq is None else result
-        judge_stop = None if saved.rerun is not None else self._judge_failures.count(saved.evaluator_results)
+        judge_stop = self._judge_failures.count(saved.evaluator_results)
         if judge_stop is not None:
             self._stop_for_judge(judge_stop)
         return saved
