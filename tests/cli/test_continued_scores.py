@@ -171,3 +171,15 @@ def test_a_run_without_a_configuration_names_the_command_that_takes_one(agentv: 
 def test_workers_have_one_default() -> None:
     (option,) = [each for each in score_command.params if each.name == "workers"]
     assert option.default == DEFAULT_WORKERS
+
+
+@pytest.mark.parametrize("gates", ["none", "[pass_rate >= 10%]"])
+def test_a_scored_run_is_judged_by_the_gates_stored_with_it(agentv: Call, gates: str) -> None:
+    log("v1.jsonl", 3)
+    rude = {"id": "q-9", "prompt": "9?", "response": "No."}
+    Path("v1.jsonl").write_text(Path("v1.jsonl").read_text() + json.dumps(rude) + "\n")
+    assert agentv("score", "v1.jsonl", "--config", "judges.yaml")[0] == 1
+    Path("judges.yaml").write_text(f"gates: {gates}\n{FREE}")
+    code, out, err = agentv("resume", "latest")
+    assert (code, "FAIL: 3 of 4 judged lines passed" in out + err, "has other gates now" in err) == (1, True, True), out
+    assert agentv("report", "latest", "--exit-code")[0] == 1

@@ -196,6 +196,10 @@ def test_a_missing_shard_of_a_stream_is_an_incomplete_run(project: Project) -> N
     assert "no run of shard 3/3 was named" in said
     merged = runs(project)[-1]
     assert project.call("report", merged.run_id, "--exit-code")[0] == 3
+    for references in ((first, third), (third, second)):  # whatever the gate says of the others
+        code, said = project.call("merge", *references)
+        assert (code, "INCOMPLETE: only " in said) == (3, True), said
+        assert project.call("report", "latest", "--exit-code")[0] == 3
     code, said = project.call("merge", first, second, third)
     assert (code, "FAIL: pass_rate is 80 %" in said) == (1, True), said
     code, said = project.call("resume", merged.run_id)

@@ -43,6 +43,7 @@ from agentv.engine.stored.team_store import store_of_run
 from agentv.execution.processes.line_stream import STDIN
 from agentv.reports import STDOUT
 from agentv.scoring.counting.sampling import make_sample
+from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import DigestSet
 from agentv.storage.run.first_answers import slot_name
 from agentv.storage.run.stored import SCORED, StoredRun
@@ -156,7 +157,7 @@ def _continue(
                 runner,
                 lambda _line: screen.show_progress(scoring),
                 clock=clock,
-                gates=parse_gates(options, config),
+                gates=_judged_by(stored, options, config),
                 judge_failures=JudgeFailures(options.judge_failures),
                 reading=options.reading,
                 on_stopping=screen.show_stopping,
@@ -177,6 +178,18 @@ def _continue(
         for message in write_error_messages(observers, stdout):
             code = exit_code_after_write_error(code, message)
     return code
+
+
+def _judged_by(stored: StoredRun, options: ScoreOptions, config: EvaluationRunConfig) -> tuple[ScopedGate, ...] | None:
+    """Return the gates stored with a run, None for the default one; say so if its configuration has others now."""
+    if config.stream_gates not in (None, options.gates):
+        now = ", ".join(map(repr, config.stream_gates or ())) or "no gate"
+        click.echo(
+            f"note: the configuration of run {stored.run_id} has other gates now ({now}); the run is judged by those "
+            "stored with it",
+            err=True,
+        )
+    return None if options.gates is None else parse_gates(options, config)
 
 
 def _checked_runner(config: EvaluationRunConfig, continue_options: ContinueOptions) -> EvaluationRunner:

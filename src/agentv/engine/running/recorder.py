@@ -172,7 +172,8 @@ class RunRecorder(Struct):
 
     `listed_cases` are set by `report`: the cases that count against each gate. `planned` is the number of rows,
     `planned_in_all_shards` that of all shards of the run together. Those of a stream are known, from `row_count`, when
-    the tasks of all targets were made. `lost_files` says what is missing of the store at the end.
+    the tasks of all targets were made. `lost_files` says what is missing of the store at the end. `is_merged` is True
+    if the run was merged from shards.
     """
 
     plan: RunPlan
@@ -191,6 +192,7 @@ class RunRecorder(Struct):
     planned: int | None = None
     planned_in_all_shards: int | None = None
     lost_files: str | None = None
+    is_merged: bool = False
     row_count: RowCount = field(default_factory=RowCount)
     _counted_targets: int = 0
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)
@@ -378,6 +380,7 @@ class RunRecorder(Struct):
             signal_number=self.stop.signal_number,
             is_judge_stop=self.stop.is_judge_stop,
             incomplete=self.lost_files or why_mixed(self.plan.mixed),
+            is_merged=self.is_merged,
         )
         max_errors = self.plan.options.max_errors
         counted, baseline = (

@@ -95,6 +95,7 @@ class VerdictBasis(Struct, frozen=True):
     has_given_answers: bool = False
     mixed: tuple[str, ...] = ()
     """The differences between the shards that the run was merged from."""
+    is_merged: bool = False
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
@@ -137,6 +138,7 @@ class VerdictBasis(Struct, frozen=True):
             invalid_rows=invalid_rows,
             noun="line" if self.has_given_answers else "result",
             incomplete=why_mixed(self.mixed),
+            is_merged=self.is_merged,
         )
         recorded = self.recorded
         if recorded is None or recorded.ended is None:
@@ -357,6 +359,7 @@ def _load_basis(run: StoredRun) -> VerdictBasis:
         reason=None if log is None else log.why_incomplete,
         has_given_answers=run.has_given_answers,
         mixed=strings_of(run.run.plan.get("mixed")),
+        is_merged=bool(run.run.parents),
     )
 
 

@@ -167,7 +167,7 @@ class ResumePlan(Struct):
     async def count_stored(self, recorder: RunRecorder) -> None:
         """Count every stored result, whatever the files of the run say today."""
         recorder.planned = recorder.planned_in_all_shards = self.planned
-        recorder.has_trials = self.may_repeat_cases
+        recorder.has_trials, recorder.is_merged = self.may_repeat_cases, True
         self.has_every_row = True
         waited_at = now()
         for key in self.rows.remaining_keys():

@@ -103,6 +103,7 @@ class Ending(Struct, frozen=True):
     `planned` is the planned number of results, None if it is not known; `is_stored` says whether results were stored.
     `noun` is the word for a result in messages. `is_judge_stop` is True if a judge that kept failing ended the run,
     which is then incomplete, whatever its gates say. `incomplete` is another reason why no verdict can be given.
+    `is_merged` is True for a run that was merged from shards: without all of them its gates decide nothing.
     """
 
     state: RunState
@@ -114,6 +115,11 @@ class Ending(Struct, frozen=True):
     noun: str = "result"
     is_judge_stop: bool = False
     incomplete: str | None = None
+    is_merged: bool = False
+
+    def lacks_results(self, rows: int) -> bool:
+        """Return True for a finished run with fewer results than planned."""
+        return self.state == "finished" and self.planned is not None and rows < self.planned
 
 
 def why_mixed(differences: Sequence[str]) -> str | None:
@@ -148,7 +154,8 @@ def run_verdict(
         why = ending.reason or "no case matches the selection"
         return RunVerdict(NOTHING_SELECTED, f"NOTHING SELECTED: {why}.", results)
     has_failed = rows.judged and any(each.state == "failed" for each in evaluated)
-    if has_failed and not ending.is_judge_stop and ending.incomplete is None:
+    lacks_shards = ending.is_merged and ending.lacks_results(rows.rows)
+    if has_failed and not (ending.is_judge_stop or ending.incomplete or lacks_shards):
         return RunVerdict(GATE_FAILED, f"FAIL: {judge}{_sentences(not_passed)}.{details}{ending_note}", results)
     incomplete = _incomplete(ending, counted, results, max_errors)
     if incomplete is not None:
@@ -172,7 +179,7 @@ def _incomplete(ending: Ending, counted: VerdictCounts, results: Sequence[GateRe
     if ending.state in ("failed", "running"):
         progress = f" {_of_planned(rows.rows, ending)} complete." if rows.rows else ""
         return f"{ending.reason or _WHY_INCOMPLETE[ending.state]}.{progress}"
-    if ending.state == "finished" and ending.planned is not None and rows.rows < ending.planned:
+    if ending.lacks_results(rows.rows):
         return f"only {_of_planned(rows.rows, ending)} complete."
     if not rows.judged and (rows.rows or ending.state != "stopped"):
         return f"no {ending.noun} could be judged.{_with_errors_and_unverified(counted, ending.noun)}"
