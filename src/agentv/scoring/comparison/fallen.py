@@ -15,8 +15,8 @@ def fallen_cases(
     """Return the cases that count against a gate about a baseline, the largest fall first.
 
     For `not worse`, these are the cases with a lower score, of targets that got worse; for confirmed regressions the
-    `confirmed` ones, given with the numbers of their failed re-runs; else those that regressed. The side of the run
-    must have the positions of its rows.
+    `confirmed` ones, given with the numbers of failed re-runs; else those that regressed. The side of the run must
+    have the positions of its rows.
     """
     confirmed = confirmed or {}
     fallen = sorted(
