@@ -59,7 +59,7 @@ from agentv.scoring.results.aggregation import (
     row_state,
     row_status,
 )
-from agentv.scoring.results.applicable import all_evaluators, evaluators_of_turn
+from agentv.scoring.results.applicable import all_evaluators
 from agentv.scoring.results.turns import (
     conversation_score,
     missing_turn_result,
@@ -775,7 +775,7 @@ class CaseRunner(Struct, frozen=True):
         answers, turns, rules = answers_by_turn(answer), prepared.case.turns, prepared.case.turn_rules
         results: list[EvaluatorResult] = []
         failed_turn = None
-        for number, turn in enumerate(turns, start=1):
+        for number in range(1, len(turns) + 1):
             stored = known.get(turn_name(number))
             if failed_turn is not None:
                 result = skipped_turn_result(number, failed_turn)
@@ -783,7 +783,7 @@ class CaseRunner(Struct, frozen=True):
                 result = missing_turn_result(number)
             elif number in judged:
                 result = judged[number]
-            elif stored is not None and (stored.evaluator_results or not evaluators_of_turn(turn)):
+            elif stored is not None and stored.evaluator_results:
                 result = stored
             else:
                 result = await self._judge_turn(target_session, prepared, number, answers)
