@@ -42,7 +42,7 @@ from agentv.types.provider import (
     ProviderResponse,
 )
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Price, Usage, total_usage
+from agentv.types.usage import AMOUNT_NOTES, Price, Usage, total_usage
 
 if TYPE_CHECKING:
     from agentv.engine.calling.target_answer_cache import TargetAnswerCache
@@ -182,11 +182,13 @@ class ResilientProvider:
         answer_cache: "TargetAnswerCache | None" = None,
         budget: Budget | None = None,
         is_code: bool = False,
+        note: Callable[[str], None] = lambda _message: None,
     ) -> None:
         self.provider = provider
         self.target = target
         self.counts_attempts = counts_attempts
         self.is_code = is_code
+        self._note = note
         self._clock = clock
         self._rng = rng
         self._prices = prices
@@ -210,8 +212,17 @@ class ResilientProvider:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Send a judge's request, retried as the policy allows. Raises ProviderError with all attempts in `calls`."""
         if self.answer_cache is None:
-            return await self._call(request)
-        return await self.answer_cache.recall(request, partial(self._call, request), is_judge=True)
+            response = await self._call(request)
+        else:
+            response = await self.answer_cache.recall(request, partial(self._call, request), is_judge=True)
+        self._report_amounts(response)
+        return response
+
+    def _report_amounts(self, response: ProviderResponse | EmbeddingResponse) -> None:
+        """Report a cost or usage of a judge or an embedding model that counts as unknown."""
+        for note in response.notes:
+            if note in AMOUNT_NOTES:
+                self._note(f"target {self.target.name!r}: {note}")
 
     def invoke_within(
         self,
@@ -280,7 +291,9 @@ class ResilientProvider:
             return response
 
         tokens = sum(map(len, texts)) / CHARACTERS_PER_TOKEN
-        return await self._within_budget(Call(attempt, tokens))
+        response = await self._within_budget(Call(attempt, tokens))
+        self._report_amounts(response)
+        return response
 
     def _within_budget(self, call: "Call[R]") -> Awaitable[R]:
         """Make one call, retried as the policy allows, within the budget if there is one."""

@@ -198,6 +198,7 @@ class Runtime:
             limiter=self._limiter(target) if spec.is_model_api or target.requests_per_minute else None,
             answer_cache=None if self._cache is None else self._cache.for_target(target, spec),
             budget=None if spec.is_canned else self.budget,
+            note=self.note,
         )
         self._providers[id(target)] = (target, resilient)
         return resilient

@@ -81,7 +81,7 @@ from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import total_usage
+from agentv.types.usage import AMOUNT_NOTES, total_usage
 from agentv.types.workspaces import Keep, WorkspaceChanges, WorkspaceConfig, workspace_from_json
 
 if TYPE_CHECKING:
@@ -716,6 +716,10 @@ class CaseRunner(Struct, frozen=True):
         if isinstance(outcome.result, ProviderResponse):
             for note in outcome.result.notes:
                 self.note(prepared.task, note)
+        elif outcome.partial is not None:
+            for note in outcome.partial.notes:
+                if note in AMOUNT_NOTES:
+                    self.note(prepared.task, note)
         return answer
 
     async def _judge(

@@ -1,6 +1,6 @@
 """The tables of `.agentv/index.db`, whose content is derived from runs, and statements on them."""
 
-VERSION = 7
+VERSION = 8
 """Stored in the file. An index of another version is emptied and rebuilt."""
 
 APPLICATION_ID = 0x61677476
