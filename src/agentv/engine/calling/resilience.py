@@ -165,8 +165,8 @@ class ResilientProvider:
     `counts_attempts` is True for programs and functions, False for model APIs and web services. If it is True, each
     attempt has its number in `request.attempt`; if it is False, the attempts are in `calls` only. An `auth` failure, or
     20 transport failures in a row, stops the target: later calls fail at once with the same kind. `limiter` has the
-    rate limits of the account, `answer_cache` the cached answers, `budget` the money of the run. `is_code` is copied
-    from the provider's Spec.
+    rate limits of the account, `answer_cache` the cached answers, `budget` the money of the run; with `needs_costs`,
+    it can be kept only by the costs that the target reports. `is_code` is copied from the provider's Spec.
     """
 
     def __init__(
@@ -181,6 +181,7 @@ class ResilientProvider:
         limiter: AccountLimiter | None = None,
         answer_cache: "TargetAnswerCache | None" = None,
         budget: Budget | None = None,
+        needs_costs: bool = False,
         is_code: bool = False,
         note: Callable[[str], None] = lambda _message: None,
     ) -> None:
@@ -195,7 +196,9 @@ class ResilientProvider:
         self._price_by_model: dict[str | None, Price | None] = {}
         self._attempts = PacedAttempts(limiter, target, counts_attempts=counts_attempts)
         self.answer_cache = answer_cache
-        self.account = None if budget is None else BudgetAccount(budget, target.name, self.cost_of)
+        self.account = (
+            None if budget is None else BudgetAccount(budget, target.name, self.cost_of, needs_costs=needs_costs)
+        )
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         # Token estimates serve the limiter and the budget only.
         self._estimates_tokens = limiter is not None or budget is not None

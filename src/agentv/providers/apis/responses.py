@@ -175,13 +175,17 @@ def notes_on_keys(value: Mapping[str, object]) -> tuple[str, ...]:
     ignored = [key for key in value if key not in _ACCEPTED_KEYS]
     if (usage := _usage_in(value)) and read_usage(usage) is None:
         ignored.append("usage")
-    notes = list(map(_note_on_key, ignored))
-    if parse_cost(value) is None and (costs := [cost for cost in _costs_in(value) if cost is not None]):
-        is_too_much = any(isinstance(cost, int | float) and MAX_COST_USD < cost < math.inf for cost in costs)
-        notes.append(COST_NOTE if is_too_much else _NO_AMOUNT)
-    if value.get("trace") is not None:
-        notes.append(TRACE_NOTE)
-    return tuple(notes)
+    deprecated = () if value.get("trace") is None else (TRACE_NOTE,)
+    return (*map(_note_on_key, ignored), *notes_on_cost(value), *deprecated)
+
+
+def notes_on_cost(value: Mapping[str, object]) -> tuple[str, ...]:
+    """Return a note if a response has a cost that is not one."""
+    costs = [cost for cost in _costs_in(value) if cost is not None]
+    if not costs or parse_cost(value) is not None:
+        return ()
+    is_too_much = any(isinstance(cost, int | float) and MAX_COST_USD < cost < math.inf for cost in costs)
+    return (COST_NOTE if is_too_much else _NO_AMOUNT,)
 
 
 _NO_AMOUNT = "the cost in its responses is not an amount; write a number of dollars, 0 or more"
