@@ -346,6 +346,22 @@ def unanswered_row(run_id: str, prepared: PreparedCase, answer: Answer, *, is_mo
     return judged_row(run_id, prepared, answer, (), score_keys={}, summary=summary, is_model=is_model)
 
 
+def is_dry(task: CaseTask, answered_by: str | None, request: JsonObject | None = None) -> bool:
+    """Return True if a target calls nothing (`dry_run` of an editor), or did not when it gave the answer to `request`.
+
+    Only the settings of a target can say so: what a target returns must not keep its answer from being judged.
+    """
+    target = task.target if answered_by is None else task.known.get(answered_by)
+    setting = getattr(target.settings, "dry_run", None)
+    return setting is True or (setting is not None and request is not None and request.get("dry_run") is True)
+
+
+def dry_row(run_id: str, prepared: PreparedCase, answer: Answer) -> CaseResult:
+    """Return the row of a dry run, which shows the request: there is no answer to score."""
+    row = unanswered_row(run_id, prepared, answer, is_model=False)
+    return replace(row, status="skipped", score=None, verdict=None)
+
+
 def judged_row(
     run_id: str,
     prepared: PreparedCase,
@@ -559,7 +575,7 @@ class CaseRunner(Struct, frozen=True):
 
         An interrupted conversation is saved as far as it was held.
         """
-        stops_on_failure = prepared.case.turn_rules.on_failure == "stop"
+        stops_on_failure = prepared.case.turn_rules.on_failure == "stop" and not is_dry(prepared.task, None)
 
         async def call(number: int, before: Sequence[Answer]) -> Answer:
             saved = False
@@ -733,6 +749,8 @@ class CaseRunner(Struct, frozen=True):
         task = prepared.task
         if answer.error is not None:
             return unanswered_row(self.run_id, prepared, answer, is_model=target_session.is_model)
+        if is_dry(task, answer.answered_by, answer.request):
+            return dry_row(self.run_id, prepared, answer)
         scoring = target_session.scoring(prepared)
         keys = score_keys(answer.answer_key, prepared.keys.expectation, scoring.setup_digests)
         known = {} if task.stored is None else reusable_scores(task.stored, keys, scoring.evaluators)
