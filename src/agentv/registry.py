@@ -75,7 +75,8 @@ class Spec(Struct, frozen=True):
     """Providers only: runs code or returns stored replies instead of calling a model. As a judge, it may therefore
     reply with a bare JSON object that lacks the nonce of the call."""
     reports_cost: bool = False
-    """Providers only: a program that reports the cost of each answer, whether or not a price is configured."""
+    """Providers only: an answer may come with its cost, whether or not a price is configured. A budget then needs no
+    price, and stops the run at the first answer without a cost."""
     embeds: bool = False
     """Providers only: makes embeddings (types.provider.EmbeddingProvider)."""
     answers: bool = True

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -363,3 +364,101 @@ def test_a_call_that_ends_while_money_is_requested_leaves_its_rest_for_the_next(
     stops, spent_usd = asyncio.run(run())
     assert stops == []
     assert spent_usd == pytest.approx(0.02)
+
+
+def test_the_first_answer_without_a_cost_stops_a_target_without_a_price(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def task(request: ProviderRequest) -> ProviderResponse:
+        asked.append(request.question)
+        return ProviderResponse("said", cost_usd=None if len(asked) == 3 else 0.5)
+
+    report = evaluate(cases(9), task=task, evaluators=[HAS], folder=tmp_path, budget_usd=50.0)
+    assert (report.exit_code, len(asked), len(report.results)) == (2, 3, 3)
+    assert "a call of target 'task' has no known cost" in report.verdict.sentence
+    (event,) = (event for event in stored(report, "events.jsonl") if event["type"] == "budget_stop")
+    assert (event["target"], event["spent_usd"], event["is_unpriced"]) == ("task", 1.5, True)
+
+
+def test_a_negative_cost_does_not_defeat_a_budget(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def task(request: ProviderRequest) -> ProviderResponse:
+        asked.append(request.question)
+        return ProviderResponse("said", cost_usd=-5.0 if len(asked) == 2 else 1.0)
+
+    report = evaluate(cases(9), task=task, evaluators=[HAS], folder=tmp_path, budget_usd=4.0)
+    assert (report.exit_code, len(asked)) == (2, 2)
+    assert "a cost in its responses counts as unknown" in "".join(report.notes)
+
+
+def test_a_call_of_unknown_cost_counts_as_its_reservation() -> None:
+    async def run() -> float:
+        account = BudgetAccount(Budget(4.0), "t", lambda usage: float(usage.total))
+
+        async def call(cost: float | None) -> ProviderResponse:
+            return ProviderResponse("", cost_usd=cost)
+
+        for cost in (1.0, -5.0, 1.0):
+            await account.pay(partial(call, cost), estimate_usd=0.0)
+        return account.budget.spent_usd
+
+    assert asyncio.run(run()) == 3.0
+
+
+def test_time_outs_of_unknown_cost_stop_a_target_without_a_price() -> None:
+    async def run() -> list[BudgetStop]:
+        stops = list[BudgetStop]()
+        account = BudgetAccount(Budget(1.0, stops.append), "t", lambda _usage: None, needs_costs=True)
+
+        async def fail() -> ProviderResponse:
+            raise ProviderError(Failure("target_timeout", "late"))
+
+        with pytest.raises(ProviderError):
+            await account.pay(fail, estimate_usd=0.0)
+        return stops
+
+    (stop,) = asyncio.run(run())
+    assert stop.is_unpriced
+
+
+TARGETS = """
+targets:
+  - {name: priced, provider: python, callable: "bot.py:answer", price: {input_per_million: 1, output_per_million: 1}}
+  - {name: silent, provider: python, callable: "bot.py:answer"}
+  - {name: model, provider: openai, model: m, base_url: "http://localhost:1/v1", api_key: none}
+  - {name: page, provider: http, url: "http://localhost:1?q={{ question }}", response: "$.a"}
+  - {name: meter, provider: http, url: "http://localhost:1?q={{ question }}", response: "$.a", cost: "$.cost"}
+"""
+
+
+@pytest.fixture
+def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "bot.py").write_text("def answer(question):\n    return 'said'\n")
+    (tmp_path / "targets.yaml").write_text(TARGETS)
+    case = "input_messages: [{role: user, content: q}]"
+    evaluators = "evaluators: [{name: has, type: contains, value: said}]"
+    for name, budget in (("limited", "budget_usd: 2, "), ("other", "")):
+        execution = f"execution: {{{budget}target: silent, {evaluators}}}"
+        (tmp_path / f"{name}.yaml").write_text(f"{execution}\nevalcases: [{{id: a, {case}}}, {{id: b, {case}}}]\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("target", ["model", "page"])
+def test_a_budget_in_a_file_is_rejected_like_that_of_the_command(suites: Path, target: str) -> None:
+    with pytest.raises(ConfigError, match=f"needs a price for target '{target}'"):
+        evaluate(str(suites / "limited.yaml"), target=target)
+
+
+def test_a_budget_in_a_file_stops_at_an_answer_without_a_cost(suites: Path) -> None:
+    report = evaluate(str(suites / "limited.yaml"))
+    assert (report.exit_code, len(report.results)) == (2, 1)
+    assert "the budget of $2 cannot be kept" in report.verdict.sentence
+
+
+def test_a_budget_of_one_file_is_that_of_the_whole_run(suites: Path) -> None:
+    report = evaluate(str(suites))
+    assert report.exit_code == 2
+    assert any("other.yaml: the file has no `budget_usd`; the budget of $2 is that" in note for note in report.notes)

@@ -35,8 +35,8 @@ def held(case: EvalCase, **options: Any) -> CaseResult:
     return row
 
 
-def scores(row: CaseResult) -> dict[str, float]:
-    return {each.name: each.score for each in row.evaluator_results}
+def scores(row: CaseResult) -> dict[str, float | None]:
+    return {each.name: None if each.status == "skipped" else each.score for each in row.evaluator_results}
 
 
 def turn(said: str, *evaluators: EvaluatorConfig) -> CaseTurn:
@@ -75,10 +75,34 @@ def test_each_turn_is_sent_with_the_answers_before_it() -> None:
 def test_each_turn_is_judged_by_its_own_evaluators() -> None:
     case = EvalCase("a", turns=[turn("one", has("one")), turn("two", has("seven"), has("two")), turn("three")])
     row = held(case)
-    assert scores(row) == {"turn-1": 1.0, "turn-2": 0.5, "turn-3": 1.0}
+    assert scores(row) == {"turn-1": 1.0, "turn-2": 0.5, "turn-3": None}
     assert [each.score for each in row.evaluator_results[1].evaluator_results] == [0.0, 1.0]
-    assert row.score == pytest.approx(2.5 / 3)
-    assert (row.status, row.verdict) == ("fail", "pass")
+    assert row.score == pytest.approx(0.75)
+    assert (row.status, row.verdict) == ("fail", "borderline")
+
+
+@pytest.mark.parametrize("aggregate", ["mean", "min", "max"])
+def test_turns_without_evaluators_are_not_part_of_the_score(aggregate: Any) -> None:
+    case = EvalCase("a", turns=["one"] * 5, evaluators=[has("never")], turn_rules=TurnRules(aggregate=aggregate))
+    report = evaluate([case], task=heard)
+    (row,) = report.results
+    assert (row.score, row.verdict, report.verdict.exit_code) == (0.0, "fail", 1)
+    assert {(each.status, each.verdict) for each in row.evaluator_results[:5]} == {("skipped", None)}
+    assert [each.name for each in report.evaluators if each.judged] == ["has"]
+
+
+def test_a_conversation_without_any_evaluator_is_not_judged() -> None:
+    report = evaluate([EvalCase("a", turns=["one", "two"])], task=heard)
+    (row,) = report.results
+    assert (row.status, row.score, row.verdict) == ("skipped", None, None)
+    assert report.verdict.exit_code == 3
+
+
+def test_a_gate_on_a_turn_without_evaluators_does_not_pass() -> None:
+    case = EvalCase("a", turns=[turn("one", has("one")), turn("two")])
+    report = evaluate([case], task=heard, gates=("evaluator(turn-2).mean >= 1",))
+    assert report.verdict.exit_code == 1
+    assert "nothing was judged for evaluator 'turn-2'" in report.verdict.sentence
 
 
 @pytest.mark.parametrize(("aggregate", "score"), [("mean", 0.5), ("min", 0.0), ("max", 1.0)])
@@ -103,7 +127,7 @@ def test_the_case_s_evaluators_judge_the_whole_conversation() -> None:
             EvaluatorConfig("by turn", "contains", {"value": "User: one"}, per_turn=True),
         ],
     )
-    assert scores(held(case)) == {"turn-1": 1.0, "turn-2": 1.0, "early": 1.0, "composed": 1.0, "by turn": 0.0}
+    assert scores(held(case)) == {"turn-1": None, "turn-2": None, "early": 1.0, "composed": 1.0, "by turn": 0.0}
 
 
 def test_a_turn_that_does_not_pass_ends_the_conversation_if_told_so() -> None:
@@ -164,7 +188,7 @@ def test_an_evaluator_of_a_turn_that_fails_makes_the_row_an_error() -> None:
 
 def test_an_unmet_requirement_fails_its_turn_only() -> None:
     strict = has("never", required=True, unmet="zero", weight=0.1)
-    case = EvalCase("a", turns=[turn("one", has("one"), strict), turn("two"), turn("three")])
+    case = EvalCase("a", turns=[turn("one", has("one"), strict), turn("two", has("two")), turn("three", has("three"))])
     row = held(case)
     assert scores(row) == {"turn-1": 0.0, "turn-2": 1.0, "turn-3": 1.0}
     assert (row.verdict, row.evaluator_results[0].verdict) == ("borderline", "fail")
@@ -254,7 +278,8 @@ def test_a_turn_that_was_left_out_and_would_follow_now_needs_another_call(
     assert (row["status"], row["error"]["kind"]) == ("error", "target_missing")
     assert "'turn-3'" in row["error"]["message"]
     (row,) = command("retry", "latest")
-    assert ([each["score"] for each in row["evaluator_results"]], len(server.calls)) == ([1.0, 1.0, 1.0], 5)
+    assert [each["status"] for each in row["evaluator_results"]] == ["scored", "scored", "skipped"]
+    assert (row["score"], len(server.calls)) == (1.0, 5)
 
 
 def test_a_finished_conversation_is_not_held_again_on_resume(run: Callable[..., Rows], server: FakeServer) -> None:
@@ -280,6 +305,11 @@ def test_show_and_the_page_print_the_turns(run: Callable[..., Rows], capsys: pyt
     assert "turn-3 (turn)  0.00  fail\n│ - skipped, because turn 2 did not pass\n" in printed
     agentv.main(["report", "latest", "-o", "page.html"], standalone_mode=False)
     assert "Then two" in Path("page.html").read_text()
+    run("two")
+    agentv.main(["show", "latest", "a"], standalone_mode=False)
+    printed = capsys.readouterr().out
+    assert "turn-3 (turn)  skipped\n│ user: Then three\n" in printed
+    assert "│ not judged: the turn has no evaluators\n" in printed
 
 
 def test_failed_conversations_are_exported_with_their_turns(run: Callable[..., Rows]) -> None:

@@ -133,6 +133,43 @@ tests:
     }
 
 
+TALK = """
+target: t
+tests:
+  - id: a
+    criteria: ok
+    mode: conversation
+    CHECKS
+    turns: [{input: hi}, {input: there, TURN}, {input: bye, assertions: []}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("checks", "turn", "status"),
+    [
+        ("assertions: [{type: contains, value: never}]", "assertions: []", "scored"),
+        ("metadata: {}", "assertions: [{type: contains, value: never}]", "scored"),
+        ("metadata: {}", "assertions: []", "skipped"),
+    ],
+)
+def test_a_turn_without_checks_scores_1_in_files_of_agentv_4(
+    checks: str, turn: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TALK.replace("CHECKS", checks).replace("TURN", turn)
+    warnings = [problem for problem in problems_of(tmp_path, text) if problem.severity == "warning"]
+    assert [(problem.json_path, "without checks scores 1" in problem.message) for problem in warnings] == [
+        ("$.tests[0].turns", status == "scored")
+    ]
+    monkeypatch.chdir(tmp_path)
+    agentv.main(["run", "suite.eval.yaml", "-o", "rows.jsonl", "--gate", "none"], standalone_mode=False)
+    (row,) = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    assert {row["evaluator_results"][index]["status"] for index in (0, 2)} == {status}
+    if status == "scored":
+        assert [row["evaluator_results"][index]["score"] for index in (0, 2)] == [1.0, 1.0]
+    else:
+        assert (row["status"], row["score"]) == ("skipped", None)
+
+
 def test_the_input_of_an_expected_call_is_not_compared_as_in_agentv(tmp_path: Path) -> None:
     calls = "expected: [{tool: a, input: {b: 1}}, {tool: c, args: {d: 1}}]"
     text = f"""

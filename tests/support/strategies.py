@@ -32,6 +32,7 @@ names = st.text(min_size=1, max_size=8)
 counts = st.integers(0, 10**6)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 units = st.floats(0, 1)
+costs = st.floats(0, 1e9)
 milliseconds = numbers.map(lambda value: round(value, 3))
 moments = st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - the strategy adds it
 
@@ -125,7 +126,7 @@ calls = st.builds(
     status=maybe(counts),
     request_id=maybe(texts),
     usage=maybe(usages),
-    cost_usd=maybe(numbers),
+    cost_usd=maybe(costs),
     estimated=st.booleans(),
     error=maybe(texts),
 )
@@ -136,7 +137,7 @@ partials = st.builds(
     output_messages=maybe(tuples(returned_messages)),
     trace=maybe(tuples(trace_events)),
     usage=maybe(usages),
-    cost_usd=maybe(numbers),
+    cost_usd=maybe(costs),
     estimated=st.booleans(),
 )
 
@@ -148,7 +149,7 @@ answered_turns = st.builds(
     has_messages=st.booleans(),
     trace=maybe(tuples(trace_events)),
     usage=maybe(usages),
-    cost_usd=maybe(numbers),
+    cost_usd=maybe(costs),
     duration_ms=maybe(milliseconds),
     cached=st.booleans(),
 )
@@ -175,8 +176,8 @@ def answers(draw: st.DrawFn) -> Answer:
             reasoning=maybe(texts),
             session=maybe(texts),
             usage=maybe(usages),
-            cost_usd=maybe(numbers),
-            billed_usd=maybe(numbers),
+            cost_usd=maybe(costs),
+            billed_usd=maybe(costs),
             first_token_ms=maybe(milliseconds),
             calls=tuples(calls),
             cached=maybe(json_objects),
@@ -214,7 +215,7 @@ judge_calls = st.builds(
     texts,
     maybe(numbers),
     maybe(usages),
-    maybe(numbers),
+    maybe(costs),
     maybe(milliseconds),
     st.booleans(),
 )
@@ -246,12 +247,12 @@ def evaluator_results(members: st.SearchStrategy = no_members) -> st.SearchStrat
         judge_calls=tuples(judge_calls, 1),
         duration_ms=maybe(milliseconds),
         usage=maybe(usages),
-        cost_usd=maybe(numbers),
+        cost_usd=maybe(costs),
         evaluator_results=members,
     )
 
 
-spent = st.builds(Spent.of, maybe(usages), maybe(numbers), estimated=st.booleans())
+spent = st.builds(Spent.of, maybe(usages), maybe(costs), estimated=st.booleans())
 
 
 @st.composite
@@ -293,7 +294,7 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             agent_provider_request=maybe(json_objects),
             lm_provider_request=maybe(json_objects),
             usage_by=st.builds(UsageBy.of, spent, spent),
-            cost_usd=maybe(numbers),
+            cost_usd=maybe(costs),
             duration_ms=maybe(milliseconds),
             cached=st.booleans(),
             error=maybe(failures),

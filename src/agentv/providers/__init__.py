@@ -128,6 +128,7 @@ PROVIDERS: Registry = make_registry(
             settings="agentv.providers.local.cli_settings:CliSettings",
             factory="agentv.providers.local.cli:CliProvider",
             works_in_folder=True,
+            reports_cost=True,
         ),
         Spec(
             name="http",
@@ -150,6 +151,7 @@ PROVIDERS: Registry = make_registry(
             factory="agentv.providers.protocols.a2a_provider:A2aProvider",
             extra="a2a",
             reads_files=True,
+            reports_cost=True,
         ),
         Spec(
             name="python",
@@ -159,6 +161,7 @@ PROVIDERS: Registry = make_registry(
             works_in_folder=True,
             can_judge=True,
             is_code=True,
+            reports_cost=True,
         ),
         Spec(
             name="replay",

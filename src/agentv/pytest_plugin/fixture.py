@@ -58,7 +58,8 @@ def _row_label(row: CaseResult) -> str:
 def _failure_reasons(result: EvaluatorResult, indent: str = "  ") -> Iterator[str]:
     if result.verdict == "pass" and not result.misses:
         return
-    yield f"{indent}{result.name} ({result.type}): {result.verdict or result.status}, score {result.score:.2f}"
+    score = "" if result.status == "skipped" else f", score {result.score:.2f}"
+    yield f"{indent}{result.name} ({result.type}): {result.verdict or result.status}{score}"
     for miss in result.misses:
         yield f"{indent}  missing: {miss}"
     if result.reasoning:

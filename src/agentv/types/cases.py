@@ -109,7 +109,7 @@ class CaseTurn(Struct, frozen=True):
 
     `input` is the user's message, `expected_messages` the reference answer. Without `evaluators` and `rubrics`, the
     default judge compares the answer with `expected_messages` or `expected_outcome`; if these are empty too, the turn
-    is not judged and scores 1.
+    is not judged and has no score.
     """
 
     input: Message

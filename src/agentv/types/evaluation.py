@@ -19,7 +19,7 @@ from agentv.types.provider import Provider
 from agentv.types.records.fields import TOLERANCE, StoredScore, always
 from agentv.types.structs import CamelKeywords
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage
+from agentv.types.usage import StoredCost, Usage
 
 Verdict: TypeAlias = Literal["pass", "borderline", "fail"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -124,7 +124,7 @@ class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
     reply: str
     score: float | None = None
     usage: Usage | None = None
-    cost_usd: float | None = None
+    cost_usd: StoredCost | None = None
     duration_ms: float | None = None
     cached: bool = always(False)
     estimated: bool = False
@@ -211,7 +211,7 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     judge_calls: tuple[JudgeCall, ...] = ()
     duration_ms: float | None = None
     usage: Usage | None = None
-    cost_usd: float | None = None
+    cost_usd: StoredCost | None = None
     evaluator_results: "tuple[EvaluatorResult, ...]" = ()
     clamped: bool = False
     """True if the judge's number was outside 0..1 and `score` is the nearest bound."""

@@ -13,7 +13,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
 from agentv.types.messages_json import content_text
 from agentv.types.records.fields import always
-from agentv.types.usage import Usage
+from agentv.types.usage import COST_NOTE, MAX_COST_USD, USAGE_NOTE, StoredCost, Usage, known_cost, known_usage
 
 TRACE_NOTE = "its responses have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
 """The note on a response of a program or function with the deprecated key `trace`."""
@@ -73,7 +73,7 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     duration_ms: float = always(0.0)
     request_id: str | None = None
     usage: Usage | None = None
-    cost_usd: float | None = None
+    cost_usd: StoredCost | None = None
     estimated: bool = False
     error: str | None = None
 
@@ -132,7 +132,10 @@ class ProviderResponse(Struct, frozen=True, gc=False):
     estimated: bool = False
 
     def __post_init__(self) -> None:
-        """Set an empty text to that of the last message of the assistant with content, without a model's thoughts."""
+        """Set an empty text to that of the last message of the assistant with content, without a model's thoughts.
+
+        A cost or a usage that cannot be one becomes unknown, with a note.
+        """
         if self.output_messages and self.text == "":
             text = last_answer(self.output_messages) or ""
             if "<think" in text:
@@ -140,6 +143,7 @@ class ProviderResponse(Struct, frozen=True, gc=False):
 
                 text, _ = split_thinking(text)
             force_setattr(self, "text", text)
+        _keep_known_amounts(self)
 
 
 def last_answer(messages: Sequence[object]) -> str | None:
@@ -274,6 +278,24 @@ class EmbeddingResponse(Struct, frozen=True, gc=False):
     request_id: str | None = None
     quota: Quota | None = None
     calls: tuple[CallRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Make a cost or a usage that cannot be one unknown, with a note."""
+        _keep_known_amounts(self)
+
+
+def _keep_known_amounts(response: ProviderResponse | EmbeddingResponse) -> None:
+    cost_usd, usage = response.cost_usd, response.usage
+    if cost_usd is not None and (type(cost_usd) is not float or not 0 <= cost_usd <= MAX_COST_USD):
+        known = known_cost(cost_usd)
+        force_setattr(response, "cost_usd", known)
+        if known is None:
+            force_setattr(response, "notes", (*response.notes, COST_NOTE))
+    if isinstance(usage, Usage) and (known_counts := known_usage(usage)) is not usage:
+        force_setattr(response, "usage", known_counts)
+        if known_counts is None:
+            force_setattr(response, "notes", (*response.notes, USAGE_NOTE))
 
 
 @runtime_checkable

@@ -24,7 +24,7 @@ from agentv.types.failures import Failure
 from agentv.types.provider import BatchApiProvider, BatchProvider, ProviderResponse
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
-from agentv.types.targets import ResolvedTarget
+from agentv.types.targets import ResolvedTarget, RetryPolicy
 
 if TYPE_CHECKING:
     from agentv.engine.calling.batch_api import NoteEvent, SaveAnswers
@@ -139,7 +139,7 @@ async def _call_batch(
     def save(answers: Mapping[ResultKey, ProviderResponse | Failure]) -> None:
         ended_at = clock()
         for key, answer in answers.items():
-            if batching.has_fallback and isinstance(answer, Failure) and is_retryable(answer, retry):
+            if batching.has_fallback and isinstance(answer, Failure) and _may_help_alone(answer, retry):
                 retryable[key] = answer
             else:
                 saved[key] = cases[key], runner.save(cases[key], CallOutcome(answer, started_at, ended_at))
@@ -164,6 +164,14 @@ async def _call_batch(
         if not batching.has_fallback:
             save(dict.fromkeys(missing, Failure("malformed_reply", "the batch has no answer for this case")))
     return saved
+
+
+def _may_help_alone(failure: Failure, policy: RetryPolicy) -> bool:
+    """Return True if a call for a case alone may help after a failure in a batch.
+
+    The cases of a batch share its time, so a call for one of them is no repetition of a call that ran out of time.
+    """
+    return is_retryable(failure, policy) or (failure.retryable and failure.kind == "target_timeout")
 
 
 def _open_cases(tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[ResultKey, PreparedCase]:

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from agentv.engine.calling.calls import cost_of_calls
 from agentv.execution.cancelled_calls import attached_call
@@ -15,6 +16,7 @@ from agentv.execution.quotas import InProcessQuota, LeasedMoney, MoneyInUse, Quo
 from agentv.execution.user_code import off_the_clock
 from agentv.types.errors import ProviderError, QuotaError
 from agentv.types.failures import Failure
+from agentv.types.json_value import JsonValue
 from agentv.types.protocols import BUDGET_ACCOUNT_PREFIX
 from agentv.types.provider import EmbeddingResponse, ProviderResponse
 from agentv.types.usage import Usage, total_usage
@@ -31,7 +33,8 @@ _SLACK_USD = 1e-12
 class BudgetStop(Struct, frozen=True):
     """The reason why a budget stopped a run: the target's next call may cost `next_usd`, more than is left.
 
-    `name` is that of a budget that several runs share; `spent_usd` is then what all of them have spent.
+    With `is_unpriced`, the cost of a call is unknown instead, so that the budget cannot be kept. `name` is that of a
+    budget that several runs share; `spent_usd` is then what all of them have spent.
     """
 
     target: str
@@ -39,11 +42,26 @@ class BudgetStop(Struct, frozen=True):
     spent_usd: float
     next_usd: float
     name: str | None = None
+    is_unpriced: bool = False
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the fields of the event `budget_stop`, without `name` and `is_unpriced` if they do not apply."""
+        return {name: value for name, value in asdict(self).items() if value is not None and value is not False}
+
+    @property
+    def needs(self) -> str:
+        """The option that a resume of the run needs; empty without one."""
+        return "" if self.is_unpriced else "--budget-usd X"
 
     @property
     def reason(self) -> str:
         """The reason as one sentence."""
         budget = f"the budget {self.name!r}" if self.name else "the budget"
+        if self.is_unpriced:
+            return (
+                f"{budget} of ${self.limit_usd:g} cannot be kept: a call of target {self.target!r} has no known cost; "
+                "return `cost_usd` with each answer, or add a `price` to the target"
+            )
         return (
             f"${self.spent_usd:.4f} of {budget} of ${self.limit_usd:g} is spent, and the next call of target "
             f"{self.target!r} may cost ${self.next_usd:.4f} (--budget-usd)"
@@ -167,14 +185,25 @@ class Budget(Struct):
 
     def refuse(self, target: str, amount_usd: float) -> ProviderError:
         """Return the failure of a call that does not fit, and stop the run."""
-        spent_usd = self.money.total_usd if self.name else self.spent_usd
-        stop = BudgetStop(target, self.limit_usd, spent_usd, amount_usd, name=self.name)
+        stop = BudgetStop(target, self.limit_usd, self._total_usd, amount_usd, name=self.name)
         self.stop(stop)
         return refusal(stop.reason)
+
+    def stop_unpriced(self, target: str) -> None:
+        """Stop the run because a call of a target has no known cost."""
+        self.stop(BudgetStop(target, self.limit_usd, self._total_usd, 0.0, name=self.name, is_unpriced=True))
+
+    @property
+    def _total_usd(self) -> float:
+        """What the run has spent; for a shared budget, what all of its runs have spent."""
+        return self.money.total_usd if self.name else self.spent_usd
 
 
 class BudgetAccount(Struct):
     """The calls of one target under a budget. `cost_of` returns the cost of tokens in dollars, None without a price.
+
+    With `needs_costs` the target has no price and must report its costs: the first answer without one stops the run,
+    as does a call that ran out of time before any cost is known.
 
     Each call reserves the highest cost of a call so far, or the estimate from its prompt if that is higher. Calls
     are sent one at a time until one has succeeded (now, or before the run was resumed), or
@@ -184,6 +213,7 @@ class BudgetAccount(Struct):
     budget: Budget
     target: str
     cost_of: Callable[[Usage], float | None]
+    needs_costs: bool = False
     max_call_cost_usd: float = 0.0
     _in_flight: int = 0
     _has_response: bool = False
@@ -201,13 +231,16 @@ class BudgetAccount(Struct):
         """
         reserved = await self._reserve(estimate_usd)
         cost: float | None = None
+        is_unpriced = False
         try:
             response = await call()
             cost = response.cost_usd
             self._has_response = True
+            is_unpriced = cost is None
         except ProviderError as error:
             cost = self._cost_of_failure(error)
             self._failed_calls += 1
+            is_unpriced = cost is None and not reserved
             raise
         except asyncio.CancelledError as error:
             attached = attached_call(error)
@@ -218,6 +251,8 @@ class BudgetAccount(Struct):
             paid = reserved if cost is None else cost
             self.max_call_cost_usd = max(self.max_call_cost_usd, paid)
             self.budget.settle(reserved, paid)
+            if is_unpriced and self.needs_costs:
+                self.budget.stop_unpriced(self.target)
         return response
 
     def record_cost(self, cost_usd: float) -> None:

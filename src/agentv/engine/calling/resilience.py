@@ -42,7 +42,7 @@ from agentv.types.provider import (
     ProviderResponse,
 )
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Price, Usage, total_usage
+from agentv.types.usage import AMOUNT_NOTES, Price, Usage, total_usage
 
 if TYPE_CHECKING:
     from agentv.engine.calling.target_answer_cache import TargetAnswerCache
@@ -165,8 +165,8 @@ class ResilientProvider:
     `counts_attempts` is True for programs and functions, False for model APIs and web services. If it is True, each
     attempt has its number in `request.attempt`; if it is False, the attempts are in `calls` only. An `auth` failure, or
     20 transport failures in a row, stops the target: later calls fail at once with the same kind. `limiter` has the
-    rate limits of the account, `answer_cache` the cached answers, `budget` the money of the run. `is_code` is copied
-    from the provider's Spec.
+    rate limits of the account, `answer_cache` the cached answers, `budget` the money of the run; with `needs_costs`,
+    it can be kept only by the costs that the target reports. `is_code` is copied from the provider's Spec.
     """
 
     def __init__(
@@ -181,19 +181,24 @@ class ResilientProvider:
         limiter: AccountLimiter | None = None,
         answer_cache: "TargetAnswerCache | None" = None,
         budget: Budget | None = None,
+        needs_costs: bool = False,
         is_code: bool = False,
+        note: Callable[[str], None] = lambda _message: None,
     ) -> None:
         self.provider = provider
         self.target = target
         self.counts_attempts = counts_attempts
         self.is_code = is_code
+        self._note = note
         self._clock = clock
         self._rng = rng
         self._prices = prices
         self._price_by_model: dict[str | None, Price | None] = {}
         self._attempts = PacedAttempts(limiter, target, counts_attempts=counts_attempts)
         self.answer_cache = answer_cache
-        self.account = None if budget is None else BudgetAccount(budget, target.name, self.cost_of)
+        self.account = (
+            None if budget is None else BudgetAccount(budget, target.name, self.cost_of, needs_costs=needs_costs)
+        )
         self._reply_tokens = EXPECTED_REPLY_TOKENS
         # Token estimates serve the limiter and the budget only.
         self._estimates_tokens = limiter is not None or budget is not None
@@ -210,8 +215,17 @@ class ResilientProvider:
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Send a judge's request, retried as the policy allows. Raises ProviderError with all attempts in `calls`."""
         if self.answer_cache is None:
-            return await self._call(request)
-        return await self.answer_cache.recall(request, partial(self._call, request), is_judge=True)
+            response = await self._call(request)
+        else:
+            response = await self.answer_cache.recall(request, partial(self._call, request), is_judge=True)
+        self._report_amounts(response)
+        return response
+
+    def _report_amounts(self, response: ProviderResponse | EmbeddingResponse) -> None:
+        """Report a cost or usage of a judge or an embedding model that counts as unknown."""
+        for note in response.notes:
+            if note in AMOUNT_NOTES:
+                self._note(f"target {self.target.name!r}: {note}")
 
     def invoke_within(
         self,
@@ -280,7 +294,9 @@ class ResilientProvider:
             return response
 
         tokens = sum(map(len, texts)) / CHARACTERS_PER_TOKEN
-        return await self._within_budget(Call(attempt, tokens))
+        response = await self._within_budget(Call(attempt, tokens))
+        self._report_amounts(response)
+        return response
 
     def _within_budget(self, call: "Call[R]") -> Awaitable[R]:
         """Make one call, retried as the policy allows, within the budget if there is one."""

@@ -16,7 +16,7 @@ from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.recorded_answers import RecordedAnswers
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.planning.plan import RunPlan
-from agentv.engine.planning.prices import budget_problem
+from agentv.engine.planning.prices import budget_problem, needs_reported_costs
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import is_evaluator
 from agentv.execution.limits import AccountLimiter
@@ -198,6 +198,8 @@ class Runtime:
             limiter=self._limiter(target) if spec.is_model_api or target.requests_per_minute else None,
             answer_cache=None if self._cache is None else self._cache.for_target(target, spec),
             budget=None if spec.is_canned else self.budget,
+            needs_costs=needs_reported_costs(target, spec, self._prices),
+            note=self.note,
         )
         self._providers[id(target)] = (target, resilient)
         return resilient

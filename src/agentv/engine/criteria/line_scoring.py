@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from typing import Protocol
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import BudgetStop
@@ -173,10 +173,10 @@ class LineScoring(Struct):
         self.on_stopping(self.stop.reason or "")
 
     def _stop_for_budget(self, budget_stop: BudgetStop) -> None:
-        self.stop.drain(budget_stop.reason, needs="--budget-usd X")
+        self.stop.drain(budget_stop.reason, needs=budget_stop.needs)
         self._stop_reading()
         if self.run is not None:
-            self.run.store.note("budget_stop", structs.asdict(budget_stop))
+            self.run.store.note("budget_stop", budget_stop.to_json())
 
     async def _score_lines(self) -> None:
         loop = asyncio.get_running_loop()

@@ -32,7 +32,7 @@ from agentv.types.criteria.evaluation_input import (
     input_messages,
     milliseconds_of,
     output_messages,
-    without_impossible_duration,
+    without_impossible_facts,
 )
 from agentv.types.events import AnswerArrived, RowFinished, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
@@ -331,7 +331,7 @@ def input_of(case: CaseRecord | None, answer: Answer) -> EvaluationInput:
         "timestamp": milliseconds_of(answer.ended_at),
     }
     stored = {**implied, **{name: value for name, value in fields.items() if value is not None}}
-    return EvaluationInput.from_dict(without_impossible_duration(stored))
+    return EvaluationInput.from_dict(without_impossible_facts(stored))
 
 
 class ScoredPlan(Struct, frozen=True):

@@ -10,6 +10,7 @@ from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import case_of_input, input_of, score_keys
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.stored.rejudge import JudgeSetups
+from agentv.scoring.counting.tallies import has_unpriced_call
 from agentv.scoring.keys.identity import keys_of
 from agentv.storage.run.stored import StoredRun
 from agentv.storage.run.stored_rows import StoredCases, StoredRows
@@ -110,6 +111,8 @@ async def judge_repeatedly(
                     rows.append(line.to_row(run.run_id, RowPlace(slot, row.dataset)))
                     keys.add(row.slot)
                     spent_usd += judged.judge_cost_usd or 0.0
+                    if budget_usd is not None and any(map(has_unpriced_call, evaluators)):
+                        stop.drain(f"the budget of ${budget_usd:g} cannot be kept: a judge's call has no known cost")
                     on_row(rows[-1])
     finally:
         inputs.close()

@@ -151,17 +151,23 @@ def _client_judge(client: object, model: object, role: str, specs: Specs) -> Tar
     provider = client_provider(client, model, default_model)
     if provider is None:
         raise ConfigError(f"{role}= takes clients of OpenAI and Anthropic; got {type(client).__name__}")
-    judge = _register_provider(role, specs, lambda _target, _tools: provider, is_code=False)
+    judge = _register_provider(role, specs, lambda _target, _tools: provider, is_code=False, reports_cost=False)
     return replace(judge, settings={"max_retries": 0})  # the client retries by itself
 
 
 def _register_provider(
-    role: str, specs: Specs, factory: Callable[[ResolvedTarget, ProviderTools], Provider], *, is_code: bool
+    role: str,
+    specs: Specs,
+    factory: Callable[[ResolvedTarget, ProviderTools], Provider],
+    *,
+    is_code: bool,
+    reports_cost: bool = True,
 ) -> TargetConfig:
     """Register a provider given as an object, and return a target that uses it."""
     kind = f"{GIVEN} {role}"
     summary = f"the {role} given from Python"
-    specs.providers.add(Spec(kind, summary, NoSettings, factory, can_judge=True, is_code=is_code))
+    spec = Spec(kind, summary, NoSettings, factory, can_judge=True, is_code=is_code, reports_cost=reports_cost)
+    specs.providers.add(spec)
     return TargetConfig(role, kind)
 
 
@@ -262,7 +268,15 @@ def _task_target(task: object, specs: Specs) -> TargetConfig:
         return PythonProvider(replace(target, settings=PythonSettings(cast(Callable[..., object], task))), tools)
 
     specs.providers.add(
-        Spec(GIVEN_TASK, "a function given from Python", NoSettings, factory, can_judge=True, is_code=True)
+        Spec(
+            GIVEN_TASK,
+            "a function given from Python",
+            NoSettings,
+            factory,
+            can_judge=True,
+            is_code=True,
+            reports_cost=True,
+        )
     )
     return TargetConfig(_name_of(task), GIVEN_TASK)
 

@@ -213,25 +213,23 @@ def make_plan(
         file_gates=file_gates,
         evaluator_files=tuple(sorted({file for check in checks for file in check.files})),
     )
-    if options.budget_usd is None:
-        return _with_suite_budget(run_plan)
-    if problems := list(budget_problems(run_plan)):
+    run_plan = _with_suite_budget(run_plan)
+    if run_plan.options.budget_usd is not None and (problems := list(budget_problems(run_plan))):
         raise ConfigError("\n".join(problems))
     return run_plan
 
 
 def _with_suite_budget(plan: RunPlan) -> RunPlan:
-    """Return a plan limited to the sum of its suites' budgets, or with a warning why that is not possible."""
+    """Return a plan limited to the sum of its suites' budgets, unless the options have a budget."""
     budgets = [each.suite.budget_usd for each in plan.suites if each.suite.budget_usd is not None]
-    if not budgets:
+    if not budgets or plan.options.budget_usd is not None:
         return plan
     limited = replace(plan, options=replace(plan.options, budget_usd=sum(budgets)))
-    reasons = list(budget_problems(limited))
-    if len(budgets) < len(plan.suites):
-        reasons.insert(0, "not every eval file of the run has a budget")
-    if not reasons:
+    without = [each.suite.path for each in plan.suites if each.suite.budget_usd is None]
+    if not without:
         return limited
-    return replace(plan, warnings=(*plan.warnings, f"`budget_usd` of the eval file is ignored: {reasons[0]}"))
+    warning = f"{without[0]}: the file has no `budget_usd`; the budget of ${sum(budgets):g} is that of the whole run"
+    return replace(limited, warnings=(*plan.warnings, warning))
 
 
 def _unused_fallback_warnings(suites: Sequence[SuitePlan]) -> Iterator[str]:

@@ -77,7 +77,7 @@ def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, Json
     model = getattr(target.settings, "model", None)
     price = price_of(target, model, prices)
     prefix = f"{target.path}: " if target.path else ""
-    if price is None and not spec.reports_cost:
+    if price is None and not _reports_costs(target, spec):
         return f"{prefix}{_missing_price(target, model)}"
     if price != _FREE and target.provider_batching:
         return (
@@ -91,6 +91,17 @@ def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, Json
             "limit the length of replies in the target: `max_output_tokens: 1000`"
         )
     return None
+
+
+def needs_reported_costs(target: ResolvedTarget, spec: Spec, prices: Mapping[str, JsonObject]) -> bool:
+    """Return True if only the costs that a target reports with its answers can keep a budget: it has no price."""
+    is_priced = price_of(target, getattr(target.settings, "model", None), prices) is not None
+    return not is_priced and not spec.is_canned and _reports_costs(target, spec)
+
+
+def _reports_costs(target: ResolvedTarget, spec: Spec) -> bool:
+    """Return True if a target may report costs: by its kind, or at the path in its setting `cost`."""
+    return spec.reports_cost or getattr(target.settings, "cost", None) is not None
 
 
 def _called_targets(plan: RunPlan) -> Iterator[ResolvedTarget]:

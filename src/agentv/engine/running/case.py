@@ -61,7 +61,7 @@ from agentv.scoring.results.aggregation import (
     row_status,
     unchecked_requirement,
 )
-from agentv.scoring.results.applicable import all_evaluators, evaluators_of_turn
+from agentv.scoring.results.applicable import all_evaluators
 from agentv.scoring.results.turns import (
     conversation_score,
     missing_turn_result,
@@ -83,7 +83,7 @@ from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import total_usage
+from agentv.types.usage import AMOUNT_NOTES, total_usage
 from agentv.types.workspaces import Keep, WorkspaceChanges, WorkspaceConfig, workspace_from_json
 
 if TYPE_CHECKING:
@@ -370,6 +370,22 @@ def unanswered_row(run_id: str, prepared: PreparedCase, answer: Answer, *, is_mo
     return judged_row(run_id, prepared, answer, (), score_keys={}, summary=summary, is_model=is_model)
 
 
+def is_dry(task: CaseTask, answered_by: str | None, request: JsonObject | None = None) -> bool:
+    """Return True if a target calls nothing (`dry_run` of an editor), or did not when it gave the answer to `request`.
+
+    Only the settings of a target can say so: what a target returns must not keep its answer from being judged.
+    """
+    target = task.target if answered_by is None else task.known.get(answered_by)
+    setting = getattr(target.settings, "dry_run", None)
+    return setting is True or (setting is not None and request is not None and request.get("dry_run") is True)
+
+
+def dry_row(run_id: str, prepared: PreparedCase, answer: Answer) -> CaseResult:
+    """Return the row of a dry run, which shows the request: there is no answer to score."""
+    row = unanswered_row(run_id, prepared, answer, is_model=False)
+    return replace(row, status="skipped", score=None, verdict=None)
+
+
 def judged_row(
     run_id: str,
     prepared: PreparedCase,
@@ -606,7 +622,7 @@ class CaseRunner(Struct, frozen=True):
 
         An interrupted conversation is saved as far as it was held.
         """
-        stops_on_failure = prepared.case.turn_rules.on_failure == "stop"
+        stops_on_failure = prepared.case.turn_rules.on_failure == "stop" and not is_dry(prepared.task, None)
 
         async def call(number: int, before: Sequence[Answer]) -> Answer:
             saved = False
@@ -810,6 +826,10 @@ class CaseRunner(Struct, frozen=True):
         if isinstance(outcome.result, ProviderResponse):
             for note in outcome.result.notes:
                 self.note(prepared.task, note)
+        elif outcome.partial is not None:
+            for note in outcome.partial.notes:
+                if note in AMOUNT_NOTES:
+                    self.note(prepared.task, note)
         return answer
 
     async def _judge(
@@ -823,6 +843,8 @@ class CaseRunner(Struct, frozen=True):
         task = prepared.task
         if answer.error is not None:
             return unanswered_row(self.run_id, prepared, answer, is_model=target_session.is_model)
+        if is_dry(task, answer.answered_by, answer.request):
+            return dry_row(self.run_id, prepared, answer)
         scoring = target_session.scoring(prepared)
         keys = score_keys(answer.answer_key, prepared.keys.expectation, scoring.setup_digests)
         known = {} if task.stored is None else reusable_scores(task.stored, keys, scoring.evaluators)
@@ -870,7 +892,7 @@ class CaseRunner(Struct, frozen=True):
         answers, turns, rules = answers_by_turn(answer), prepared.case.turns, prepared.case.turn_rules
         results: list[EvaluatorResult] = []
         failed_turn = None
-        for number, turn in enumerate(turns, start=1):
+        for number in range(1, len(turns) + 1):
             stored = known.get(turn_name(number))
             if failed_turn is not None:
                 result = skipped_turn_result(number, failed_turn)
@@ -878,7 +900,7 @@ class CaseRunner(Struct, frozen=True):
                 result = missing_turn_result(number)
             elif number in judged:
                 result = judged[number]
-            elif stored is not None and (stored.evaluator_results or not evaluators_of_turn(turn)):
+            elif stored is not None and stored.evaluator_results:
                 result = stored
             else:
                 result = await self._judge_turn(target_session, prepared, number, answers)

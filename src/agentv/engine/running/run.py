@@ -11,8 +11,6 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
-
 from agentv.engine.calling.batch import Batching, batching_of, run_batch, sends_batches
 from agentv.engine.calling.budget import Budget, BudgetStop, Spent
 from agentv.engine.calling.runtime import Runtime, failed_check
@@ -250,9 +248,8 @@ def _budget(
     limit, name = plan.options.budget_usd, plan.options.budget_name
 
     def stop(budget_stop: BudgetStop) -> None:
-        recorder.stop.drain(budget_stop.reason, needs="--budget-usd X")
-        fields = {name: value for name, value in structs.asdict(budget_stop).items() if value is not None}
-        recorder.store.note("budget_stop", fields)
+        recorder.stop.drain(budget_stop.reason, needs=budget_stop.needs)
+        recorder.store.note("budget_stop", budget_stop.to_json())
 
     if limit is None:
         return None

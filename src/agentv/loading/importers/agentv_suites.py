@@ -36,6 +36,8 @@ _TURN_RULES = {
 }
 _TURN_VALUES = {"aggregation": ("mean", "min", "max"), "on_turn_failure": ("continue", "stop")}
 _TURN_KEYS = ("input", "expected_output", "assertions")
+_UNCHECKED_TURN: JsonObject = {"name": "no_checks", "type": "length", "min": 0}
+"""The evaluator that gives a turn without checks its score of 1."""
 _ORDER_KEYS = ("depends_on", "on_dependency_failure")
 _TEXT_KEYS = ("criteria", "input", "input_files", "expected_output", "turns")
 _DEFAULT_PASS_SCORE = 0.8
@@ -329,9 +331,6 @@ class FileTranslator:
         translated: Entries = {}
         for key, sourced in given.items():
             self._translate_case_key(key, sourced, translated)
-        self._conversation(given, translated)
-        self._case_messages(given, translated, skips_defaults=skips_defaults)
-        self._case_metadata(given, translated, place)
         evaluators = self._case_evaluators(given, execution, skips_defaults=skips_defaults)
         if evaluators is not None:
             translated["evaluators"] = evaluators
@@ -342,6 +341,9 @@ class FileTranslator:
             and "rubrics" not in translated
         ):
             translated["evaluator"] = Sourced("llm_judge", place.at)
+        self._conversation(given, translated)
+        self._case_messages(given, translated, skips_defaults=skips_defaults)
+        self._case_metadata(given, translated, place)
         options = self._case_execution(execution)
         options |= {key: given[key] for key in _ORDER_KEYS if key in given}
         options |= {_TURN_RULES[key]: given[key] for key in _TURN_RULES if key in given and "turns" in translated}
@@ -425,14 +427,33 @@ class FileTranslator:
             for key, words in _TURN_VALUES.items():
                 if key in given and given[key].value not in words:
                     self.report.refuse(given.pop(key), f"`{key}` must be one of {', '.join(words)}")
-            turns = [self._turn(item) for item in self._rewriter.items(given["turns"])]
-            translated["turns"] = given["turns"]._replace(value=self._rewriter.list(turns))
+            translated["turns"] = given["turns"]._replace(value=self._rewriter.list(self._turns(given, translated)))
             if "expected_output" in given:
                 reason = "the turns of a conversation have their own"
                 self.report.drop(given.pop("expected_output"), "expected_output", reason)
 
-    def _turn(self, sourced: Sourced) -> Sourced:
-        """Return one turn of a conversation; its input and its expected output are one message each."""
+    def _turns(self, given: Entries, translated: Entries) -> Sequence[Sourced]:
+        """Return the turns of a conversation. Those without checks score 1, as in AgentV, if anything is judged."""
+        turns = self._rewriter.items(given["turns"])
+        unchecked = [number for number, turn in enumerate(turns, 1) if not _has_checks(self._entries(turn))]
+        is_judged = translated.keys() & {"evaluators", "evaluator", "rubrics"} or self.defaults.evaluators
+        if not unchecked or (len(unchecked) == len(turns) and not is_judged):
+            return [self._turn(turn) for turn in turns]
+        numbers = ", ".join(map(str, unchecked))
+        self.report.source.error(
+            given["turns"].at or (),
+            f"a turn without checks scores 1, as in {self.report.program}: turn {numbers}",
+            allowed="give it `expected_output` or `assertions`",
+            on_key=True,
+            severity="warning",
+        )
+        return [self._turn(turn, passes=number in unchecked) for number, turn in enumerate(turns, 1)]
+
+    def _turn(self, sourced: Sourced, *, passes: bool = False) -> Sourced:
+        """Return one turn of a conversation; its input and its expected output are one message each.
+
+        A turn that `passes` gets an evaluator that scores 1.
+        """
         given, translated = self._entries(sourced), Entries()
         if not given:
             return sourced
@@ -451,6 +472,11 @@ class FileTranslator:
                 translated["input" if key == "input" else "expected"] = content
             else:
                 self.report.unknown(value, key, _TURN_KEYS)
+        if passes:
+            evaluator = NewObject(
+                {key: Sourced(value, sourced.at) for key, value in _UNCHECKED_TURN.items()}, sourced.at
+            )
+            translated["evaluators"] = sourced._replace(value=self._evaluators.new_list([evaluator]))
         return sourced._replace(value=self._rewriter.object(translated))
 
     def _with_default_weight(self, evaluator: NewObject | Sourced) -> NewObject | Sourced:
@@ -567,6 +593,10 @@ class FileTranslator:
             else:
                 self._translate_execution_key(key, sourced, translated, CaseExecutionModel.names().of(key))
         return translated
+
+
+def _has_checks(turn: Entries) -> bool:
+    return any(turn.get(key, Sourced(None)).value not in (None, "", []) for key in ("assertions", "expected_output"))
 
 
 def _is_message(value: JsonValue) -> bool:

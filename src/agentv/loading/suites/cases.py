@@ -298,7 +298,7 @@ def _check_outcome(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuit
 
 
 def _check_judged(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite, *, is_foreign: bool) -> None:
-    """Record that nothing in a conversation is judged: a warning in files of AgentV, which score such a case 1."""
+    """Record that nothing in a conversation is judged: a warning in files of AgentV, where its result is skipped."""
     if not case.turns or all_evaluators(case, suite):
         return
     keys = "`expected_output` or `assertions`" if is_foreign else "`expected`, `rubrics` or `evaluators`"

@@ -16,8 +16,6 @@ from agentv.providers.agents.steps import (
     SessionInfo,
     Step,
     Used,
-    amount_of,
-    count_of,
     object_of,
     objects_of,
     parts_text,
@@ -30,7 +28,7 @@ from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, read_cost, read_count
 
 _CHARACTERS_PER_TOKEN = 4
 
@@ -169,7 +167,7 @@ def _failed(message: str, event: JsonObject) -> Failed:
 def _read_result(event: JsonObject) -> Iterator[Step]:
     subtype = text_of(event.get("subtype"))
     yield SessionInfo(session=text_of(event.get("session_id")), finish_reason=text_of(event.get("stop_reason")))
-    cost_usd = amount_of(event.get("total_cost_usd"))
+    cost_usd = read_cost(event.get("total_cost_usd"))
     yield Used(_usage_of_models(event), cost_usd, is_total=True)
     denied = dict.fromkeys(str(item.get("tool_name")) for item in objects_of(event.get("permission_denials")))
     if denied:
@@ -187,14 +185,14 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
 
 def _usage(usage: JsonObject, *, requests: int) -> Usage:
     """Return a usage in Anthropic's format; tokens read from or written to the cache count as input."""
-    cached = count_of(usage.get("cache_read_input_tokens"))
-    sent = count_of(usage.get("input_tokens")) + cached + count_of(usage.get("cache_creation_input_tokens"))
-    received = count_of(usage.get("output_tokens"))
+    cached = read_count(usage.get("cache_read_input_tokens"))
+    sent = read_count(usage.get("input_tokens")) + cached + read_count(usage.get("cache_creation_input_tokens"))
+    received = read_count(usage.get("output_tokens"))
     return Usage(
         input=sent,
         output=received,
         cached_input=cached,
-        reasoning=count_of(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
+        reasoning=read_count(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
         total=sent + received,
         requests=requests,
     )
@@ -207,11 +205,11 @@ def _usage_of_models(event: JsonObject) -> Usage:
     background.
     """
     models = [object_of(value) for value in object_of(event.get("modelUsage")).values()]
-    turns = count_of(event.get("num_turns"))
+    turns = read_count(event.get("num_turns"))
     if not models:
         return _usage(object_of(event.get("usage")), requests=turns)
     cached, written, uncached, received, thinking = (
-        sum(count_of(model.get(name)) for model in models)
+        sum(read_count(model.get(name)) for model in models)
         for name in (
             "cacheReadInputTokens",
             "cacheCreationInputTokens",

@@ -20,7 +20,6 @@ from agentv.providers.agents.steps import (
     SessionInfo,
     Step,
     Used,
-    count_of,
     object_of,
     objects_of,
     parse_object,
@@ -32,7 +31,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, read_count
 
 _FIXED_ARGUMENTS = ("--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check")
 _MESSAGE_TYPES = ("agent_message", "response", "output")
@@ -176,12 +175,12 @@ def _failed(message: str) -> Failed:
 
 
 def _usage(usage: JsonObject) -> Usage:
-    sent, received = count_of(usage.get("input_tokens")), count_of(usage.get("output_tokens"))
+    sent, received = read_count(usage.get("input_tokens")), read_count(usage.get("output_tokens"))
     return Usage(
         input=sent,
         output=received,
-        cached_input=count_of(usage.get("cached_input_tokens")),
-        reasoning=count_of(usage.get("reasoning_output_tokens")),
+        cached_input=read_count(usage.get("cached_input_tokens")),
+        reasoning=read_count(usage.get("reasoning_output_tokens")),
         total=sent + received,
     )
 

@@ -16,7 +16,6 @@ from agentv.providers.agents.steps import (
     SessionInfo,
     Step,
     Used,
-    count_of,
     object_of,
     objects_of,
     parse_object,
@@ -27,7 +26,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, read_count
 
 _USAGE_FILE = "usage.json"
 _SKIPPED_TYPES = frozenset(
@@ -160,12 +159,12 @@ def read_usage(usage_file: JsonObject) -> Iterator[Step]:
 
 def _usage_of_model(metrics: JsonObject) -> Usage:
     used = object_of(metrics.get("usage"))
-    input_tokens, output_tokens = count_of(used.get("inputTokens")), count_of(used.get("outputTokens"))
+    input_tokens, output_tokens = read_count(used.get("inputTokens")), read_count(used.get("outputTokens"))
     return Usage(
         input=input_tokens,
         output=output_tokens,
-        cached_input=count_of(used.get("cacheReadTokens")),
-        reasoning=count_of(used.get("reasoningTokens")),
+        cached_input=read_count(used.get("cacheReadTokens")),
+        reasoning=read_count(used.get("reasoningTokens")),
         total=input_tokens + output_tokens,
-        requests=count_of(object_of(metrics.get("requests")).get("count")),
+        requests=read_count(object_of(metrics.get("requests")).get("count")),
     )

@@ -16,8 +16,6 @@ from agentv.providers.agents.steps import (
     SessionInfo,
     Step,
     Used,
-    amount_of,
-    count_of,
     object_of,
     objects_of,
     parts_text,
@@ -28,7 +26,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, read_cost, read_count
 
 _SKIPPED_TYPES = frozenset(
     {"message_start", "message_update", "tool_execution_update", "turn_start", "turn_end", "agent_start", "agent_end"}
@@ -143,7 +141,7 @@ def read_pi(event: JsonObject, received_at: str) -> Iterator[Step]:
 def _read_message(message: JsonObject, moment: str) -> Iterator[Step]:
     usage = object_of(message.get("usage"))
     yield SessionInfo(model=text_of(message.get("model")), finish_reason=text_of(message.get("stopReason")))
-    yield Used(_usage(usage), amount_of(object_of(usage.get("cost")).get("total")) or None)
+    yield Used(_usage(usage), read_cost(object_of(usage.get("cost")).get("total")) or None)
     for part in objects_of(message.get("content")):
         text = text_of(part.get("text"))
         if part.get("type") == "text" and text:
@@ -158,10 +156,10 @@ def _read_message(message: JsonObject, moment: str) -> Iterator[Step]:
 
 def _usage(usage: JsonObject) -> Usage:
     """Return the usage of one model call; tokens read from or written to the cache count as input."""
-    cached = count_of(usage.get("cacheRead"))
-    input_tokens = count_of(usage.get("input")) + cached + count_of(usage.get("cacheWrite"))
-    output_tokens = count_of(usage.get("output"))
-    reasoning = count_of(usage.get("reasoning"))
+    cached = read_count(usage.get("cacheRead"))
+    input_tokens = read_count(usage.get("input")) + cached + read_count(usage.get("cacheWrite"))
+    output_tokens = read_count(usage.get("output"))
+    reasoning = read_count(usage.get("reasoning"))
     return Usage(
         input=input_tokens,
         output=output_tokens,

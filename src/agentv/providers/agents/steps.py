@@ -4,7 +4,6 @@ The time `at` of a step is ISO 8601.
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TypeAlias
@@ -43,21 +42,6 @@ def objects_of(value: JsonValue) -> tuple[JsonObject, ...]:
 def text_of(value: JsonValue) -> str | None:
     """Return a value if it is a non-empty string, else None."""
     return value if isinstance(value, str) and value else None
-
-
-def count_of(value: JsonValue) -> int:
-    """Return a value if it is a positive integer, else 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def amount_of(value: JsonValue) -> float | None:
-    """Return a value if it is a finite, non-negative number, else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) and value >= 0 else None
-    except OverflowError:
-        return None
 
 
 def status_of(value: JsonValue) -> int | None:

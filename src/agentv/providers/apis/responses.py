@@ -4,7 +4,6 @@ import json
 import math
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import cast
 
 from agentv.types.errors import MessageError, ProviderError, nearest
@@ -24,7 +23,7 @@ from agentv.types.message_shapes.usages import read_usage, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text, trace_from_json
 from agentv.types.provider import TRACE_NOTE, ProviderResponse, last_answer
-from agentv.types.usage import Usage
+from agentv.types.usage import COST_NOTE, MAX_COST_USD, NO_COUNT, Usage, known_cost, read_count
 
 _SCALAR_TYPES: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
@@ -207,7 +206,7 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
     if not _has_answer(messages, value):
         raise ValueError(_MESSAGE_ONLY)
     return ProviderResponse(
-        **{"text": last_answer(messages or ()) or "", "cost_usd": parse_cost(value), **scalars},  # type: ignore[arg-type] # their types are checked above
+        **{"text": last_answer(messages or ()) or "", **scalars, "cost_usd": parse_cost(value)},  # type: ignore[arg-type] # their types are checked above
         output_messages=messages,
         trace=trace_from_json(cast(JsonValue, value.get("trace"))),
         usage=_usage(value),
@@ -231,17 +230,25 @@ def notes_on_keys(value: Mapping[str, object]) -> tuple[str, ...]:
     ignored = [key for key in value if key not in ACCEPTED_KEYS]
     if (usage := _usage_in(value)) and read_usage(usage) is None:
         ignored.append("usage")
-    if parse_cost(value) is None and any(cost is not None for cost in _costs_in(value)):
-        ignored.append("cost_usd")
     deprecated = () if value.get("trace") is None else (TRACE_NOTE,)
-    return (*map(_note_on_key, ignored), *deprecated)
+    return (*map(_note_on_key, ignored), *notes_on_cost(value), *deprecated)
+
+
+def notes_on_cost(value: Mapping[str, object]) -> tuple[str, ...]:
+    """Return a note if a response has a cost that is not one."""
+    costs = [cost for cost in _costs_in(value) if cost is not None]
+    if not costs or parse_cost(value) is not None:
+        return ()
+    is_too_much = any(isinstance(cost, int | float) and MAX_COST_USD < cost < math.inf for cost in costs)
+    return (COST_NOTE if is_too_much else _NO_AMOUNT,)
+
+
+_NO_AMOUNT = "the cost in its responses is not an amount; write a number of dollars, 0 or more"
 
 
 def _note_on_key(key: str) -> str:
     if key == "usage":
         return "the usage in its responses has no known token counts; write {input, output}"
-    if key == "cost_usd":
-        return "the cost in its responses is not an amount; write a number of dollars, 0 or more"
     near = nearest(key, _SUGGESTED_KEYS)
     hint = f"; did you mean {near!r}?" if near else f"; known keys: {', '.join(_SUGGESTED_KEYS)}"
     return f"its responses have the unknown key {key!r}, which is ignored{hint}"
@@ -254,13 +261,12 @@ def parse_cost(value: Mapping[str, object]) -> float | None:
 
 def _amount(item: object) -> float | None:
     """Return an amount of dollars, also from a text: pydantic-ai writes a Decimal, which is a string in JSON."""
-    if isinstance(item, bool) or not isinstance(item, int | float | str | Decimal):
-        return None
-    try:
-        amount = float(item)
-    except (ValueError, OverflowError):
-        return None
-    return amount if math.isfinite(amount) and amount >= 0 else None
+    if isinstance(item, str):
+        try:
+            item = float(item)
+        except ValueError:
+            return None
+    return known_cost(item)
 
 
 def _costs_in(value: Mapping[str, object]) -> tuple[object, ...]:
@@ -323,26 +329,25 @@ def member(value: JsonValue, *names: str) -> JsonValue:
 
 
 def count(value: JsonValue, *names: str) -> int:
-    """Return the positive integer at nested keys, else 0."""
-    return _positive(member(value, *names))
-
-
-def _positive(value: JsonValue) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    """Return the count at nested keys as `read_count` does: 0 if there is none."""
+    return read_count(member(value, *names))
 
 
 def usage_of(value: JsonValue, *, input_key: str, output_key: str) -> Usage | None:
     """Parse the usage of an API of OpenAI; the keys of input and output tokens differ between its APIs."""
     if not isinstance(value, _OBJECT):
         return None
-    input_, output = _positive(value.get(input_key)), _positive(value.get(output_key))
+    given = (value.get(input_key), value.get(output_key), value.get("total_tokens"))
+    input_, output, total = map(read_count, given)
+    if NO_COUNT in (input_, output, total) and not any(isinstance(each, int | float) and each > 0 for each in given):
+        return None  # some servers write -1 for a count that they do not know
     input_details, output_details = f"{input_key}_details", f"{output_key}_details"
     return Usage(
         input=input_,
         output=output,
         cached_input=count(value, input_details, "cached_tokens") if input_details in value else 0,
         reasoning=count(value, output_details, "reasoning_tokens") if output_details in value else 0,
-        total=_positive(value.get("total_tokens")) or input_ + output,
+        total=total or input_ + output,
         requests=1,
     )
 

@@ -496,12 +496,17 @@ class VscodeProvider:
         """Return the answer or failure of each case, by id. Raises ProviderError if the batch fails as a whole.
 
         The cases are distributed over the free subagents, which get one chat message each, one after another. If the
-        time limit is over before it is a subagent's turn, its cases are missing from the result.
+        time limit is over before it is a subagent's turn, its cases are missing from the result. Every failure may be
+        due to the other cases, so each is retryable: by a request of its own.
         """
         if self._settings.dry_run:
             return {request.eval_case_id: self._dry_answer(request) for request in requests}
         jobs, timeout_s = await self._finished_jobs(requests)
-        return {job.request.eval_case_id: job.outcome or job.timeout_failure(timeout_s) for job in jobs}
+        outcomes = {job.request.eval_case_id: job.outcome or job.timeout_failure(timeout_s) for job in jobs}
+        return {
+            case_id: replace(outcome, retryable=True) if isinstance(outcome, Failure) else outcome
+            for case_id, outcome in outcomes.items()
+        }
 
     async def _finished_jobs(self, requests: Sequence[ProviderRequest]) -> tuple[list[Job], float]:
         """Return the jobs once all have an outcome or the time limit is over, and the limit in seconds.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.execution.threads import call_in_thread
 from agentv.providers.agents.copilot import read_copilot, read_usage
-from agentv.providers.agents.steps import Transcript, count_of, object_of, objects_of, parse_object, text_of
+from agentv.providers.agents.steps import Transcript, object_of, objects_of, parse_object, text_of
 from agentv.providers.local.recordings import (
     SEGMENTS,
     Recording,
@@ -31,7 +31,7 @@ from agentv.types.messages_json import content_text
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse, last_answer
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage, total_usage
+from agentv.types.usage import Usage, read_count, total_usage
 
 
 class TracedAnswer(Struct, frozen=True):
@@ -192,7 +192,7 @@ def _usage(span: JsonObject) -> Usage | None:
     sent, received = (attributes.get(f"gen_ai.usage.{name}_tokens") for name in ("input", "output"))
     if sent is None and received is None:
         return None
-    return Usage(input=count_of(sent), output=count_of(received), total=count_of(sent) + count_of(received))
+    return Usage(input=read_count(sent), output=read_count(received), total=read_count(sent) + read_count(received))
 
 
 ANSWERS = "answers.jsonl"

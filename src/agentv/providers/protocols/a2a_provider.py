@@ -17,7 +17,7 @@ from agentv.types.messages import Message, TraceEvent
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import total_usage
+from agentv.types.usage import USAGE_NOTE, total_usage
 
 if TYPE_CHECKING:  # the SDK takes a second to import, and is an extra
     from agentv.providers.protocols.a2a_client import A2aAgent
@@ -45,8 +45,16 @@ class Exchange:
             return None
         messages: tuple[Message, ...] = sum((answer.output_messages or () for answer in answers), ())
         trace: tuple[TraceEvent, ...] = sum((answer.trace or () for answer in answers), ())
-        usage = total_usage(answer.usage for answer in answers)
-        return replace(answers[-1], output_messages=messages, trace=trace or None, usage=usage, notes=tuple(self.notes))
+        notes = dict.fromkeys((*self.notes, *(note for answer in answers for note in answer.notes)))
+        costs = [answer.cost_usd for answer in answers if answer.cost_usd is not None]
+        return replace(
+            answers[-1],
+            output_messages=messages,
+            trace=trace or None,
+            usage=None if USAGE_NOTE in notes else total_usage(answer.usage for answer in answers),
+            cost_usd=sum(costs) if len(costs) == len(answers) else None,
+            notes=tuple(notes),
+        )
 
 
 class A2aProvider:

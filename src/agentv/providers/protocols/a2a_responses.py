@@ -5,6 +5,7 @@ import binascii
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 
+from agentv.providers.apis.responses import notes_on_cost, parse_cost
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import DataPart, Message, Part, TextPart, TraceEvent, TraceEventType
@@ -126,6 +127,8 @@ class A2aResponse:
             output_messages=(Message("assistant", content, metadata=about or None),),
             trace=tuple(self.updates) or None,
             usage=self._usage(),
+            cost_usd=next((cost for each in reversed(self._metadata) if (cost := parse_cost(each)) is not None), None),
+            notes=tuple(dict.fromkeys(note for each in self._metadata for note in notes_on_cost(each))),
             finish_reason=self.state or None,
             session=self.context_id or None,
         )

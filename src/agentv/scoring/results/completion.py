@@ -41,7 +41,7 @@ from agentv.types.evaluation import (
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind, Stage
 from agentv.types.json_value import JsonValue
 from agentv.types.records.fields import TOLERANCE
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, known_cost, known_usage
 
 # Limits on the work for an object that contains itself.
 _MAX_DEPTH = 100
@@ -311,7 +311,18 @@ def _scale_score(value: object, at: str) -> float | bool | str | None:
 _optional_text = partial(_optional, plain_text)
 _optional_number = partial(_optional, finite_or_none)
 _optional_object = partial(_optional, plain_object)
-_optional_usage = partial(_optional, partial(_checked_instance, Usage))
+
+
+def _cost(value: object, at: str) -> float | None:
+    return known_cost(plain_number(value, at))
+
+
+def _usage(value: object, at: str) -> Usage | None:
+    return known_usage(_checked_instance(Usage, value, at))
+
+
+_optional_cost = partial(_optional, _cost)
+_optional_usage = partial(_optional, _usage)
 _members = partial(_each, partial(_checked_instance, EvaluatorResult))
 
 # The fields that EvaluationScore and EvaluatorResult have in common.
@@ -347,7 +358,7 @@ _FIELDS: Mapping[type, Mapping[str, Check]] = {
         "evaluator_provider_request": _optional_object,
         "duration_ms": _optional_number,
         "usage": _optional_usage,
-        "cost_usd": _optional_number,
+        "cost_usd": _optional_cost,
         "evaluator_results": _members,
     },
     EvaluationResult: {
@@ -366,7 +377,7 @@ _FIELDS: Mapping[type, Mapping[str, Check]] = {
         "reply": plain_text,
         "score": _optional_number,
         "usage": _optional_usage,
-        "cost_usd": _optional_number,
+        "cost_usd": _optional_cost,
         "duration_ms": _optional_number,
         "cached": plain_flag,
         "estimated": plain_flag,

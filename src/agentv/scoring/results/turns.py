@@ -31,14 +31,17 @@ def turn_names(case: EvalCase) -> tuple[str, ...]:
 def turn_result(number: int, members: Sequence[EvaluatorResult], pass_score: float | None) -> EvaluatorResult:
     """Return the result of a turn from those of its evaluators, by the same rules as for a case.
 
-    A turn without evaluators scores 1. If an evaluator failed, the turn is an error; if all were skipped, it is
-    skipped.
+    If an evaluator failed, the turn is an error. If all were skipped, or the turn has none, it is skipped: it has no
+    score and no verdict.
     """
-    if not members:
-        return EvaluatorResult(name=turn_name(number), type=TURN, score=1.0, verdict="pass", reasoning="no checks")
     if all(member.status == "skipped" for member in members):
         return EvaluatorResult(
-            name=turn_name(number), type=TURN, score=0.0, status="skipped", evaluator_results=tuple(members)
+            name=turn_name(number),
+            type=TURN,
+            score=0.0,
+            status="skipped",
+            reasoning=None if members else "not judged: the turn has no evaluators",
+            evaluator_results=tuple(members),
         )
     score, failed, fields = evaluators_score(members), first_failed(members), case_fields(members, noun="turn")
     error = None if failed is None or failed.error is None else failed.error

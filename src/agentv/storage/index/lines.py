@@ -18,6 +18,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA, StoredGeneration
 from agentv.types.records.result import CaseResult
+from agentv.types.usage import known_cost
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -40,7 +41,7 @@ class _RowLine(Subset, frozen=True):
     verdict: str | None = None
     generation: StoredGeneration = 0
     score: float | None = None
-    cost_usd: float | None = None
+    cost_usd: object = None  # an older version stored any number
     duration_ms: float | None = None
     tags: msgspec.Raw = msgspec.Raw()
     metadata: msgspec.Raw = msgspec.Raw()
@@ -127,7 +128,7 @@ class ResultLineReader:
         batch.rows.append(
             (
                 *(self._run, batch.lines, offset, size - 1, generation, generation == 0),
-                *(cell, slot.eval_id, slot.trial, metadata_set, row.score, row.cost_usd, row.duration_ms),
+                *(cell, slot.eval_id, slot.trial, metadata_set, row.score, known_cost(row.cost_usd), row.duration_ms),
             )
         )
 

@@ -17,6 +17,7 @@ from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord
 from agentv.types.structs import struct_fields
+from agentv.types.usage import known_cost
 
 Column: TypeAlias = str | int | float | datetime | None
 
@@ -58,7 +59,10 @@ class LineTable(Struct, frozen=True, dict=True):
             head: object = _decode_head(line)
         except (ValueError, RecursionError):
             head = None
-        return tuple(_column_value(_value_at(head, path), self.sql_types[name]) for name, path in self.columns.items())
+        found = {name: _value_at(head, path) for name, path in self.columns.items()}
+        if "cost_usd" in found:
+            found["cost_usd"] = known_cost(found["cost_usd"])
+        return tuple(_column_value(value, self.sql_types[name]) for name, value in found.items())
 
 
 _SQL_TYPES: Mapping[type, str] = {

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from agentv.storage.records.amounts import with_known_amounts
 from agentv.storage.records.json_line import BlobReference, decode, reason
 from agentv.storage.records.narrow import optional_text, read_integer, read_text
 from agentv.types.errors import StorageError
@@ -32,7 +33,8 @@ _REQUEST_KEYS = ("evaluator_provider_request", "evaluator_raw_request", "grader_
 
 
 def upgrade_answer(record: JsonObject) -> JsonObject:
-    """Return an answer's record with defaults for the keys that the first versions did not write."""
+    """Return an answer's record with known amounts, and defaults for the keys that the first versions did not write."""
+    record = with_known_amounts(record)
     upgraded: dict[str, Any] = {"answer_key": "", "text": "", "duration_ms": 0.0, **_without_none(record)}
     if "duration_ms" in record:
         upgraded["duration_ms"] = record["duration_ms"]  # None: an imported log has no duration
@@ -44,6 +46,7 @@ def upgrade_result(record: JsonObject) -> JsonObject:
 
     A result exported in the single form has the fields of its only evaluator at the top level, and no name for it.
     """
+    record = with_known_amounts(record)
     upgraded: dict[str, Any] = {"dataset": "", "run_id": "", "score": None, "verdict": None, **_without_none(record)}
     if isinstance(upgraded.get("cached"), Mapping):
         upgraded["cached"] = True

@@ -1,6 +1,5 @@
 """Read parts of records: a base for types with some of the fields, and checked access to single fields."""
 
-import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar
@@ -56,7 +55,7 @@ def read_integer(record: JsonObject, key: str, default: int = 0) -> int:
     value = optional_number(record, key)
     if value is None:
         return default
-    if not math.isfinite(value) or value != int(value):
+    if value % 1 != 0:  # also of infinity and NaN
         raise _unexpected(key, "a whole number", value)
     return int(value)
 

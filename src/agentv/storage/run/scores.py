@@ -22,8 +22,10 @@ from agentv.scoring.comparison.sides import (
 )
 from agentv.scoring.counting.row_kinds import RowKind
 from agentv.storage.files.run_file import whole_lines
+from agentv.storage.records.amounts import with_known_amounts
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.encode import to_record
+from agentv.storage.records.json_line import decode as decode_line
 from agentv.storage.records.json_line import reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.find import LOG_SUFFIX, find_run, find_tagged, runs_folder
@@ -38,6 +40,7 @@ from agentv.types.records.fields import RESULT_SCHEMA, StoredScore
 from agentv.types.records.result import CaseResult, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.results import RowState
+from agentv.types.usage import StoredCost
 
 ALL_ROWS = RowFilter()
 
@@ -68,7 +71,7 @@ class _Row(Subset, frozen=True):
     score: StoredScore | None = None
     evaluator_results: tuple[_Evaluator, ...] = ()
     usage_by: UsageBy | None = None
-    cost_usd: float | None = None
+    cost_usd: StoredCost | None = None
     duration_ms: float | None = None
 
 
@@ -106,7 +109,7 @@ def load_side(stored: StoredRun, chosen: RowFilter = ALL_ROWS, *, by: str | None
     decode = _decode_row if by is None else _decode_groupable_row
     for number, offset, line in stored.current_lines(_RESULTS):
         try:
-            row = decode(line)
+            row = _decode_any(line, decode, _Row if by is None else _GroupableRow)
             if row.schema != RESULT_SCHEMA:
                 check_schema(row.schema, RESULT_SCHEMA)
         except (ValueError, RecursionError, StorageError) as error:
@@ -125,6 +128,14 @@ def load_side(stored: StoredRun, chosen: RowFilter = ALL_ROWS, *, by: str | None
             raise StorageError(f"{stored.folder / _CASES}:{number}: {reason(error)}") from error
         side.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
     return grouped
+
+
+def _decode_any(line: bytes, decode: Callable[[bytes], _Row], kind: type[_Row]) -> _Row:
+    """Return the fields of a line; amounts that cannot be one, which an older version may have stored, are unknown."""
+    try:
+        return decode(line)
+    except msgspec.ValidationError:
+        return msgspec.convert(with_known_amounts(decode_line(line)), kind)
 
 
 def _scored_row(row: _Row, position: RowPosition) -> ScoredRow:

@@ -10,14 +10,14 @@ from agentv.types.criteria.evaluation_input import (
     EvaluationInput,
     milliseconds_of,
     moment_of,
-    without_impossible_duration,
+    without_impossible_facts,
 )
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict, verdict_of
 from agentv.types.failures import FailureKind
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, known_cost, known_usage
 from agentv.types.views import Line, View, reason_of, score_text, view_html, view_of, view_text
 
 
@@ -161,7 +161,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "scored": fields.count("scored"),
             "expected": fields.count("expected"),
             "input_snapshot": EvaluationInput.read(
-                {} if snapshot is None else without_impossible_duration(snapshot), problems, "$.input_snapshot"
+                {} if snapshot is None else without_impossible_facts(snapshot), problems, "$.input_snapshot"
             ),
             "evaluation_config_snapshot": fields.mapping("evaluation_config_snapshot") or {},
             "agent_id": fields.text("agent_id"),
@@ -169,7 +169,7 @@ class AggregatedEvaluationResult(Struct, frozen=True):
             "metadata": fields.mapping("metadata") or {},
             "run_errors": tuple(_read_error(item, problems, at) for at, item in fields.items("run_errors")),
             "judge_usage": _usage(fields.mapping("judge_usage")),
-            "judge_cost_usd": fields.number("judge_cost_usd"),
+            "judge_cost_usd": known_cost(fields.number("judge_cost_usd")),
             "warnings": tuple(str(item) for _, item in fields.items("warnings")),
             "unverified": fields.count("unverified"),
             "clamped": fields.count("clamped"),
@@ -193,7 +193,7 @@ def _usage(raw: JsonObject | None) -> Usage | None:
     if raw is None:
         return None
     counts = ((name, raw.get(name)) for name in Usage.__struct_fields__)
-    return Usage(**{name: count for name, count in counts if isinstance(count, int)})
+    return known_usage(Usage(**{name: count for name, count in counts if isinstance(count, int)}))
 
 
 def _read_error(raw: JsonValue, problems: Problems, at: str) -> EvaluationRunError:

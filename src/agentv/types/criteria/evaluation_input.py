@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from math import isfinite
+from math import inf
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast, overload
 
 from msgspec import Struct, field, structs
@@ -16,7 +16,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
 from agentv.types.structs import CamelKeywords
-from agentv.types.usage import Usage
+from agentv.types.usage import MAX_COST_USD, MAX_TOKENS, NO_COST, Usage, known_usage, read_cost, read_count
 
 _FOREIGN_NAMES = {
     "input": "prompt",
@@ -35,11 +35,15 @@ MAX_DURATION_MS = 10**12
 """The longest duration of an answer, 31 years. A current time in milliseconds since 1970 exceeds it."""
 
 
-def without_impossible_duration(stored: JsonValue) -> JsonValue:
-    """Return the JSON of an input that an older version stored, without a duration above MAX_DURATION_MS."""
+def without_impossible_facts(stored: JsonValue) -> JsonValue:
+    """Return the JSON of a stored input without a duration, cost or usage that cannot be one, of older versions."""
     if not isinstance(stored, Mapping):
         return stored
     names = {name for name in ("durationMs", "duration_ms") if _is_above(stored.get(name), MAX_DURATION_MS)}
+    names |= {name for name in ("costUsd", "cost_usd") if read_cost(stored.get(name)) == NO_COST}
+    usage = stored.get("usage")
+    if isinstance(usage, Mapping) and any(read_count(count) > MAX_TOKENS for count in usage.values()):
+        names.add("usage")
     return {name: value for name, value in stored.items() if name not in names} if names else stored
 
 
@@ -283,22 +287,30 @@ def _check_types(given: EvaluationInput, problems: Problems) -> None:
 
 
 def _check_call_facts(given: EvaluationInput, problems: Problems) -> None:
-    for name in ("duration_ms", "cost_usd"):
+    for name, limit in (("duration_ms", MAX_DURATION_MS), ("cost_usd", MAX_COST_USD)):
         value: object = getattr(given, name)
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
-            problems.add(f"$.{name}", f"must be a number of at least 0, got {value!r}")
-        elif name == "duration_ms" and value > MAX_DURATION_MS:
-            advice = "a duration in milliseconds, not a time"
-            problems.add("$.duration_ms", f"must be at most {MAX_DURATION_MS:,}, got {value!r}", allowed=advice)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+            problems.add(f"$.{name}", f"must be a number of at least 0, got {_short(value)}")
+        elif value > limit:
+            advice = "a duration in milliseconds, not a time" if name == "duration_ms" else "a cost in dollars"
+            problems.add(f"$.{name}", f"must be at most {limit:,.0f}, got {_short(value)}", allowed=advice)
     usage: object = given.usage
     if usage is not None and not isinstance(usage, Usage | Mapping):
         problems.add("$.usage", f"must be a Usage, got {type(usage).__name__}")
+    elif isinstance(usage, Usage) and known_usage(usage) is None:
+        problems.add("$.usage", f"must have token counts from 0 to {MAX_TOKENS:,}")
     tags: tuple[object, ...] = given.tags
     for place, tag in enumerate(tags):
         if not isinstance(tag, str):
             problems.add(f"$.tags[{place}]", f"must be a string, got {type(tag).__name__}")
+
+
+def _short(value: object) -> str:
+    """Return a value for a message; Python writes no integer of more than 4,300 digits."""
+    is_long = isinstance(value, int) and abs(value) > MAX_TOKENS * MAX_TOKENS
+    return "a longer number" if is_long else repr(value)
 
 
 def moment_of(value: object) -> datetime:

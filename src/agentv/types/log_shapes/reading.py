@@ -1,8 +1,7 @@
 """Read one line of a log, of any known program, as an answer to judge."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from math import isfinite
+from math import inf, isfinite
 from typing import NamedTuple, TypeAlias, cast
 
 from msgspec import Struct
@@ -33,7 +32,7 @@ from agentv.types.message_shapes.responses import is_item
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text
-from agentv.types.usage import Usage
+from agentv.types.usage import MAX_COST_USD, MAX_TOKENS, Usage, known_cost, known_usage
 
 TextOrMessages: TypeAlias = str | tuple[Message, ...]
 
@@ -147,6 +146,18 @@ def _named_text(value: JsonObject, at: str, field: LoggedField) -> TextOrMessage
         advice = f"choose one with --map {field.name}={_map_path(at)}.{known[0]}"
         raise MessageError(at, f"has several texts, {keys}", advice)
     return texts[known[0]] if known else None
+
+
+def _number_in(value: object) -> float | None:
+    """Return a number, also from a text; infinity for an integer that is too large for a float; None without one."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+    except OverflowError:
+        return inf
 
 
 def _map_path(at: str) -> str:
@@ -293,9 +304,11 @@ class _Reader:
     def _call_facts(self) -> dict[str, JsonValue]:
         """Return the logged facts about the call: model, duration, usage, cost, and tags."""
         fields = self._record.fields
-        call: dict[str, JsonValue] = {
-            name: self._number(fields[name]) for name in ("duration_ms", "cost_usd") if name in fields
-        }
+        call: dict[str, JsonValue] = {}
+        if (duration := fields.get("duration_ms")) is not None:
+            call["duration_ms"] = self._number(duration)
+        if (cost := fields.get("cost_usd")) is not None:
+            call["cost_usd"] = self._cost(cost)
         if (model := fields.get("model")) is not None:
             if isinstance(model.value, str):
                 call["model"] = model.value
@@ -320,13 +333,20 @@ class _Reader:
 
     def _number(self, field: Found) -> float | None:
         """Return a number of at least 0; any other value is a problem. Some programs write numbers as text."""
-        with suppress(ValueError):
-            if isinstance(field.value, str | int | float) and not isinstance(field.value, bool):
-                number = float(field.value)
-                if isfinite(number) and number >= 0:
-                    return number
+        number = _number_in(field.value)
+        if number is not None and isfinite(number) and number >= 0:
+            return number
         self._problems.add(field.at, f"must be a number of at least 0, got {field.value!r}")
         return None
+
+    def _cost(self, field: Found) -> float | None:
+        """Return a cost; a number that cannot be one is unknown, with a note, and any other value is a problem."""
+        number = _number_in(field.value)
+        if number is None:
+            self._problems.add(field.at, f"must be a number of dollars, got {field.value!r}")
+        elif known_cost(number) is None:
+            self._notes.append(f"{field.at} counts as unknown: it is not from 0 to {MAX_COST_USD:,.0f} dollars")
+        return known_cost(number)
 
     def _timestamp(self, field: Found) -> JsonValue:
         try:
@@ -340,7 +360,9 @@ class _Reader:
         usage = None if field is None else read_usage(field.value)
         if field is not None and field.value and usage is None:
             self._notes.append(f"{field.at} has no known token counts; write {{input, output}}")
-        return usage
+        elif field is not None and usage is not None and known_usage(usage) is None:
+            self._notes.append(f"{field.at} counts as unknown: a token count is not from 0 to {MAX_TOKENS:,}")
+        return known_usage(usage)
 
     def _metadata(self) -> dict[str, JsonValue]:
         """Return the metadata of the line with the fields `metadata.NAME`.

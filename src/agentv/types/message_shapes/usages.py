@@ -7,7 +7,7 @@ from typing import TypeGuard
 from msgspec.structs import replace
 
 from agentv.types.message_shapes.objects import plain_json
-from agentv.types.usage import Usage, total_usage
+from agentv.types.usage import MAX_TOKENS, NO_COUNT, Usage, read_count, total_usage
 
 _COUNT_NAMES: Mapping[str, tuple[str, ...]] = {
     "input": ("input", "input_tokens", "prompt_tokens", "prompt_token_count"),
@@ -41,7 +41,8 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 def read_usage(value: object) -> Usage | None:
     """Read token counts in the form of any API, from JSON or an object; the items of a list are summed.
 
-    None if no known name has a whole number of at least 0; counts in details alone are not enough.
+    None if no known name has a whole number of at least 0; counts in details alone are not enough. Beside such a
+    number, one that cannot be a count is NO_COUNT.
     """
     if isinstance(value, Usage):
         return value
@@ -55,7 +56,7 @@ def read_usage(value: object) -> Usage | None:
     given = _with_snake_keys(fields)
     counts = {name: _first_count(given, names) for name, names in _COUNT_NAMES.items()}
     known = {name: count for name, count in counts.items() if count is not None}
-    if not known:
+    if not any(count != NO_COUNT or _is_positive(given, _COUNT_NAMES[name]) for name, count in known.items()):
         return None
     for name, places in (("cached_input", _INPUT_DETAILS), ("reasoning", _OUTPUT_DETAILS)):
         detail = _count_in_details(given, places, _DETAIL_NAMES[name])
@@ -80,23 +81,32 @@ def _with_snake_keys(fields: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _first_count(given: Mapping[str, object], names: tuple[str, ...]) -> int | None:
-    """Return the first count under these names; None if there is none."""
-    count = next(filter(_is_count, map(given.get, names)), None)
-    return None if count is None else int(count)
+    """Return the first count under these names, else NO_COUNT for a number that cannot be one; None without either.
+
+    A fraction is no number of tokens at all.
+    """
+    found = [value for value in map(given.get, names) if _is_number(value)]
+    counts = [read_count(value) for value in found if not 0 <= value <= MAX_TOKENS or value % 1 == 0]
+    return next((count for count in counts if count != NO_COUNT), NO_COUNT) if counts else None
 
 
 def _with_separate_counts(usage: Usage, given: Mapping[str, object]) -> Usage:
     """Add to `input` and `output` what some APIs count apart: Anthropic the cached input, Google the thoughts."""
     if "input_tokens" in given:
         separate_counts = map(given.get, ("cache_read_input_tokens", "cache_creation_input_tokens"))
-        usage = replace(usage, input=usage.input + sum(int(count) for count in separate_counts if _is_count(count)))
+        usage = replace(usage, input=usage.input + sum(map(read_count, separate_counts)))
     if "candidates_token_count" in given or "thoughts_token_count" in given:
         usage = replace(usage, output=usage.output + usage.reasoning)
     return usage
 
 
-def _is_count(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_positive(given: Mapping[str, object], names: tuple[str, ...]) -> bool:
+    """Return True if a value under these names is above 0; some servers write -1 for a count that they do not know."""
+    return any(_is_number(value) and value > 0 for value in map(given.get, names))
 
 
 def _of_one_request(value: object) -> Usage | None:

@@ -10,7 +10,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import StoredMessages, TraceEvent
 from agentv.types.provider import CallRecord
 from agentv.types.records.fields import ANSWER_SCHEMA, StoredGeneration, always
-from agentv.types.usage import Usage
+from agentv.types.usage import StoredCost, Usage
 
 Rerun: TypeAlias = Literal["failed", "case", "fresh", "confirm"]
 """What asked for a further answer of a slot, which changes no rate and no gate: `retry --failed`, `retry --case`, a
@@ -71,7 +71,7 @@ class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     output_messages: StoredMessages | None = None
     trace: tuple[TraceEvent, ...] | None = None
     usage: Usage | None = None
-    cost_usd: float | None = None
+    cost_usd: StoredCost | None = None
     estimated: bool = False
 
 
@@ -87,7 +87,7 @@ class AnsweredTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     has_messages: bool = always(False)
     trace: tuple[TraceEvent, ...] | None = None
     usage: Usage | None = None
-    cost_usd: float | None = None
+    cost_usd: StoredCost | None = None
     duration_ms: float | None = None
     cached: bool = False
 
@@ -121,8 +121,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     finish_reason: str | None = None
     session: str | None = None
     usage: Usage | None = None
-    cost_usd: float | None = None
-    billed_usd: float | None = None
+    cost_usd: StoredCost | None = None
+    billed_usd: StoredCost | None = None
     estimated: bool = False
     started_at: datetime
     ended_at: datetime

@@ -13,7 +13,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
 from agentv.types.records.answer import AnswerRef, Partial, Rerun, ResultKey
 from agentv.types.records.fields import RESULT_SCHEMA, StoredGeneration, StoredScore, always
-from agentv.types.usage import Usage
+from agentv.types.usage import StoredCost, StoredCount, Usage
 from agentv.types.views import Line, View, one_line, reason_of, score_text, view_html, view_of, view_text
 
 RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
@@ -25,13 +25,13 @@ class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
     `estimated` is True if a part of the usage and cost was estimated from texts.
     """
 
-    input: int | None = None
-    output: int | None = None
-    cached_input: int | None = None
-    reasoning: int | None = None
-    total: int | None = None
-    requests: int | None = None
-    cost_usd: float | None = None
+    input: StoredCount | None = None
+    output: StoredCount | None = None
+    cached_input: StoredCount | None = None
+    reasoning: StoredCount | None = None
+    total: StoredCount | None = None
+    requests: StoredCount | None = None
+    cost_usd: StoredCost | None = None
     estimated: bool = False
 
     @classmethod
@@ -137,7 +137,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     agent_provider_request: JsonObject | None = None
     lm_provider_request: JsonObject | None = None
     usage_by: UsageBy | None = None
-    cost_usd: float | None = None
+    cost_usd: StoredCost | None = None
     duration_ms: float | None = None
     cached: bool = always(False)
     error: Failure | None = None

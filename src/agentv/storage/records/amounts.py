@@ -1,0 +1,52 @@
+"""Costs and token counts of stored lines: one that an older version stored although it cannot be one is unknown."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agentv.types.json_value import JsonObject
+from agentv.types.usage import MAX_TOKENS, Usage, known_cost, read_count
+
+_COSTS = ("cost_usd", "billed_usd")
+_COUNTS = Usage.__struct_fields__
+_SIDES = ("target", "judge")
+_PARTS = ("usage_by", *_SIDES, "partial", "calls", "judge_calls", "turns", "evaluator_results")
+"""The keys of objects, or of lists of objects, whose amounts are part of those of the object that has the key."""
+
+
+class _Read(NamedTuple):
+    """A record with known amounts only, and which kinds of its amounts turned out to be unknown."""
+
+    record: JsonObject
+    lost_cost: bool
+    lost_usage: bool
+
+
+def with_known_amounts(record: JsonObject) -> JsonObject:
+    """Return the record of an answer or a result without the amounts that cannot be one, and without their sums."""
+    return _read(record).record
+
+
+def _read(record: JsonObject, *, is_side: bool = False) -> _Read:
+    """Read a record; `is_side` is True for the target's or the judges' part of `usage_by`, which has its own counts."""
+    lost_cost = any(record.get(key) is not None and known_cost(record[key]) is None for key in _COSTS)
+    lost_usage = _has_wrong_count(record if is_side else record.get("usage"))
+    changed: dict[str, Any] = {}
+    for key in _PARTS:
+        part = record.get(key)
+        items = part if isinstance(part, list) else [part]
+        read = [_read(item, is_side=key in _SIDES) if isinstance(item, Mapping) else None for item in items]
+        found = [each for each in read if each is not None and (each.lost_cost or each.lost_usage)]
+        if found:
+            lost_cost = lost_cost or any(each.lost_cost for each in found)
+            lost_usage = lost_usage or any(each.lost_usage for each in found)
+            known = [item if each is None else each.record for item, each in zip(items, read, strict=True)]
+            changed[key] = known if isinstance(part, list) else known[0]
+    unknown = {*(_COSTS if lost_cost else ()), *(() if not lost_usage else _COUNTS if is_side else ("usage",))}
+    if not unknown:
+        return _Read(record, lost_cost=False, lost_usage=False)
+    kept = {key: value for key, value in {**record, **changed}.items() if key not in unknown}
+    return _Read(kept, lost_cost, lost_usage)
+
+
+def _has_wrong_count(usage: object) -> bool:
+    return isinstance(usage, Mapping) and any(read_count(usage.get(name)) > MAX_TOKENS for name in _COUNTS)

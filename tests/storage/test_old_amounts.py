@@ -1,0 +1,68 @@
+"""Costs and token counts of an older version, which stored any number: those that cannot be one are read as unknown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentv import EvalCase, EvaluatorConfig, evaluate
+from agentv.cli.main import agentv
+from agentv.storage.records.decode import ANSWERS, RESULTS
+from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.usage import Usage
+
+WRONG: list[Any] = [-5, 2e9, 10**400]
+
+
+def answered(_request: ProviderRequest) -> ProviderResponse:
+    return ProviderResponse("said", usage=Usage(input=3, output=4, total=7, requests=1), cost_usd=0.5)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a run of two cases."""
+    monkeypatch.chdir(tmp_path)
+    cases = [EvalCase(name, "hi", expected_outcome="x") for name in ("a", "b")]
+    has = EvaluatorConfig("has", "contains", {"value": "said"})
+    report = evaluate(cases, task=answered, evaluators=[has], folder=tmp_path / ".agentv")
+    assert report.folder is not None
+    return Path(report.folder)
+
+
+def lines(run: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / name).read_text().splitlines()]
+
+
+@pytest.mark.parametrize("cost", WRONG, ids=["negative", "large", "400 digits"])
+def test_a_cost_that_cannot_be_one_is_unknown_also_in_sums(run: Path, cost: Any) -> None:
+    row, answer = lines(run, "results.jsonl")[0], lines(run, "answers.jsonl")[0]
+    row["usage_by"]["target"]["cost_usd"] = cost
+    read = RESULTS.of_line(json.dumps(row).encode())
+    assert (read.cost_usd, read.target_cost_usd, read.target_usage and read.target_usage.total) == (None, None, 7)
+    answer["calls"] = [{**answer["calls"][0], "cost_usd": cost}]
+    stored = ANSWERS.of_line(json.dumps(answer).encode())
+    assert (stored.cost_usd, stored.billed_usd, stored.calls[0].cost_usd) == (None, None, None)
+
+
+@pytest.mark.parametrize("count", [-1, 10**16, 10**400], ids=["negative", "large", "400 digits"])
+def test_a_usage_with_a_wrong_count_is_unknown(run: Path, count: Any) -> None:
+    row, answer = lines(run, "results.jsonl")[0], lines(run, "answers.jsonl")[0]
+    row["usage_by"]["target"]["output"] = answer["usage"]["output"] = count
+    row["reasoning"] = "a text, not a count"
+    read = RESULTS.of_line(json.dumps(row).encode())
+    assert (read.target_usage, read.cost_usd, read.reasoning) == (None, 0.5, "a text, not a count")
+    assert ANSWERS.of_line(json.dumps(answer).encode()).usage is None
+
+
+@pytest.mark.parametrize("cost", WRONG, ids=["negative", "large", "400 digits"])
+def test_reports_of_a_stored_run_do_not_add_it(run: Path, cost: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = lines(run, "results.jsonl")
+    rows[0]["cost_usd"] = rows[0]["usage_by"]["target"]["cost_usd"] = cost
+    (run / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    agentv.main(["report", run.name, "-o", "report.json"], standalone_mode=False)
+    (target,) = json.loads(Path("report.json").read_text())["targets"]
+    assert target["cost_usd"]["target"] is None
+    for command in (["show", run.name], ["compare", run.name, run.name], ["trend"]):
+        agentv.main(command, standalone_mode=False)
+    assert "-" in capsys.readouterr().out
