@@ -183,7 +183,8 @@ def make_plan(
     check_gates(gates or (), checks, options, findings)
     gates = None if gates is None else with_scope(gates, suites, options)
     file_gates = _parsed(_expressions_of_files(suites, project_gates, lambda _plan: True), findings)
-    file_gates = None if file_gates is None else with_left_out_of_all_shards(file_gates, checks)
+    if file_gates is not None:
+        file_gates = with_scope(with_left_out_of_all_shards(file_gates, checks), suites, options)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
     prices: dict[str, JsonObject] = {}
