@@ -137,11 +137,30 @@ def test_invalid_lines_are_all_reported_and_nothing_is_imported(run: StoredRun, 
 
 
 def test_a_criterion_that_the_cases_do_not_have_is_kept_with_a_note(run: StoredRun, call: Call) -> None:
-    code, _, err = call("label", "--in", write(said(7) | {"criterion": "tonne"}))
+    code, _, err = call("label", "--in", write(said(0.7) | {"criterion": "tonne"}))
     assert code == 0
     assert "'tonne' is not a criterion of the cases, so its scores have no scale; there are: tone" in err
     assert err.endswith("; did you mean 'tone'?\n")
     assert [label.criterion for label in run.labels()] == ["tonne"]
+
+
+def test_labels_of_another_run_and_unreadable_ones_are_refused(run: StoredRun, call: Call) -> None:
+    other = "20260101T000000.000-abcdef"
+    file = write(
+        said(4, run_id=run.run_id),
+        said(4, run_id=other),
+        *(said(score, criterion="facts") for score in (-1, 2, "maybe", True, "no", 0.5)),
+        said(9, criterion="tonne"),
+    )
+    code, out, err = call("label", "--in", file)
+    assert (code, out) == (4, "")
+    assert f"said.jsonl:2:1  $  it is a score of an answer in run {other!r}, not in {run.run_id!r}; import it" in err
+    for line, score in ((3, "-1"), (4, "2"), (5, "'maybe'")):
+        assert f"said.jsonl:{line}:1  $  {score} cannot be read; it must be a number from 0 to 1, 4/5" in err
+    assert "said.jsonl:9:1  $  9 cannot be read" in err
+    assert "did you mean 'tone'?" in err
+    assert [number for number in range(1, 10) if f"said.jsonl:{number}:" in err] == [2, 3, 4, 5, 9]
+    assert not (run.folder / "labels.jsonl").exists()
 
 
 def test_unreadable_lines_and_a_missing_file_are_reported(run: StoredRun, call: Call) -> None:
@@ -157,13 +176,13 @@ def test_unreadable_lines_and_a_missing_file_are_reported(run: StoredRun, call: 
 
 def test_a_later_score_of_the_same_person_counts_and_the_earlier_stays(run: StoredRun, call: Call) -> None:
     call("label", "--in", write(said(2), said(3, "ben")))
-    code, out, _ = call("label", "--in", write(said(5), said(3, criterion="facts")))
+    code, out, _ = call("label", "--in", write(said(5), said(0.3, criterion="facts")))
     assert code == 0
     assert "Imported 2 scores of 1 annotator (1 of them replaced an earlier score): " in out
     assert {(label.annotator, label.criterion): label.score for label in run.labels()} == {
         ("anna", "tone"): 5,
         ("ben", "tone"): 3,
-        ("anna", "facts"): 3,
+        ("anna", "facts"): 0.3,
     }
     assert [label.seq for label in run.all_labels()] == [0, 1, 2, 3]
 

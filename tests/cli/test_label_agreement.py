@@ -157,13 +157,20 @@ def test_an_unreadable_label_of_a_file_is_named_with_its_line(call: Call) -> Non
 
 
 def test_an_unreadable_label_of_a_run_is_named_with_its_case(call: Call) -> None:
-    Path("said.csv").write_text(LABELS.replace("85 %", "maybe"))
     call("label", "--in", "said.csv")
+    (file,) = Path().glob(".agentv/runs/*/labels.jsonl")  # an older version stored any label
+    file.write_text(file.read_text().replace('"85 %"', '"maybe"'))
     code, _, err = call("label", "agreement")
     assert code == 4
     assert "refund-7, right, anna: 'maybe' cannot be read" in err
     assert "--metric nominal" in err
     assert call("label", "agreement", "--metric", "nominal")[0] == 0
+
+
+def test_any_text_is_a_category_of_a_file_with_the_nominal_metric(call: Call) -> None:
+    Path("said.csv").write_text(LABELS.replace("85 %", "maybe"))
+    assert call("label", "--in", "said.csv")[0] == 4
+    assert call("label", "agreement", "--labels", "said.csv", "--metric", "nominal")[0] == 0
 
 
 def test_a_run_without_labels_and_an_unknown_criterion_are_refused(call: Call) -> None:

@@ -11,12 +11,12 @@ from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as fleiss_oracle
 
 from agentv.scoring.judges.agreement import Metric, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from agentv.scoring.judges.labels import label_value
 from agentv.scoring.judges.report_card import (
     CriterionLabels,
     LabelledUnit,
     annotator_agreement,
     criterion_labels,
-    label_value,
 )
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.records.answer import AnswerRef, ResultKey

@@ -21,7 +21,6 @@ from agentv.scoring.judges.report_card import (
     CriterionLabels,
     annotator_agreement,
     criterion_labels,
-    label_value,
 )
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
@@ -37,18 +36,31 @@ def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[
     """Return the labels in a file; `-` is standard input. `annotator` is the default for scores that name none.
 
     Prints to standard error a note on each criterion that the cases do not define. Raises EvalFileError that lists
-    every line that cannot be read, or else every line that makes no label: it does not match exactly one answer, has no
-    annotator, or its score does not fit the criterion's scale.
+    every line that cannot be read, or else every line that makes no label: it does not match exactly one answer, names
+    another run, has no annotator, or its score does not fit the criterion's scale.
     """
     return match_labels(stored, read_feedback(file), file, annotator=annotator)
 
 
-def match_labels(stored: StoredRun, feedback: Sequence[Feedback], file: str, *, annotator: str | None) -> list[Label]:
-    """Return the label of each score in `feedback`, which was read from `file`. Notes and errors: see `read_labels`."""
+def match_labels(
+    stored: StoredRun, feedback: Sequence[Feedback], file: str, *, annotator: str | None, reads_any_text: bool = False
+) -> list[Label]:
+    """Return the label of each score in `feedback`, which was read from `file`. Notes and errors: see `read_labels`.
+
+    With `reads_any_text`, a score of a criterion that the cases do not define may be any text.
+    """
     case_ids = {item.eval_id for item in feedback}
     criteria = criteria_by_case(stored, case_ids)
     clock = make_clock()
-    found = fit_labels(feedback, map(row_for_labels, stored.results()), criteria, annotator=annotator, now=clock())
+    found = fit_labels(
+        feedback,
+        map(row_for_labels, stored.results()),
+        criteria,
+        run_id=stored.run_id,
+        annotator=annotator,
+        now=clock(),
+        reads_any_text=reads_any_text,
+    )
     if found.problems:
         raise EvalFileError(file, found.problems)
     for note in found.notes:
@@ -125,10 +137,8 @@ def _selected_labels(stored: StoredRun, options: AgreementOptions) -> list[Crite
         labels = list(stored.labels())
     else:
         feedback = read_feedback(options.labels)
-        if options.metric != "nominal":  # a nominal score may be any text
-            # Checked before the scores become labels, which no longer have the line of the file.
-            _refuse_unreadable(stored, feedback, options.labels)
-        labels = match_labels(stored, feedback, options.labels, annotator=None)
+        is_nominal = options.metric == "nominal"
+        labels = match_labels(stored, feedback, options.labels, annotator=None, reads_any_text=is_nominal)
     if not labels:
         raise ConfigError(
             f"no labels found for run {stored.run_id}; import some with `agentv label {stored.run_id} --in FILE`, "
@@ -154,18 +164,3 @@ def _selected_labels(stored: StoredRun, options: AgreementOptions) -> list[Crite
             "\n".join([*lines, *more, "use --metric nominal for labels that have no order, or choose a --criterion"])
         )
     return found
-
-
-def _refuse_unreadable(stored: StoredRun, feedback: Sequence[Feedback], file: str) -> None:
-    """Raise EvalFileError with the line of each score that `label_value` cannot read."""
-    criteria = criteria_by_case(stored, {each.eval_id for each in feedback})
-    problems = []
-    for item in feedback:
-        criteria_of_case = next((each for (_, eval_id), each in criteria.items() if eval_id == item.eval_id), ())
-        criterion = next((each for each in criteria_of_case if each.name == item.criterion), None)
-        try:
-            label_value(item.score, criterion)
-        except ValueError as error:
-            problems.append(Problem(item.location.path, str(error), item.location.line, 1))
-    if problems:
-        raise EvalFileError(file, problems)

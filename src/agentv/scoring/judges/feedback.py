@@ -27,6 +27,7 @@ FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
     "target": ("target",),
     "trial": ("trial",),
     "prompt": ("prompt",),
+    "run_id": ("run_id", "runId"),
 }
 """The fields of a line, each with its spellings; the first spelling found is used. Other keys are ignored."""
 
@@ -244,6 +245,7 @@ def _read_entry(entry: Entry, line: int, file: FeedbackFile) -> None:
         target=fields.text("target"),
         trial=fields.trial(),
         prompt=fields.text("prompt"),
+        run_id=fields.text("run_id"),
         location=Location(file.source, line),
     )
     if len(file.problems) == before:

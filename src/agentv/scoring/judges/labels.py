@@ -13,11 +13,30 @@ from agentv.types.errors import nearest
 from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.problems import Problem
 from agentv.types.records.answer import AnswerRef, ResultKey
-from agentv.types.records.label import Feedback, Label
+from agentv.types.records.label import Feedback, HumanScore, Label
 from agentv.types.records.result import CaseResult
+
+READABLE_FORMS = "a number from 0 to 1, 4/5, 85 %, yes, no, pass, fail, true or false"
+"""The forms in which a label of a criterion without a definition can be read."""
 
 MAX_SHOWN_ROWS = 6
 """The number of rows that a message lists."""
+
+
+def label_value(score: HumanScore, criterion: EvaluationCriteria | None) -> float | None:
+    """Return a score as 0..1, by the scale of its criterion; without a criterion by its form: 4/5, 85 %, yes, 0.8.
+
+    None on a custom scale, which has no order. Raises ValueError that lists the readable forms.
+    """
+    if criterion is not None:
+        return normalize(score, criterion)
+    try:
+        return normalize(score, EvaluationCriteria("label", scale="numeric", min=0.0, max=1.0))
+    except ValueError:
+        raise ValueError(
+            f"{score!r} cannot be read; it must be {READABLE_FORMS}, or define the criterion, with its scale, under "
+            "`criteria` of the eval file"
+        ) from None
 
 
 class Opinion(Struct, frozen=True):
@@ -151,6 +170,7 @@ class RowForLabels(Struct, frozen=True):
     slot: ResultKey
     answer_key: str
     answer_seq: int | None
+    run_id: str = ""
 
     @property
     def described(self) -> str:
@@ -170,7 +190,7 @@ class Labelling(Struct):
 def row_for_labels(row: CaseResult) -> RowForLabels:
     """Return the parts of a row that a label needs."""
     answered = row.error is None or row.error.stage == "evaluator"
-    return RowForLabels(row.slot, row.answer_key, row.answer_seq if answered else None)
+    return RowForLabels(row.slot, row.answer_key, row.answer_seq if answered else None, row.run_id)
 
 
 def fit_labels(
@@ -178,12 +198,15 @@ def fit_labels(
     rows: Iterable[RowForLabels],
     criteria: Mapping[tuple[str, str], Sequence[EvaluationCriteria]],
     *,
+    run_id: str,
     annotator: str | None,
     now: datetime,
+    reads_any_text: bool = False,
 ) -> Labelling:
-    """Return the labels of a run's rows. `annotator` and `now` are used for feedback without annotator or time.
+    """Return the labels of the rows of run `run_id`; `annotator` and `now` are for feedback without annotator or time.
 
-    `criteria` are those of each case, by suite and id; a score of another criterion is stored unchanged, with a note.
+    `criteria` are those of each case, by suite and id. A score of another criterion must have a form that is readable
+    without a scale, unless `reads_any_text`; a case with criteria then gets a note, as the name may be mistyped.
     """
     by_case: dict[str, list[RowForLabels]] = {}
     for row in rows:
@@ -194,8 +217,9 @@ def fit_labels(
         known = criteria.get((matching[0].slot.suite, each.eval_id), ()) if matching else ()
         problem = (
             _match_problem(each, matching, by_case)
+            or _run_problem(each, matching[0], run_id)
             or _annotator_problem(each, annotator)
-            or _scale_problem(each, known)
+            or _scale_problem(each, known, reads_any_text=reads_any_text)
         )
         if problem is not None:
             found.problems.append(problem)
@@ -242,6 +266,14 @@ def _match_problem(
     return None
 
 
+def _run_problem(feedback: Feedback, row: RowForLabels, run_id: str) -> Problem | None:
+    """Return the problem if feedback names a run other than `run_id` and that of the row, which may be a merged one."""
+    if feedback.run_id is None or feedback.run_id in (run_id, row.run_id):
+        return None
+    message = f"it is a score of an answer in run {feedback.run_id!r}, not in {run_id!r}"
+    return _problem(feedback, message, allowed="import it into its own run, or remove its `run_id`")
+
+
 def _listed(rows: Sequence[RowForLabels]) -> str:
     more = f" and {len(rows) - MAX_SHOWN_ROWS} more" if len(rows) > MAX_SHOWN_ROWS else ""
     return f"there are: {', '.join(row.described for row in rows[:MAX_SHOWN_ROWS])}{more}"
@@ -265,13 +297,21 @@ def _unknown_criterion(name: str, criteria: Sequence[EvaluationCriteria]) -> str
     return f"{name!r} is not a criterion of the cases, so its scores have no scale; there are: {', '.join(names)}{hint}"
 
 
-def _scale_problem(feedback: Feedback, criteria: Sequence[EvaluationCriteria]) -> Problem | None:
+def _scale_problem(
+    feedback: Feedback, criteria: Sequence[EvaluationCriteria], *, reads_any_text: bool
+) -> Problem | None:
     defined = next((criterion for criterion in criteria if criterion.name == feedback.criterion), None)
+    if defined is None and reads_any_text:
+        return None
     try:
-        if defined is not None:
-            normalize(feedback.score, defined)
+        label_value(feedback.score, defined)
     except ValueError as error:
-        return _problem(feedback, str(error))
+        if defined is not None:
+            return _problem(feedback, str(error))
+        near = nearest(feedback.criterion, [criterion.name for criterion in criteria])
+        message = f"{feedback.score!r} cannot be read; it must be {READABLE_FORMS}"
+        advice = f"or define {feedback.criterion!r} under `criteria`, with its scale"
+        return _problem(feedback, message, allowed=advice, suggestion=near)
     return None
 
 

@@ -9,14 +9,12 @@ from msgspec import Struct
 
 from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.judges.agreement import Label, Metric, cohen_kappa, fleiss_kappa, krippendorff_alpha, weighted_kappa
-from agentv.scoring.judges.labels import LabelledAnswer
-from agentv.scoring.results.criteria import normalize
+from agentv.scoring.judges.labels import LabelledAnswer, label_value
 from agentv.scoring.statistics.distributions import t_quantile
 from agentv.scoring.statistics.intervals import effective_n, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.label import HumanScore
 from agentv.types.records.label import Label as HumanLabel
 from agentv.types.summaries import LEVEL, Confusion, Interval, IntervalMethod, MeasuredRate
 
@@ -254,7 +252,6 @@ def _people_agreement(answers: Sequence[LabelledAnswer]) -> PeopleAgreement:
     )
 
 
-READABLE_FORMS = "a number from 0 to 1, 4/5, 85 %, yes, no, pass, fail, true or false"
 MAX_JACKKNIFE_GROUPS = 200
 """The maximum number of groups of cases in a jackknife, which leaves out each group once."""
 _ORDINAL_SCALES = frozenset({"likert5"})
@@ -311,22 +308,6 @@ class AnnotatorAgreement(Struct, frozen=True):
     fleiss: float | None
     complete: int
     pairs: tuple[PairAgreement, ...]
-
-
-def label_value(score: HumanScore, criterion: EvaluationCriteria | None) -> float | None:
-    """Return a score as 0..1, by the scale of its criterion; without a criterion by its form: 4/5, 85 %, yes, 0.8.
-
-    None on a custom scale, which has no order. Raises ValueError that lists the readable forms.
-    """
-    if criterion is not None:
-        return normalize(score, criterion)
-    try:
-        return normalize(score, EvaluationCriteria("label", scale="numeric", min=0.0, max=1.0))
-    except ValueError:
-        raise ValueError(
-            f"{score!r} cannot be read; it must be {READABLE_FORMS}, or define the criterion, with its scale, under "
-            "`criteria` of the eval file"
-        ) from None
 
 
 def criterion_labels(

@@ -41,8 +41,8 @@ class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Feedback(Struct, frozen=True):
     """One annotator's feedback on one criterion of an answer to the case `eval_id`.
 
-    `suite`, `target`, `trial` and `prompt` identify the answer; None matches any. `annotator` is empty for unsigned
-    feedback. `location` is the line that it was read from.
+    `suite`, `target`, `trial` and `prompt` identify the answer; None matches any. `run_id` is the run of the answer, if
+    given. `annotator` is empty for unsigned feedback. `location` is the line that it was read from.
     """
 
     eval_id: str
@@ -55,6 +55,7 @@ class Feedback(Struct, frozen=True):
     target: str | None = None
     trial: int | None = None
     prompt: str | None = None
+    run_id: str | None = None
     location: Location = field(default_factory=lambda: Location(""))
 
     @property
