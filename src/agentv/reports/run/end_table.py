@@ -41,6 +41,7 @@ _LABEL_WIDTH = 8
 _MIN_NAME_WIDTH = 8
 _TEXT_LABEL_WIDTH = 10
 _MAX_TEXT_WIDTH = 300
+_MAX_TEXT_CHARS = 2_100
 
 
 def end_report(
@@ -221,8 +222,10 @@ def _gate_cases(
         head = f"{labels.case(case.result)}{target}  {case_facts(case)}"
         lines.append(f"{paint(signs.marks[state], state_colour(state))} {_cut(head, width, signs, indent=2)}")
         for name, text in case_texts(case):
-            shown = _cut(one_line(text[: 4 * _MAX_TEXT_WIDTH]), width, signs, indent=_TEXT_LABEL_WIDTH + 2)
-            lines.append(f"  {name:{_TEXT_LABEL_WIDTH}}{shown}")
+            line = one_line(text[:_MAX_TEXT_CHARS])
+            is_whole = width is None and name == "reason"
+            shown = line if is_whole else _cut(line, width, signs, indent=_TEXT_LABEL_WIDTH + 2)
+            lines.append(f"  {name:{_TEXT_LABEL_WIDTH}}{signs.escape_unsupported(shown)}")
     rest = rest_text(gate, report)
     return [*lines, rest] if rest else lines
 
