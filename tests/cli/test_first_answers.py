@@ -140,7 +140,7 @@ def test_a_missing_answer_is_supplied_and_counts(noisy: Project) -> None:
     assert report_of(noisy)["counts"]["error"] == 3
     set_agent(noisy, tries=0)
     assert noisy.call("retry", "--errors")[0] == 1
-    assert (rate_of(noisy), report_of(noisy)["reruns"]) == (0.7, 0)
+    assert (rate_of(noisy), "reruns" in report_of(noisy)) == (0.7, False)
     assert all("rerun" not in row for row in noisy.stored("results.jsonl"))
 
 
@@ -183,3 +183,47 @@ def test_an_interrupted_retry_goes_on_with_the_cases_that_it_has_not_asked(noisy
     code, said = noisy.call("resume", "latest")
     assert (code, len(noisy.stored("answers.jsonl")), len(noisy.stored("results.jsonl"))) == (1, 78, 78), said
     assert report_of(noisy)["reruns"] == 18
+
+
+def as_of_an_older_version(project: Project) -> None:
+    """Make the run one of a version in which the newest answer counted, and passed its gate."""
+    for name in ("results.jsonl", "answers.jsonl"):
+        lines = [{key: line[key] for key in line if key != "rerun"} for line in project.stored(name)]
+        (project.run / name).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    events = project.stored("events.jsonl")
+    for event in events:
+        event.pop("checksums", None)
+    *_, reported = (event for event in events if event["type"] == "reported")
+    reported["counts"] = {"pass": 60, "borderline": 0, "fail": 0, "error": 0, "skipped": 0}
+    reported["exit_code"] = 0
+    reported["gates"][0] |= {"passed": True, "value": 1.0}
+    (project.run / "events.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
+
+
+def test_a_run_of_an_older_version_is_counted_by_its_first_answers(noisy: Project) -> None:
+    noisy.call("run", "suite.yaml", *GATE)
+    set_agent(noisy, tries=1, rate=1.0)
+    noisy.call("retry", "--failed")
+    as_of_an_older_version(noisy)
+    found = report_of(noisy)
+    assert (rate_of(noisy), found["exit_code"], found["reruns"]) == (0.7, 1, 18)
+    assert "counted the newest answers; now first answers count" in " ".join(found["notes"])
+    assert noisy.call("runs", "list", "--json")[1].count('"pass": 42') == 1
+    assert [row.rerun for row in open_run(noisy.run).reruns()] == ["failed"] * 18
+    set_agent(noisy, tries=2)
+    code, said = noisy.call("retry", "--failed")
+    assert (code, "pass_rate is 70 %" in said, "18 results were re-run" in " ".join(said.split())) == (1, True, True)
+    assert report_of(noisy)["exit_code"] == 1
+
+
+def test_an_older_run_whose_rows_were_edited_is_still_refused(noisy: Project) -> None:
+    noisy.call("run", "suite.yaml", *GATE)
+    set_agent(noisy, tries=1, rate=1.0)
+    noisy.call("retry", "--failed")
+    as_of_an_older_version(noisy)
+    results = noisy.run / "results.jsonl"
+    lines = noisy.stored("results.jsonl")
+    passed = next(line for line in lines if line["verdict"] == "pass")
+    passed |= {"status": "error", "score": None, "verdict": None, "error": {"kind": "auth", "message": "x"}}
+    results.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert report_of(noisy)["exit_code"] == 3

@@ -215,3 +215,15 @@ def test_a_scoped_gate_is_the_same_after_storing() -> None:
         ScopedGate(parse_gate("mean >= 0.5"), "evals/s.yaml", not_evaluated=WITHOUT_TAG),
     ):
         assert ScopedGate.from_json(gate.to_json()) == gate
+
+
+def test_reruns_and_rescored_answers_stand_in_every_sentence() -> None:
+    again = replace(make_row("b"), generation=1, rerun="failed")
+    judged_again = replace(GOOD, rescored=2)
+    reruns = "1 result was re-run; first answers count."
+    assert said(verdict_of(GOOD, BAD, again)) == (1, f"FAIL: 1 of 2 judged results passed (50 %). {reruns}")
+    both = f"{reruns} Answers were rescored 2 times."
+    assert said(verdict_of(judged_again, again)) == (0, f"PASS: 1 of 1 judged result passed (100 %). {both}")
+    incomplete = f"INCOMPLETE: 1 result with an error; the gate holds on the 1 judged result. {both}"
+    assert said(verdict_of(judged_again, ERROR, again)) == (3, incomplete)
+    assert said(verdict_of(replace(GOOD, rescored=1)))[1].endswith("Answers were rescored 1 time.")

@@ -282,7 +282,7 @@ def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     _print_corrected_rates(stored)
     reruns = len({row.slot for row in stored.reruns()})
     if reruns:
-        click.echo(f"\n{count_text(reruns, 'result')} re-run; first answers count. Re-runs are shown with their case.")
+        click.echo(f"\nre-run: {count_text(reruns, 'result')}; first answers count, and each case shows its re-runs")
     if shown.page is not None and query.page_size is not None:
         click.echo(f"\n{page_text(shown.page, query)}")
     click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE")

@@ -274,7 +274,7 @@ class RunRecorder(Struct):
     def row(self, result: CaseResult) -> None:
         """Save, count and report a finished row. A row that the budget refused is left for a resume.
 
-        A row with `rerun` is saved and reported as a re-run; it stops nothing and is in no rate.
+        A row with `rerun` is saved and reported as a re-run; it is in no rate, and `--fail-fast` does not count it.
 
         A row with a `seq` is stored already. An UNLISTED one is ignored: it is passed again once its segment is listed.
         """
@@ -285,11 +285,8 @@ class RunRecorder(Struct):
             return
         saved = self.store.append(result) if result.seq is None else result
         self._count(saved)
-        if saved.rerun is not None:
-            self.emit(RowRerun(saved))
-            return
-        self.emit(RowFinished(saved))
-        if self.plan.options.fail_fast is not None:
+        self.emit(RowFinished(saved) if saved.rerun is None else RowRerun(saved))
+        if self.plan.options.fail_fast is not None and saved.rerun is None:
             self._count_for_fail_fast(saved, self.plan.options.fail_fast)
         judge_stop = self._judge_failures.count(saved.evaluator_results)
         if judge_stop is not None:

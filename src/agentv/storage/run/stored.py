@@ -192,17 +192,18 @@ class StoredRun:
         """Yield the results of further answers, without retired cases; each has `rerun`, also if it is not stored."""
         name = "results.jsonl"
         for number, _, line in self._lines_with(name, "rerun"):
-            row = self._row(name, number, line, RESULTS)
-            yield row if row.rerun is not None else msgspec.structs.replace(row, rerun=self._requested(number))
+            yield self.marked(self._row(name, number, line, RESULTS))
 
-    def _requested(self, number: int) -> Rerun:
-        """Return what asked for a line of an older version that is a further answer."""
+    def marked(self, row: CaseResult) -> CaseResult:
+        """Return the row of a further answer with `rerun`, which older versions did not store: what asked for it."""
+        if row.rerun is not None:
+            return row
         requested: Rerun = "fresh"
         for event in self.events():
             before = event.fields.get("rows")
-            if event.type == "generation_started" and isinstance(before, int) and before < number:
+            if event.type == "generation_started" and isinstance(before, int) and before <= (row.seq or 0):
                 requested = "case" if event.fields.get("only") == "cases" else "failed"
-        return requested
+        return msgspec.structs.replace(row, rerun=requested)
 
     def newest_results(self, *, lines: int | None = None) -> Iterator[CaseResult] | None:
         """Return the results that counted in older versions, the newest of each slot; None if they are those of today.

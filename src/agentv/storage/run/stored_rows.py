@@ -143,7 +143,7 @@ class StoredRows:
     """
 
     def __init__(self, run: StoredRun) -> None:
-        self._folder = run.folder
+        self._run, self._folder = run, run.folder
         self._blobs = BlobFolder(run.folder / "blobs")
         rows, answers = run.folder / "results.jsonl", run.folder / "answers.jsonl"
         self._rows = LineIndex(rows, lambda line: slot_name(decode_result_line(line).slot))
@@ -183,7 +183,7 @@ class StoredRows:
         """Return the results of further answers of a result key."""
         found = (self._rows.line_at(at) for at in self._reruns.get(digest_64(slot_name(key)), ()))
         rows = (self._decoded(self._rows, each, RESULTS) for each in found)
-        return [row for row in rows if row is not None and row.slot == key]
+        return [self._run.marked(row) for row in rows if row is not None and row.slot == key]
 
     def answer(self, suite: str, key: str) -> Answer | None:
         """Return a suite's answer with an answer key that counts: the first without an error, else the last error."""
