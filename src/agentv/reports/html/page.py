@@ -1,6 +1,6 @@
 """A run as one self-contained HTML file, which makes no requests and is readable without scripts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from agentv.reports.html.parts import asset, page_head, row_element, scrolled_table
@@ -18,7 +18,7 @@ from agentv.reports.run.figures import (
     target_figures,
 )
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, rest_text
+from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, named_before, rest_text
 from agentv.reports.run.matrix import (
     BEST_MARK,
     NO_PROMPT,
@@ -35,6 +35,7 @@ from agentv.reports.run.views import RowDetail
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.markup import Html, element, join, verbatim
 from agentv.reports.text.signs import STATES_OF_GATES, UNICODE
+from agentv.scoring.comparison.sides import CaseName
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
@@ -97,21 +98,21 @@ def _commit(git: JsonObject | None) -> str:
 def gate_section(gate: GateResult, report: RunReport) -> Html:
     """Return the cases that made a gate fail, each with its question, answers and reasons."""
     labels = RowLabels(with_suite=len({case.result.slot.suite for case in gate.cases}) > 1)
-    rest = rest_text(gate, report)
+    rest, named = rest_text(gate, report), named_before(gate, report)
     return element(
         "section",
         element("h2", gate_heading(gate)),
-        *(_gate_case(case, labels) for case in gate.cases),
+        *(_gate_case(case, labels, named) for case in gate.cases),
         element("p", rest, class_="notice") if rest else None,
         class_="gate-cases",
     )
 
 
-def _gate_case(case: GateCase, labels: RowLabels) -> Html:
+def _gate_case(case: GateCase, labels: RowLabels, named: Collection[CaseName]) -> Html:
     state = row_state(case.result)
     texts = [
         element("div", element("dt", name), element("dd", shortened(text, max_chars=_MAX_ANSWER_CHARS), dir="auto"))
-        for name, text in case_texts(case)
+        for name, text in case_texts(case, named)
     ]
     head = element(
         "h3",

@@ -15,7 +15,7 @@ from agentv.reports.run.figures import (
     shown_k,
     usage_text,
 )
-from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, other_failing, rest_text
+from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, named_before, other_failing, rest_text
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.text.amounts import (
     money_text,
@@ -41,6 +41,7 @@ _LABEL_WIDTH = 8
 _MIN_NAME_WIDTH = 8
 _TEXT_LABEL_WIDTH = 10
 _MAX_TEXT_WIDTH = 300
+_MAX_TEXT_CHARS = 2_100
 
 
 def end_report(
@@ -216,15 +217,17 @@ def _gate_cases(
     gate: GateResult, report: RunReport, *, width: int | None, signs: Signs, paint: Paint, labels: RowLabels
 ) -> list[str]:
     """Return the cases that made a gate fail, each with its question, answers and reasons on a line of their own."""
-    lines = [paint(one_line(gate_heading(gate)), "bold")]
+    lines, named = [paint(one_line(gate_heading(gate)), "bold")], named_before(gate, report)
     for case in gate.cases:
         state = row_state(case.result)
         target = f"  {one_line(case.result.slot.target)}" if labels.with_target else ""
         head = f"{labels.case(case.result)}{target}  {case_facts(case)}"
         lines.append(f"{paint(signs.marks[state], state_colour(state))} {_cut(head, width, signs, indent=2)}")
-        for name, text in case_texts(case):
-            shown = _cut(one_line(text[: 4 * _MAX_TEXT_WIDTH]), width, signs, indent=_TEXT_LABEL_WIDTH + 2)
-            lines.append(f"  {name:{_TEXT_LABEL_WIDTH}}{shown}")
+        for name, text in case_texts(case, named):
+            line = one_line(text[:_MAX_TEXT_CHARS])
+            is_whole = width is None and name == "reason"
+            shown = line if is_whole else _cut(line, width, signs, indent=_TEXT_LABEL_WIDTH + 2)
+            lines.append(f"  {name:{_TEXT_LABEL_WIDTH}}{signs.escape_unsupported(shown)}")
     rest = rest_text(gate, report)
     return [*lines, rest] if rest else lines
 

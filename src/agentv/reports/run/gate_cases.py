@@ -1,7 +1,7 @@
 """The cases that made a gate fail, as every report of a run names them: question, answers and reasons."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TypeAlias
 
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, error_command, row_reason, row_score
@@ -33,8 +33,19 @@ def case_facts(case: GateCase) -> str:
     return " ".join(filter(None, (score, f"({brackets})" if brackets else "")))
 
 
-def case_texts(case: GateCase) -> Iterator[tuple[str, str]]:
-    """Yield the labelled texts of a case: question, answer in the baseline, answer, reasons; each as it is stored."""
+def named_before(gate: GateResult, report: RunReport) -> frozenset[CaseName]:
+    """Return the cases that an earlier failed gate of the report names, with their texts."""
+    gates = report.verdict.gates_with_cases
+    return frozenset(case_name(case.result) for each in gates[: gates.index(gate)] for case in each.cases)
+
+
+def case_texts(case: GateCase, named: Collection[CaseName] = ()) -> Iterator[tuple[str, str]]:
+    """Yield the labelled texts of a case: question, answer in the baseline, answer, reasons; each as it is stored.
+
+    Yield nothing for a case in `named`, whose texts are shown already.
+    """
+    if case_name(case.result) in named:
+        return
     if case.question:
         yield "question", case.question
     if case.before is not None:

@@ -18,7 +18,7 @@ from agentv.reports.run.figures import (
     target_figures,
 )
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, other_failing, rest_text
+from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, named_before, other_failing, rest_text
 from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
 from agentv.reports.run.row_text import RowLabels, row_reason, row_score
 from agentv.reports.run.views import counts_text
@@ -228,12 +228,14 @@ def _gate_cases(gate: GateResult, report: RunReport) -> str:
     """Return the cases that made a gate fail, each with its question, answers and reasons."""
     labels = RowLabels(with_suite=len({case.result.slot.suite for case in gate.cases}) > 1)
     head, _, rest = gate_heading(gate).partition(repr(gate.expression))
-    lines = [f"**{head}{inline_code(gate.expression)}{rest}**", ""]
+    lines, named = [f"**{head}{inline_code(gate.expression)}{rest}**", ""], named_before(gate, report)
     for case in gate.cases:
         place = _place(case.result)
         name = f"{inline_code(labels.case(case.result))} on {inline_code(case.result.slot.target)}"
         parts = [f"- {UNICODE.marks[row_state(case.result)]} {name} {case_facts(case)}".rstrip() + place]
-        parts += [f"{label}: {inline_code(text, max_chars=_MAX_REASON_CHARS)}" for label, text in case_texts(case)]
+        parts += [
+            f"{label}: {inline_code(text, max_chars=_MAX_REASON_CHARS)}" for label, text in case_texts(case, named)
+        ]
         lines.append("\\\n  ".join(parts))
     return "\n".join([*lines, *([f"- {_rest(rest_text(gate, report))}"] if rest_text(gate, report) else [])])
 

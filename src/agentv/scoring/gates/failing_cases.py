@@ -80,9 +80,12 @@ class _Worst(Struct):
         name = case_name(row)
         key = _key(name)
         self.failed.put(key, (self.failed.get(key) or 0) + 1)
+        score = min(scores)
+        if len(self.worst) == MAX_GATE_CASES and score >= self.worst[-1][0]:
+            return
         others = [each for each in self.worst if each[2] != name]
         earlier = [each for each in self.worst if each[2] == name]
-        insort(others, min([(min(scores), seq, name), *earlier], key=_rank), key=_rank)
+        insort(others, min([(score, seq, name), *earlier], key=_rank), key=_rank)
         self.worst = others[:MAX_GATE_CASES]
 
 
