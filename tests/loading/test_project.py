@@ -83,7 +83,7 @@ def test_all_problems_of_project_files_are_reported(root: Path) -> None:
         (
             ".agentv.yaml:3:9  $.gates[0]  gate 'men > 1', column 1: unknown metric 'men'; known: mean, pass_rate, "
             "error_rate, errors, cost_usd, evaluator, criterion, tag, dataset, target, prompt, p50, p95, p99, pass_at, "
-            "pass_hat, regressions. Did you mean 'mean'?"
+            "pass_hat, not worse, regressions, confirmed_regressions. Did you mean 'mean'?"
         ),
         ".agentv.yaml:4:13  $.prices.m  the key 'output_per_million' is missing",
         ".agentv.yaml:4:33  $.prices.m.input_per_million  must be at least 0",

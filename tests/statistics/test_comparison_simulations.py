@@ -144,6 +144,7 @@ def coverage(differences: Callable[[random.Random], Sequence[float]], truth: flo
     held = 0
     for _ in range(runs):
         found = paired_procedure([[each] for each in differences(rng)], random.Random(0)).interval()
+        assert found is not None
         held += found.low <= truth <= found.high
     return held / runs
 

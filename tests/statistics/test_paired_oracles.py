@@ -47,6 +47,7 @@ def score_by_likelihood(cases: int, gained: int, lost: int, difference: float) -
 @pytest.mark.parametrize("level", [0.95, 0.99])
 def test_tangos_interval_ends_where_the_score_is_the_deviate(cases: int, gained: int, lost: int, level: float) -> None:
     interval = PassChanges(cases, gained, lost).interval(level)
+    assert interval is not None
     deviate = stats.norm.ppf((1 + level) / 2)
     assert score_by_likelihood(cases, gained, lost, interval.low) == pytest.approx(deviate, abs=1e-3)
     assert score_by_likelihood(cases, gained, lost, interval.high) == pytest.approx(-deviate, abs=1e-3)

@@ -44,6 +44,7 @@ def test_on_pass_and_fail_it_is_mcnemars_exact_test(changes: list[int]) -> None:
 def test_the_interval_has_the_differences_that_sign_flips_do_not_reject(differences: list[float]) -> None:
     found = SignFlips.of([[each] for each in differences], random.Random(0))
     interval = found.interval()
+    assert interval is not None
     if found.changed < 6 or not found.differences.deviation:
         return  # wider, for the cases outside the sample
     for bound, outside in ((interval.low, -1), (interval.high, 1)):
@@ -54,18 +55,21 @@ def test_the_interval_has_the_differences_that_sign_flips_do_not_reject(differen
 
 def test_few_changes_leave_room_for_the_cases_outside_the_sample() -> None:
     interval = SignFlips.of([[-1 / 3], *([0.0] for _ in range(49))], random.Random(0)).interval()
+    assert interval is not None
     assert interval.low < -0.07
     assert interval.high > 0.05
 
 
 def test_equal_changes_bound_the_mean_on_the_side_of_0() -> None:
     interval = SignFlips.of([[0.5]] * 9, random.Random(0)).interval()
+    assert interval is not None
     assert 0.3 < interval.low < 0.5
     assert 0.6 < interval.high < 0.7
 
 
 def test_with_fewer_than_six_cases_any_difference_is_possible() -> None:
     interval = SignFlips.of([[0.5], [0.4], [0.6], [0.5], [0.3]], random.Random(0)).interval()
+    assert interval is not None
     assert (interval.low, interval.high) == (-1, 1)
 
 

@@ -7,6 +7,7 @@ from agentv.reports.run.row_text import row_reason
 from agentv.reports.text.amounts import (
     count_text,
     difference_text,
+    level_text,
     money_text,
     p_value_text,
     percent_text,
@@ -204,7 +205,7 @@ def bounds_text(measured: MeasureDifference) -> str:
     interval = measured.interval
     if interval is None:
         return "-"
-    level = "" if interval.level == LEVEL else f" ({100 * interval.level:.3g} %)"
+    level = "" if interval.level == LEVEL else f" ({level_text(interval.level)})"
     return f"{_signed(measured, interval.low).removesuffix(' pp')} to {_signed(measured, interval.high)}{level}"
 
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from agentv.reports.text.amounts import (
     count_text,
     difference_text,
+    level_text,
     p_value_text,
     percent_interval_text,
     percent_text,
@@ -16,7 +17,7 @@ from agentv.reports.text.amounts import (
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Paint
 from agentv.reports.text.width import clip, display_width, pad, wrap
-from agentv.types.summaries import CellSummary, MatrixSummary
+from agentv.types.summaries import LEVEL, CellSummary, MatrixSummary
 
 NO_PROMPT = "(no prompt)"
 BEST_MARK = "*"
@@ -71,6 +72,8 @@ def best_text(matrix: MatrixSummary) -> str:
         return f"no best: {first} and {second} share no judged case"
     interval = best.interval
     bounds = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
+    if interval is not None and interval.level != LEVEL:
+        bounds = f"{bounds[:-1]} at {level_text(interval.level)})"
     facts = f"{difference_text(best.difference)}{bounds}, {_p_text(best.p)}, {count_text(best.cases, 'case')}"
     if best.is_significant:
         return f"{BEST_MARK} best: {first}, above {second} by {facts}"

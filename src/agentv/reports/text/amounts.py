@@ -97,3 +97,8 @@ def tokens_text(tokens: int) -> str:
     if tokens < _THOUSAND**2 * 0.99995:
         return f"{tokens / _THOUSAND:.1f} k"
     return f"{tokens / _THOUSAND**2:.1f} M"
+
+
+def level_text(level: float) -> str:
+    """Return the level of an interval, such as `95 %`."""
+    return f"{100 * level:.3g} %"

@@ -53,7 +53,8 @@ class ScopedGate(Struct, frozen=True):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the gate as it is stored with a run."""
-        return {"expression": self.gate.expression, "suite": self.suite, "not_evaluated": self.not_evaluated}
+        reason: dict[str, JsonValue] = {} if self.not_evaluated is None else {"not_evaluated": self.not_evaluated}
+        return {"expression": self.gate.expression, "suite": self.suite, **reason}
 
     @classmethod
     def from_json(cls, fields: JsonObject) -> Self:

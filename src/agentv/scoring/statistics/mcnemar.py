@@ -57,8 +57,13 @@ class PassChanges(Struct, frozen=True):
         """The pass rate after minus the pass rate before."""
         return (self.gained - self.lost) / self.cases
 
-    def interval(self, level: float = LEVEL) -> Interval:
-        """Return Tango's score interval of the difference of the pass rates. Tango 1998, Statistics in Medicine 17."""
+    def interval(self, level: float = LEVEL) -> Interval | None:
+        """Return Tango's score interval of the difference of the pass rates; None below two cases.
+
+        Tango 1998, Statistics in Medicine 17.
+        """
+        if self.cases < 2:  # noqa: PLR2004 - as for the interval of a rate
+            return None
         deviate = normal_quantile((1 + level) / 2)
         return Interval(-self._distance(-1, deviate), self._distance(1, deviate), "tango", level)
 

@@ -155,13 +155,16 @@ class SignFlips(Struct, frozen=True, dict=True):
         """The two-sided p of the test."""
         return self.test.p
 
-    def interval(self, level: float = LEVEL) -> Interval:
+    def interval(self, level: float = LEVEL) -> Interval | None:
         """Return the interval of the mean difference, within -1..1: it excludes 0 exactly if p is at most 1 - `level`.
 
+        None below two clusters.
         Few changes tell little about the cases outside the sample, and equal ones nothing: the interval then also
         allows for a share of other cases, Wilson's bound for a share of which none was seen. Their differences may be
         anything between -1 and 1; where p rejects 0, anything on the side of the mean, and 0.
         """
+        if self.differences.cases < 2:  # noqa: PLR2004 - as for the interval of a mean
+            return None
         tail, mean = (1 - level) / 2, self.differences.mean
         low, high = self._bound(tail, 1), -self._bound(tail, -1)
         if self.changed < MIN_CASES or not self.differences.deviation:
