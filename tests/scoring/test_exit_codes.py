@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tests.support.rows import make_row
 
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.gates import METRICS, parse_gate
+from agentv.scoring.gates.gates import BASELINE_METRICS, METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import Ending, ScopedGate, run_verdict
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
@@ -197,7 +197,7 @@ MEASUREMENTS = [
         parse_gate(f"{form.replace('K', '2').replace('NAME', name)} >= 0")
         for name in ("t", "tone", "s", "unknown")
         for metric, described in METRICS.items()
-        if metric not in ("errors", "error_rate", "regressions", "cost_usd")
+        if metric not in ("errors", "error_rate", "cost_usd", *BASELINE_METRICS)
         for form in described.forms(metric)
     )
 ]
