@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from decimal import Decimal
 from numbers import Integral, Real
+from operator import eq
 from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, Struct
@@ -70,10 +71,12 @@ def read_cost(value: object) -> float | None:
 
 
 def read_count(value: object) -> int:
-    """Return a count of tokens; 0 for a value that is no number, NO_COUNT for a number that cannot be a count."""
+    """Return a count of tokens; 0 for NaN and what is no number, NO_COUNT for a number that cannot be a count."""
     if isinstance(value, bool) or not isinstance(value, int | float | Integral):
         return 0
     count = value if isinstance(value, int | float) else int(value)
+    if isinstance(count, float) and math.isnan(count):
+        return 0
     return int(count) if 0 <= count <= MAX_TOKENS and count % 1 == 0 else NO_COUNT
 
 
@@ -91,7 +94,8 @@ def known_usage(usage: Usage | None) -> Usage | None:
     if {*map(type, given)} == {int} and min(given) >= 0 and max(given) <= MAX_TOKENS:
         return usage
     counts = tuple(map(read_count, given))
-    return None if max(counts) > MAX_TOKENS else Usage(*counts)
+    is_known = max(counts) <= MAX_TOKENS and all(map(eq, given, given))  # NaN is unequal to itself
+    return Usage(*counts) if is_known else None
 
 
 class Price(Struct, frozen=True):
