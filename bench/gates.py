@@ -17,9 +17,10 @@ from typing import NamedTuple, TypeAlias
 from agentv.scoring.comparison.compare import case_differences
 from agentv.scoring.comparison.confirmations import suspected_cases
 from agentv.scoring.comparison.sides import PASSED, SCORE, ScoredRow, Side, align
-from agentv.scoring.gates.confirmed import CONFIRM_RERUNS, is_confirmed
+from agentv.scoring.gates.confirmed import is_confirmed
 from agentv.scoring.statistics.paired import paired_procedure
 from agentv.scoring.statistics.power import SIGNIFICANCE
+from agentv.types.cases import DEFAULT_CONFIRM_RERUNS
 from agentv.types.records.answer import ResultKey
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "gates.md"
@@ -92,12 +93,12 @@ def simulate(before: Chances, after: Chances, setting: Setting, rng: random.Rand
     procedure = paired_procedure([[case.difference] for case in cases], rng)
     mean = sum(case.difference for case in cases)
     suspects = [int(name.eval_id.removeprefix("case-")) for name in suspected_cases(old, new)]
-    reruns = [[rng.random() < after[number] for _ in range(CONFIRM_RERUNS)] for number in suspects]
+    reruns = [[rng.random() < after[number] for _ in range(DEFAULT_CONFIRM_RERUNS)] for number in suspects]
     return Outcome(
         regressions=any(case.change == "regressed" for case in cases),
         confirmed=any(is_confirmed(each) for each in reruns),
         worse=mean < 0 and procedure.p <= SIGNIFICANCE,
-        calls=CONFIRM_RERUNS * len(suspects),
+        calls=DEFAULT_CONFIRM_RERUNS * len(suspects),
     )
 
 

@@ -14,6 +14,7 @@ from agentv.engine.running.recorder import RunRecorder
 from agentv.scoring.comparison.confirmations import Confirmations, Suspect
 from agentv.scoring.comparison.sides import CaseName
 from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.cases import DEFAULT_CONFIRM_RERUNS
 from agentv.types.errors import StorageError
 from agentv.types.records.answer import ResultKey
 from agentv.types.targets import ResolvedTarget
@@ -29,25 +30,26 @@ RunTasks = Callable[[ResolvedTarget, Iterator[CaseTask | None]], Coroutine[Any, 
 
 
 async def confirm_regressions(
-    plan: RunPlan, recorder: RunRecorder, run_tasks: RunTasks, *, resume_plan: "ResumePlan | None"
+    plan: RunPlan, recorder: RunRecorder, run_tasks: RunTasks | None, *, resume_plan: "ResumePlan | None"
 ) -> None:
     """Call suspected regressions again, as often as planned, if a gate of the plan asks for it.
 
     Re-runs that a resumed run has stored are not repeated, except errors in a retry. Each round calls a case once, so
-    that a batch has a case once. A run that calls no targets only finds the suspects.
+    that a batch has a case once. A run that calls no targets (`run_tasks` is then not used) only finds the suspects.
     """
     confirmations, comparison = recorder.confirmations, recorder.comparison
     if confirmations is None or comparison is None:
         return
     reruns = {suite.suite.path: suite.suite.confirm_reruns for suite in plan.suites}
     names = comparison.suspected_cases()
-    confirmations.suspects = tuple(Suspect(name, reruns[name.suite]) for name in names)
+    # A merged run may have a suite whose file is gone.
+    confirmations.suspects = tuple(Suspect(name, reruns.get(name.suite, DEFAULT_CONFIRM_RERUNS)) for name in names)
     generations: Mapping[ResultKey, int] = {}
     if resume_plan is not None and recorder.store.folder is not None:
         slots = {ResultKey(each.suite, each.eval_id, each.target, prompt=each.prompt) for each in names}
         generations = open_run(Path(recorder.store.folder)).highest_generations(slots)
     recorder.store.note(SUSPECTED, {"cases": msgspec.to_builtins(confirmations.suspects)})
-    if resume_plan is not None and not resume_plan.calls_targets:
+    if run_tasks is None or (resume_plan is not None and not resume_plan.calls_targets):
         return
     retries_errors = resume_plan is not None and resume_plan.purpose == "retry"
     missing = {each.name: confirmations.missing(each, retries_errors=retries_errors) for each in confirmations.suspects}

@@ -39,6 +39,7 @@ from agentv.version import __version__
 if TYPE_CHECKING:
     from agentv.engine.cluster.driver import Cluster
     from agentv.engine.cluster.opening import OpenMachines
+    from agentv.engine.running.confirm import RunTasks
     from agentv.engine.running.requested_rows import RequestedRows
     from agentv.engine.stored.resume import ResumePlan
 
@@ -283,6 +284,7 @@ async def _run_targets(
 ) -> None:
     if resume_plan is not None and resume_plan.purpose == "report":
         await resume_plan.count_stored(recorder)
+        await _confirm(plan, recorder, None, resume_plan)
         return
     if (problem := await _failed_check(plan, runtime, resume_plan, runs_here=cluster is None)) is not None:
         recorder.stop.fail(problem)
@@ -315,13 +317,21 @@ async def _run_targets(
         await cluster.settle()
     if resume_plan is not None and _is_done(recorder.stop):
         resume_plan.finish(recorder)
-    if recorder.confirmations is not None and _is_done(recorder.stop):
-        from agentv.engine.running.confirm import confirm_regressions  # noqa: PLC0415 - few runs have this gate
-
+    if _is_done(recorder.stop):
         run_tasks = partial(_run_again, plan=plan, runner=runner, recorder=recorder, cluster=cluster)
-        await confirm_regressions(plan, recorder, run_tasks, resume_plan=resume_plan)
+        await _confirm(plan, recorder, run_tasks, resume_plan)
         if cluster is not None:
             await cluster.settle()
+
+
+async def _confirm(
+    plan: RunPlan, recorder: RunRecorder, run_tasks: "RunTasks | None", resume_plan: "ResumePlan | None"
+) -> None:
+    """Confirm the suspected regressions of a run, if a gate asks for it."""
+    if recorder.confirmations is not None:
+        from agentv.engine.running.confirm import confirm_regressions  # noqa: PLC0415 - few runs have this gate
+
+        await confirm_regressions(plan, recorder, run_tasks, resume_plan=resume_plan)
 
 
 def _is_done(stop: StopSignal) -> bool:

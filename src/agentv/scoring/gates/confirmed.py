@@ -6,8 +6,7 @@ each run. Calling such a case again tells a broken case from an unlucky one (doc
 
 from collections.abc import Sequence
 
-CONFIRM_RERUNS = 2
-"""How often a suspected regression is called again, if `confirm_reruns` does not say."""
+from agentv.types.cases import DEFAULT_CONFIRM_RERUNS
 
 _HALF = 0.5
 _ROUNDING = 1e-9
@@ -21,7 +20,7 @@ def is_suspected(passed_before: float, passed_after: float) -> bool:
     return passed_before > 1 - _ROUNDING and passed_after < _HALF - _ROUNDING
 
 
-def is_confirmed(reruns: Sequence[bool | None], planned: int = CONFIRM_RERUNS) -> bool | None:
+def is_confirmed(reruns: Sequence[bool | None], planned: int = DEFAULT_CONFIRM_RERUNS) -> bool | None:
     """Return True if a suspected regression failed in all of its planned re-runs, False if it passed in any.
 
     `reruns` has True for a pass, False for any other verdict, None for an error. The answer is None (undecided) if no
