@@ -81,7 +81,7 @@ def test_other_words_are_answered_with_ours(agentv: Agentv, words: tuple[str, ..
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        (f"defaultTest: {{}}\n{SUITE}", "`defaultTest` is promptfoo's; here it is the suite's `execution.evaluators`"),
+        (f"defaultTest: {{}}\n{SUITE}", "`defaultTest` is promptfoo's; here it is the suite's `evaluators` and `vars`"),
         (f"scorer: x\n{SUITE}", "`scorer` is inspect's"),
         (f"goldens: []\n{SUITE}", "`goldens` is DeepEval's; here it is `evalcases`"),
         (SUITE.replace("id: a", "id: a, retrieval_context: [x]"), "`retrieval_context` is DeepEval's"),

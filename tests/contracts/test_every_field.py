@@ -150,6 +150,7 @@ UNWRITTEN: Mapping[type, frozenset[str]] = {
             "evaluator",
             "targets",
             "inline_targets",
+            "files",
             "prompts",
         ]
     ),

@@ -101,7 +101,7 @@ def test_a_conversation_without_any_evaluator_is_not_judged() -> None:
 def test_a_gate_on_a_turn_without_evaluators_does_not_pass() -> None:
     case = EvalCase("a", turns=[turn("one", has("one")), turn("two")])
     report = evaluate([case], task=heard, gates=("evaluator(turn-2).mean >= 1",))
-    assert report.verdict.exit_code == 1
+    assert report.verdict.exit_code == 3
     assert "nothing was judged for evaluator 'turn-2'" in report.verdict.sentence
 
 

@@ -125,7 +125,8 @@ def test_no_key_stands_in_anything_that_a_run_writes(
     write_targets(tmp_path, server, models)
     for name in models:
         write_suite(tmp_path, name, 2)
-    log = tmp_path / "log.jsonl"
+    log = tmp_path / ".log" / "events.jsonl"
+    log.parent.mkdir()
     report = run_with_log(tmp_path, log)
     (tmp_path / ".env").unlink()
     written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
