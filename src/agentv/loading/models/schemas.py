@@ -174,7 +174,7 @@ def _result_schema() -> Schema:
 
 def _as_exported(part: Schema) -> Schema:
     """Return a part as readers need it: bounds of scores without the tolerance, no titles and no defaults."""
-    bounds = {"minimum": 0, "maximum": 1} if "minimum" in part and "maximum" in part else {}
+    bounds = {key: round(part[key]) for key in ("minimum", "maximum") if "minimum" in part and "maximum" in part}
     return {key: value for key, value in part.items() if key not in ("title", "default")} | bounds
 
 
