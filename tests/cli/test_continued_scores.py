@@ -145,14 +145,21 @@ def test_a_budget_limits_the_judges(agentv: Call, command: str) -> None:
     assert {row.evaluator_results[0].name for row in latest().results()} == {"tone"}
 
 
-def test_a_budget_stops_a_judge_that_has_no_price_and_reports_no_cost(agentv: Call) -> None:
+def test_a_budget_needs_the_price_or_the_costs_of_the_judge(agentv: Call) -> None:
     log("v1.jsonl", 1)
     score(agentv)
     Path("judges.yaml").write_text(JUDGED)
     Path("targets.yaml").write_text(PRICED.partition(", price")[0] + "}]")
+    unpriced = Path("targets.yaml").read_text()
+    Path("targets.yaml").write_text("targets: [{name: j, provider: openai, model: m, api_key: x}]")
+    before = (latest().folder / "results.jsonl").read_bytes()
+    code, _, err = agentv("rescore", "latest", "--budget-usd", "1")
+    assert (code, "needs a price for target 'j'" in err, judged()) == (4, True, 0), err
+    assert (latest().folder / "results.jsonl").read_bytes() == before
+    assert latest().state() == "finished"
+    Path("targets.yaml").write_text(unpriced)
     code, out, err = agentv("rescore", "latest", "--budget-usd", "1")
-    assert (code, judged()) == (2, 1), err
-    assert "cost" in out + err
+    assert (code, "a call of target 'j' has no known cost" in out, judged()) == (2, True, 1), err
 
 
 def test_a_run_without_a_configuration_names_the_command_that_takes_one(agentv: Call) -> None:

@@ -110,11 +110,11 @@ def test_an_answer_whose_case_was_edited_is_left_out(project: JudgedProject) -> 
     assert "skipped 1 answer whose case or target was edited since" in err
 
 
-def test_a_budget_stops_a_judge_that_reports_no_cost(project: JudgedProject) -> None:
+def test_a_budget_stops_at_the_first_call_without_a_cost(project: JudgedProject) -> None:
     calls = judge_calls(project)
     code, out, err = project.call("judge", "check", "--budget-usd", "1")
     assert (code, judge_calls(project)) == (2, calls + 1)
-    assert "cost" in out + err
+    assert "the budget of $1 cannot be kept: a call of target 'judge' has no known cost" in out + err
 
 
 def test_an_evaluator_without_a_judge_is_refused(project: JudgedProject) -> None:

@@ -31,7 +31,7 @@ def wait_for_rows(process: "subprocess.Popen[bytes]", count: int) -> None:
     """Wait until a run that prints its events has finished `count` rows."""
     assert process.stdout is not None
     for line in process.stdout:
-        count -= json.loads(line)["event"] == "row_finished"
+        count -= json.loads(line)["event"] in ("row_finished", "row_rerun")
         if not count:
             return
 

@@ -352,6 +352,19 @@ def test_a_part_of_an_unknown_kind_is_named() -> None:
     assert collected.to_response().text == "[unknown]\nseen"
 
 
+@pytest.mark.parametrize(("cost", "known", "noted"), [(0.25, 0.25, False), (-5, None, True), (2e9, None, True)])
+def test_a_cost_is_read_from_metadata(cost: float, known: float | None, noted: bool) -> None:
+    collected = A2aResponse()
+    metadata: JsonObject = {"usage": {"input": 7, "output": 3, "cost": cost}}
+    collected.add({"message": {"messageId": "1", "parts": [{"text": "hi"}], "metadata": metadata}})
+    response = collected.to_response()
+    assert (response.cost_usd, response.usage, bool(response.notes)) == (
+        known,
+        Usage(input=7, output=3, total=10),
+        noted,
+    )
+
+
 def test_what_the_agent_said_last_is_the_answer_of_a_task_without_artifacts() -> None:
     collected = A2aResponse()
     said: JsonObject = {"role": "ROLE_AGENT", "parts": [{"text": "Done."}]}

@@ -24,7 +24,6 @@ from agentv.loading.suites.models import (
 from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTargetModel
 from agentv.registry import Registry, Specs
 from agentv.types.errors import PluginError, UnknownNameError
-from agentv.types.records.fields import TOLERANCE
 from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
 from agentv.types.structs import StructField, struct_fields
 
@@ -175,8 +174,7 @@ def _result_schema() -> Schema:
 
 def _as_exported(part: Schema) -> Schema:
     """Return a part as readers need it: bounds of scores without the tolerance, no titles and no defaults."""
-    is_score = part.get("minimum") == -TOLERANCE
-    bounds = {"minimum": 0, "maximum": 1} if is_score else {}
+    bounds = {key: round(part[key]) for key in ("minimum", "maximum") if "minimum" in part and "maximum" in part}
     return {key: value for key, value in part.items() if key not in ("title", "default")} | bounds
 
 
