@@ -546,6 +546,17 @@ def test_expected_failures_are_left_out_of_the_stored_run(tmp_path: Path, option
     ]
 
 
+def test_test_of_a_skipped_case_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    tests = "import pytest\n@pytest.mark.agentv('evals/later.yaml')\ndef test_later(agentv): pass\n"
+    project = make_project(tmp_path, tests)
+    (project / "evals" / "later.yaml").write_text("evalcases: [{id: later, skip: needs a browser}]")
+    session = Session(project, "-rs")
+    assert "SKIPPED" in session.output
+    assert "needs a browser" in session.output
+    (run,) = rows(project)
+    assert [row["status"] for row in run] == ["skipped"]
+
+
 def test_gate_without_a_counted_result_ends_the_session_with_exit_code_3(project: Path) -> None:
     session = Session(project, "-k", "expected_failure", "--agentv-gate", "mean >= 0.5")
     assert session.outcomes == {"test_expected_failure": "PASSED"}

@@ -136,14 +136,16 @@ class AgentvFixture:
             self.results = self._row_source().of_case(marked.wanted, wanted_cases(self._item.session.items))
         except AgentvError as error:
             raise NoVerdictError(str(error), "run") from None
-        self._not_passed += [row.slot for row in self.results if row.passed is not True]
+        self._not_passed += [row.slot for row in self.results if row.status != "skipped" and row.passed is not True]
         broken = [row for row in self.results if row.status == "error"]
         if broken:
             kind = "judge" if all(row.error and row.error.stage == "evaluator" for row in broken) else "target"
             raise NoVerdictError("\n".join(map(no_verdict_text, broken)), kind)
 
     def assert_passed(self) -> None:
-        """Fail the test if a row of its case has a verdict other than `pass`; a skipped row has no verdict."""
+        """Fail the test if a row of its case has a verdict other than `pass`; skip it if all rows were skipped."""
+        if self.results and all(row.status == "skipped" for row in self.results):
+            pytest.skip(self.results[0].reasoning or "the case was skipped")
         failed = [row for row in self.results if row.verdict not in ("pass", None)]
         if failed and self._case is not None:
             case = self._case
