@@ -19,16 +19,18 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
-from bench.mutations import damaged
+from bench.mutations import damaged_file
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "tests" / "fixtures" / "runs"
+FIXTURES = ROOT / "tests" / "fixtures"
 GOOD = ROOT / "tests" / "loading" / "good"
 EXAMPLES = ROOT / "examples"
 
@@ -39,6 +41,9 @@ SUFFIXES = (".yaml", ".jsonl", ".json", ".md", ".csv", ".env")
 RESUMED = ("killed", "plain", "shard-1", "merged")
 """The runs that can be resumed without a model: by commands of this machine, or from stored answers."""
 SOME_TARGETS = ("desk", "busy", "crash", "slow", "model", "flaky", "in-batches", "batch-api", "fixer")
+FOREIGN = ("promptfoo", "deepeval", "pydantic_evals", "inspect", "logs")
+"""The folders of fixtures with files of other programs."""
+TABLES = ("rows.csv", "rows.tsv", "rows.parquet")
 PLANNED = ("batches.yaml", "errors.yaml", "evaluator-errors.yaml", "labels.yaml", "long.yaml", "trials.yaml")
 """The eval files of the suites that a dry run of their own is made of; for other files it is of plain.yaml."""
 
@@ -59,7 +64,7 @@ evaluators:
 """
 LEAKED = re.compile(
     r"Traceback \(most recent|object has no attribute|NoneType|not subscriptable|unhashable|unexpected keyword"
-    r"|RecursionError|MemoryError|maximum recursion|Exceeds the limit|pydantic(?!-)|msgspec\.|<class '|<agentv\."
+    r"|RecursionError|MemoryError|maximum recursion|Exceeds the limit|pydantic(?![-_])|msgspec\.|<class '|<agentv\."
 )
 """Words of Python that a user should not have to read."""
 
@@ -110,13 +115,15 @@ def make_projects(folder: Path) -> list[Original]:
     shutil.copytree(GOOD, folder / "good", ignore=shutil.ignore_patterns("__pycache__", ".agentv"))
     _make_suites(folder / "suites")
     _make_stored(folder / "stored")
+    _make_foreign(folder / "foreign")
     originals = [
         *(original for name in _folders(EXAMPLES) for original in _project_files(folder, f"examples/{name}")),
         *_project_files(folder, "good"),
         *_project_files(folder, "suites"),
         *(original for name in _stored() for original in _stored_files(folder, name)),
+        *_foreign_files(folder / "foreign"),
     ]
-    for project in ("good", "suites", "stored", *(f"examples/{name}" for name in _folders(EXAMPLES))):
+    for project in ("good", "suites", "stored", "foreign", *(f"examples/{name}" for name in _folders(EXAMPLES))):
         (folder / project / ".git").mkdir(exist_ok=True)  # the root of its paths and settings
     return originals
 
@@ -145,6 +152,57 @@ def _make_stored(project: Path) -> None:
     sleep.parent.mkdir()
     sleep.write_text("#!/bin/sh\n")
     sleep.chmod(0o755)
+
+
+def _make_foreign(project: Path) -> None:
+    """Write files of other programs, and tables with a suite for each."""
+    for name in FOREIGN:
+        ignored = shutil.ignore_patterns("README.md", "__pycache__", "*.eval")
+        shutil.copytree(FIXTURES / name, project / name, ignore=ignored)
+    _make_archives(project / "inspect")
+    (project / "made").mkdir()
+    (project / "config.yaml").write_text("evaluators:\n  - {name: short, type: length, config: {max: 200}}\n")
+    rows = [{"id": f"c{each}", "input": f"What is {each} + 1?", "expected": str(each + 1)} for each in range(40)]
+    for name, delimiter in (("rows.csv", ","), ("rows.tsv", "\t")):
+        lines = [delimiter.join(rows[0]), *(delimiter.join(row.values()) for row in rows)]
+        (project / name).write_text("\n".join(lines) + "\n")
+    _write_parquet(project / "rows.parquet", rows)
+    for name in TABLES:
+        evaluators = "evaluators: [{name: short, type: length, max: 9}]"
+        (project / f"{name}.yaml").write_text(f"target: desk\n{evaluators}\nevalcases: {{file: {name}}}\n")
+    (project / "targets.yaml").write_text("targets:\n  - {name: desk, provider: mock, response: ok}\n")
+
+
+def _make_archives(folder: Path) -> None:
+    """Write each JSON log of inspect as an archive too; those that inspect wrote are packed with Zstandard."""
+    for path in sorted(folder.glob("*.json")):
+        log = json.loads(path.read_bytes())
+        with ZipFile(path.with_suffix(".eval"), "w", ZIP_DEFLATED) as archive:
+            archive.writestr("header.json", json.dumps({key: log[key] for key in log if key != "samples"}))
+            for number, sample in enumerate(log["samples"]):
+                archive.writestr(f"samples/{number}_epoch_1.json", json.dumps(sample))
+
+
+def _write_parquet(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    import arro3.core as arrow  # noqa: PLC0415 - an optional package
+    from arro3.io import write_parquet  # noqa: PLC0415
+
+    texts: dict[str, Any] = {key: arrow.Array([row[key] for row in rows], arrow.DataType.string()) for key in rows[0]}
+    write_parquet(arrow.Table.from_pydict(texts), str(path), compression="snappy")
+
+
+def _foreign_files(project: Path) -> Iterator[Original]:
+    """Yield the files of other programs, for the commands that convert or score them, and the tables of datasets."""
+    for path in sorted(each for name in FOREIGN for each in (project / name).rglob("*")):
+        file = str(path.relative_to(project))
+        if path.parent.name == "logs":
+            yield Original("foreign", file, (("score", file, "--config", "config.yaml", "--gate", "none"),))
+        elif path.suffix in (*SUFFIXES, ".eval") and path.parent.name != "parts":  # of promptfoo's configurations
+            output = "runs" if path.parent.name == "inspect" else "made/suite.yaml"
+            yield Original("foreign", file, (("convert", file, "-o", output, "--allow-loss"),))
+    for name in TABLES:
+        suite = f"{name}.yaml"
+        yield Original("foreign", name, (("check", suite), ("run", suite, "--dry-run")))
 
 
 def _stored() -> list[str]:
@@ -237,11 +295,11 @@ class Bench:
         """Write the project of a damaged file into a new folder; return the file, and its commands."""
         chance = random.Random(f"mutated file {number}")  # noqa: S311 - not for security
         project = chance.choice(sorted({original.project for original in self.originals}))
-        project = chance.choice((project, "suites", "stored", "stored"))
+        project = chance.choice((project, "suites", "stored", "foreign", "foreign"))
         original = chance.choice([original for original in self.originals if original.project == project])
         _copy_project(self.projects, folder, original)
         path = folder / original.project / original.file
-        path.write_bytes(damaged(path.read_text("utf-8"), chance))
+        path.write_bytes(damaged_file(path, chance))
         chosen = chance.choice(FORMATS)
         return original, tuple(
             tuple(chosen if word == "FORMAT" else word for word in command) for command in original.commands
@@ -403,7 +461,7 @@ def _set_environment(folder: Path) -> None:
 def _import_commands(bench: Bench) -> None:
     from agentv.cli.main import COMMANDS  # noqa: PLC0415 - as above
 
-    for name in ("check", "run", "show", "report", "compare", "runs", "merge", "resume"):
+    for name in ("check", "run", "show", "report", "compare", "runs", "merge", "resume", "convert", "score"):
         importlib.import_module(COMMANDS[name].module)
     for name in _modules_used(bench):
         if name.partition(".")[0] not in ("numpy", "__main__"):  # numpy starts threads, which a fork does not copy

@@ -1,9 +1,12 @@
 """Random damage to files: by bytes, characters, lines and values. The random generator is an argument."""
 
+import io
 import json
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import yaml
 
@@ -123,6 +126,29 @@ def damaged(text: str, chance: random.Random) -> bytes:
         text = change(text, chance)
     data = text.encode("utf-8", "surrogatepass")
     return _damaged_bytes(data, chance) if chance.randrange(10) == 0 else data
+
+
+def damaged_file(path: Path, chance: random.Random) -> bytes:
+    """Return a file with random changes. Of an archive, either its bytes are changed or the text of a member."""
+    data = path.read_bytes()
+    if path.suffix == ".eval" and chance.randrange(2):
+        return _damaged_member(path, chance)
+    if path.suffix not in (".eval", ".parquet"):
+        return damaged(data.decode(), chance)
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        data = _damaged_bytes(data, chance)
+    return data
+
+
+def _damaged_member(path: Path, chance: random.Random) -> bytes:
+    """Return an archive in which the text of one member is damaged."""
+    whole = io.BytesIO()
+    with ZipFile(path) as old, ZipFile(whole, "w", chance.choice((ZIP_STORED, ZIP_DEFLATED))) as new:
+        chosen = chance.choice(old.namelist())
+        for name in old.namelist():
+            data = old.read(name)
+            new.writestr(ZipInfo(name), damaged(data.decode(), chance) if name == chosen else data)
+    return whole.getvalue()
 
 
 def _damaged_bytes(data: bytes, chance: random.Random) -> bytes:

@@ -96,8 +96,8 @@ class Location(Struct, frozen=True, gc=False):
 
 
 _SEQUENCE_FIELDS = ("input_messages", "expected_messages", "rubrics", "criteria", "turns", "tags", "evaluators")
-_sequences_after_input = attrgetter(*_SEQUENCE_FIELDS[1:])
-_DEFAULTS_AFTER_INPUT = ((), (), (), (), (), None)
+_sequences_after_messages = attrgetter(*_SEQUENCE_FIELDS[2:])
+_DEFAULTS_AFTER_MESSAGES = ((), (), (), (), None)
 _TYPED_SEQUENCES = 5
 """The items of the first five sequences have the types `_ITEM_TYPES`."""
 _SEQUENCE_TYPES = frozenset({tuple, type(None)})
@@ -238,13 +238,16 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
 
         Raises MessageError or EvalFileError with the place of a value that cannot be read.
         """
-        messages = self.input_messages
+        messages, expected = self.input_messages, self.expected_messages
         # Most cases of a dataset; the general check takes three times as long (bench/echo_cases.py).
         has_one_message = type(messages) is tuple and len(messages) == 1 and type(messages[0]) is Message
-        others = _sequences_after_input(self)
-        if has_one_message and others == _DEFAULTS_AFTER_INPUT:
+        has_one_or_none = expected == () or (
+            type(expected) is tuple and len(expected) == 1 and type(expected[0]) is Message
+        )
+        others = _sequences_after_messages(self)
+        if has_one_message and has_one_or_none and others == _DEFAULTS_AFTER_MESSAGES:
             return
-        sequences = (messages, *others)
+        sequences = (messages, expected, *others)
         if _SEQUENCE_TYPES.issuperset(map(type, sequences)):
             items = chain.from_iterable(filter(None, sequences[:_TYPED_SEQUENCES]))
             if _ITEM_TYPES.issuperset(map(type, items)):

@@ -35,8 +35,9 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
     help="Rewrite IN, an eval file of AgentV for TypeScript, in agentv's own format.",
 )
 @click.option("--allow-loss", is_flag=True, help="Exit with code 0 even if something that asks or judges is lost.")
+@click.option("--allow-large", is_flag=True, help="Read a log of inspect however large its parts unpack.")
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")
-def command(source: Path, output: Path, to: str | None, allow_loss: bool, as_json: bool) -> int:  # noqa: FBT001 - click passes flags like this
+def command(source: Path, output: Path, to: str | None, *, allow_loss: bool, allow_large: bool, as_json: bool) -> int:
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
 
     Files of other tools are recognised by their content. A configuration of promptfoo becomes the eval file OUT, with
@@ -50,12 +51,16 @@ def command(source: Path, output: Path, to: str | None, allow_loss: bool, as_jso
     stays in OUT with a reason, and its results are skipped or fail; they never pass. If something that asks or judges
     is lost, the exit code is 1 (with --allow-loss 0), and the files are written nevertheless.
 
+    A part of a log of inspect that unpacks to more than 200 times its packed size (64 MiB are always allowed), or has
+    more than 1,000,000 values, is an error unless you add --allow-large.
+
     If OUT is a .jsonl file, it contains only cases or results; the other keys of an eval file are written to a .yaml
     file next to it. Existing files are never overwritten.
     """
     from agentv.loading.edit.conversion import read_records
 
-    if to is None and (losses := convert_foreign(source, output, as_json=as_json)) is not None:
+    losses = None if to is not None else convert_foreign(source, output, allow_large=allow_large, as_json=as_json)
+    if losses is not None:
         return 0 if allow_loss else exit_code(losses)
     records = read_records(source) if to is None else _read_translated(source)
     paths = paths_to_write(records, output)
@@ -177,7 +182,7 @@ def exit_code(losses: "Iterable[Problem]") -> int:
     return 1 if any(problem.severity == "error" for problem in losses) else 0
 
 
-def convert_foreign(source: Path, output: Path, *, as_json: bool) -> "Sequence[Problem] | None":
+def convert_foreign(source: Path, output: Path, *, allow_large: bool, as_json: bool) -> "Sequence[Problem] | None":
     """Convert a file of another program and report it; return the losses, None if no converter knows the file.
 
     What `agentv check` finds wrong in the written files counts as lost. Raises UsageError if the result cannot be
@@ -186,7 +191,7 @@ def convert_foreign(source: Path, output: Path, *, as_json: bool) -> "Sequence[P
     from agentv.loading.importers.recognition import find_converter, is_inspect_log
 
     if is_inspect_log(source):
-        return convert_log(source, output, as_json=as_json)
+        return convert_log(source, output, allow_large=allow_large, as_json=as_json)
     convert = find_converter(source)
     if convert is None:
         return None
@@ -302,7 +307,7 @@ def _note_to_json(problem: "Problem") -> "JsonObject":
     }
 
 
-def convert_log(source: Path, folder: Path, *, as_json: bool) -> "Sequence[Problem]":
+def convert_log(source: Path, folder: Path, *, allow_large: bool, as_json: bool) -> "Sequence[Problem]":
     """Write a log of inspect as a run in `folder`, and report it; return its notes.
 
     Raises UsageError if the run is there already, or `folder` is not a folder.
@@ -310,7 +315,7 @@ def convert_log(source: Path, folder: Path, *, as_json: bool) -> "Sequence[Probl
     from agentv.loading.importers.inspect_log import read_inspect_log
     from agentv.reports.text.amounts import count_text
 
-    log = read_inspect_log(source)
+    log = read_inspect_log(source, limited=not allow_large)
     path = folder / log.run.run_id
     if path.exists():
         raise click.UsageError(f"{path} exists already, converted from {source}; remove it to convert again")

@@ -42,6 +42,7 @@ from agentv.templating.variables import variable_names
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, Location, targets_of
 from agentv.types.errors import AgentvError, ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
 from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message
 from agentv.types.messages_json import message_to_json
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import TargetConfig
@@ -316,9 +317,18 @@ def _warning_at(case: EvalCase, message: str) -> Problem:
 def _first_variable(case: EvalCase) -> str | None:
     """Return the first `{{ name }}` in a question or an expectation; else None. `${{ NAME }}` does not count."""
     messages = (*case.input_messages, *case.expected_messages)
+    if "{{" not in case.expected_outcome and all(map(_is_plain, messages)):
+        return None
     texts = (case.expected_outcome, *(json.dumps(message_to_json(each), ensure_ascii=False) for each in messages))
     plain = (text.replace("${{", "") for text in texts if "{{" in text)
     return next((name for text in plain for name in variable_names(text)), None)
+
+
+def _is_plain(message: Message) -> bool:
+    """Return True for a message that is only a text without `{{`."""
+    content = message.content
+    is_text = isinstance(content, str) and "{{" not in content
+    return is_text and message.name is None and not message.tool_calls and message.metadata is None
 
 
 def _check_target_names(

@@ -1,14 +1,16 @@
 """Cases made from the rows of datasets: by the roles of columns, and by a template of a case."""
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
+from sys import getsizeof
 from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.loading.datasets.rows import ListedRows, ListFile, Row, RowFile, SpanFile
+from agentv.loading.datasets.plain_rows import ID_DIGITS, PlainRows
+from agentv.loading.datasets.rows import ListedRows, ListFile, ParquetFile, Row, RowFile, SpanFile, TableFile
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.cases import (
@@ -20,6 +22,7 @@ from agentv.loading.suites.cases import (
     is_case,
     make_read_row,
     read_case,
+    without_content,
 )
 from agentv.loading.suites.models import ROLES, CaseModel
 from agentv.loading.suites.variables import Template
@@ -36,8 +39,10 @@ from agentv.types.problems import Problem
 if TYPE_CHECKING:
     from agentv.loading.datasets.log_rows import LoggedRow
 
+_COLUMNS_SHOWN = 50
+_HEAD_BYTES = 16 << 20
+"""The maximum size of the texts of cases that are cached."""
 _TAG_SEPARATOR = re.compile(r"[,;]")
-_ID_DIGITS = 12
 
 
 def read_row(row: Row, shown: str, rules: RowRules) -> ReadRow:
@@ -103,7 +108,7 @@ class _RoleValues:
         found = self._value("id")
         if logged is not None and logged.id and "id" not in rules.columns:
             found = logged.id  # an export may have another `id` beside that of its conversation
-        self.id = as_text(found) if found not in (None, "") else digest(row)[:_ID_DIGITS]
+        self.id = as_text(found) if found not in (None, "") else digest(row)[:ID_DIGITS]
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -183,13 +188,13 @@ class _RoleValues:
 
     def report_no_question(self) -> None:
         """Record the problem that no column gives the question."""
-        columns = ", ".join(self.row) or "none"
         roles = ("input", "question", "prompt", "input_messages")
-        near = next(filter(None, (nearest(name, roles) for name in self.row)), None)
+        near = next(filter(None, (nearest(name, roles) for name in islice(self.row, _COLUMNS_SHOWN))), None)
         self.reader.error(
             self.at,
             "the row has no question: no column `input`, `question` or `prompt`, and no `input_messages`",
-            allowed=f"columns: {columns}; name one in `columns: {{input: …}}`, or write `case: {{input_messages: …}}`",
+            allowed=f"columns: {_listed(self.row)}; "
+            "name one in `columns: {input: …}`, or write `case: {input_messages: …}`",
             suggestion=near,
         )
 
@@ -198,6 +203,12 @@ class _RoleValues:
         if column is None:
             return None
         return self.row[column] if column in self.row else at_path(self.row, column)
+
+
+def _listed(columns: Collection[str]) -> str:
+    """Return the first columns of a row, and the number of all others."""
+    more = len(columns) - _COLUMNS_SHOWN
+    return ", ".join(islice(columns, _COLUMNS_SHOWN)) + (f" and {more:,} more" if more > 0 else "") or "none"
 
 
 def _role(name: str) -> str:
@@ -215,8 +226,8 @@ def _columns_by_role(row: JsonObject, given: Mapping[str, str], reader: Reader, 
         columns[_role(role)] = column
         if column not in row and at_path(row, column) is None:
             near = nearest(column, row)
-            listed = f"columns: {', '.join(row) or 'none'}"
-            reader.error(at, f"there is no column {column!r}, which `columns` names", allowed=listed, suggestion=near)
+            message = f"there is no column {column!r}, which `columns` names"
+            reader.error(at, message, allowed=f"columns: {_listed(row)}", suggestion=near)
     for name, role in ROLES.items():
         if name in row and role not in columns:
             columns[role] = name
@@ -329,15 +340,32 @@ class DatasetCases(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Yield the case of each row; a row with errors becomes a BrokenCase."""
+        yield from self.head
         last = self.head[-1].location if self.head else None
-        rest = self.read(after_line=0 if last is None else last.line)
-        return chain(self.head, (read.case for read in rest if read.case is not None))
+        for found in self._found(after_line=0 if last is None else last.line):
+            case = found.case if isinstance(found, ReadRow) else found
+            if case is not None:
+                yield case
 
-    def read(self, *, after_line: int = 0) -> Iterator[ReadRow]:
-        """Yield the rows after line `after_line`, each as a case with its warnings."""
-        rows = (row for row in self.rows if row.line > after_line)
+    def read(self) -> Iterator[ReadRow]:
+        """Yield the rows, each as a case with its warnings."""
+        return (found if isinstance(found, ReadRow) else ReadRow(found) for found in self._found())
+
+    def _found(self, *, after_line: int = 0) -> Iterator[ReadRow | EvalCase]:
+        """Yield the rows after line `after_line`: a case if there are no warnings, else what was read."""
         name, rules = self.rows.shown, self.rules
-        return (read_row(each, name, rules) for row in rows for each in _split_records(row, name, rules.columns))
+        plain = PlainRows(rules) if isinstance(self.rows, TableFile) else None
+        for row in self.rows:
+            if row.line <= after_line:
+                continue
+            case = None if plain is None else plain.case(row)
+            if case is not None:
+                yield case
+                continue
+            read = [read_row(each, name, rules) for each in _split_records(row, name, rules.columns)]
+            if plain is not None:
+                plain.compare(row, read)
+            yield from read
 
     def count_rows(self) -> int | None:
         """Return the number of rows, without making cases of them; None if it cannot be counted."""
@@ -347,14 +375,26 @@ class DatasetCases(Struct, frozen=True):
 def check_rows(rows: RowFile, rules: RowRules, *, most: int) -> tuple[CaseSource, list[ReadRow]]:
     """Return the cases of a file of rows, and its first rows: at most `most`, but all of a JSON or YAML file.
 
+    Rows of a table or Parquet file after the first 16 MiB are returned without the content of their cases.
+
     Raises EvalFileError for a file that cannot be read, AgentvError for a function that fails.
     """
     if isinstance(rows, ListFile | ListedRows):
         read = list(DatasetCases(rows, rules).read())
         return ListedCases(found_cases(read)), read
-    read = list(islice(DatasetCases(rows, rules).read(), most))
-    head = found_cases(read)
-    if len(read) < most:
-        return ListedCases(head), read
+    read, head, size = list[ReadRow](), list[EvalCase | BrokenCase](), 0
+    for row in islice(DatasetCases(rows, rules).read(), most):
+        size += _size_of(row.case) if isinstance(rows, TableFile | ParquetFile) else 0
+        read.append(row if size <= _HEAD_BYTES else without_content(row))
+        if size <= _HEAD_BYTES and row.case is not None:
+            head.append(row.case)
+    if len(read) < most and size <= _HEAD_BYTES:
+        return ListedCases(tuple(head)), read
     # With cached rows, reading would continue at the line after them, but many spans share a line.
-    return DatasetCases(rows, rules, () if isinstance(rows, SpanFile) else head), read
+    return DatasetCases(rows, rules, () if isinstance(rows, SpanFile) else tuple(head)), read
+
+
+def _size_of(case: EvalCase | BrokenCase | None) -> int:
+    """Return the bytes that the texts of a case take."""
+    messages = (*case.input_messages, *case.expected_messages) if isinstance(case, EvalCase) else ()
+    return sum(getsizeof(message.content) for message in messages)

@@ -51,7 +51,7 @@ def log_rows(path: Path) -> Iterator[Row]:
     Raises EvalFileError for a file that cannot be read at all, MissingExtraError for Parquet without its package.
     """
     for row in open_rows(path) or ():
-        yield row._replace(values=logged_values(row.values))
+        yield replace(row, values=logged_values(row.values))
 
 
 def has_whole_rows(path: Path) -> bool:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 
 from msgspec import Struct
 
 from agentv.execution.user_code import described, load_callable
+from agentv.loading.datasets.parquet_sizes import MAX_ROW_BYTES, ParquetSizeError, batch_rows
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.files.json_lines import STRICT_DECODER, parse_json, quick_json
 from agentv.loading.files.kinds import PARQUET_SUFFIX, TABLE_DELIMITERS, YAML_SUFFIXES
@@ -29,10 +30,11 @@ from agentv.types.errors import EvalFileError, MissingExtraError, PluginError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
 
+_MAX_HEADER_PROBLEMS = 10
 LIST_SUFFIXES = (".json", *YAML_SUFFIXES)
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True, gc=False):
     """One row: its position and its values, or the problems that it has instead.
 
     `line` is its line in the file; for rows of a Parquet file or a function it is their number, from 1.
@@ -130,11 +132,16 @@ class TableFile(Struct, frozen=True):
         except csv.Error as error:
             raise EvalFileError(self.shown, (self._problem(1, f"not a valid row: {error}"),)) from None
         problems: list[Problem] = []
+        earlier: set[str] = set()
         for index, name in enumerate(names):
             if not name:
                 problems.append(self._problem(1, f"column {index + 1} has no name", "the first row names the columns"))
-            elif name in names[:index]:
+            elif name in earlier:
                 problems.append(self._problem(1, f"two columns are named {name!r}"))
+            earlier.add(name)
+        if len(problems) > _MAX_HEADER_PROBLEMS:
+            more = self._problem(1, f"{len(problems) - _MAX_HEADER_PROBLEMS:,} more columns have no name of their own")
+            problems = [*problems[:_MAX_HEADER_PROBLEMS], more]
         if not names:
             problems = [self._problem(1, "the file is empty", "the first row names the columns")]
         other_delimiters = [each for each in (";", "\t", ",", "|") if each != self.delimiter]
@@ -258,6 +265,9 @@ class ParquetFile(Struct, frozen=True):
         """Yield the rows."""
         number = 0
         for batch in self._reader():
+            if batch.nbytes > MAX_ROW_BYTES and batch.num_rows == 1:
+                message = f"row {number + 1} has {batch.nbytes:,} bytes; at most {MAX_ROW_BYTES >> 20} MiB are read"
+                raise EvalFileError(self.shown, (Problem(self.shown, message),))
             columns = [(name, batch.column(name)) for name in batch.schema.names]
             for index in range(batch.num_rows):
                 number += 1
@@ -272,21 +282,19 @@ class ParquetFile(Struct, frozen=True):
             from arro3.io import read_parquet  # noqa: PLC0415 - an optional package
         except ImportError:
             raise MissingExtraError("a Parquet file", "parquet") from None
-        with open_file(self.path) as file:
-            starts = file.read(len(_MAGIC)) == _MAGIC
-        if not starts:
-            problem = Problem(self.shown, f"not a valid Parquet file: it does not start with {_MAGIC.decode()}")
-            raise EvalFileError(self.shown, (problem,))
         try:
-            yield from cast("Iterator[Batch]", read_parquet(str(self.path)))
+            with open_file(self.path) as file:
+                rows = batch_rows(file)
+        except ParquetSizeError as error:
+            problem = Problem(self.shown, f"not a valid Parquet file: {error}")
+            raise EvalFileError(self.shown, (problem,)) from None
+        try:
+            yield from cast("Iterator[Batch]", read_parquet(str(self.path), batch_size=rows))
         except BaseException as error:  # the package is in Rust, and its panics are not subclasses of Exception
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             problem = Problem(self.shown, f"not a valid Parquet file: {error}")
             raise EvalFileError(self.shown, (problem,)) from None
-
-
-_MAGIC = b"PAR1"
 
 
 class Scalar(Protocol):
@@ -306,6 +314,7 @@ class Batch(Protocol):
     """Some rows of a Parquet file, by column."""
 
     num_rows: int
+    nbytes: int
     schema: Schema
 
     def column(self, name: str) -> Sequence[Scalar]:

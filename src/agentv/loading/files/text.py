@@ -29,6 +29,14 @@ def shown(path: Path) -> str:
         return str(absolute)
 
 
+def is_file(path: Path) -> bool:
+    """Return True for a regular file; `Path.is_file` raises OSError for a name that is too long."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 @contextmanager
 def open_file(path: Path) -> Iterator[BufferedReader]:
     """Open a regular file. Raises EvalFileError if it does not exist, is a pipe or device, or is unreadable."""

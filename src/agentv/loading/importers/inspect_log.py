@@ -2,19 +2,22 @@
 
 import json
 import math
+import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from typing import IO, Protocol, TypeAlias, cast
+from zipfile import ZIP_BZIP2, ZIP_LZMA, BadZipFile, ZipFile, ZipInfo
 from zlib import crc32
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.loading.files.text import open_file, read_bytes, shown
+from agentv.loading.files.json_stream import JsonLimitError, JsonLimits, parse_except
+from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, open_file, shown
 from agentv.loading.models.reader import kind_of
 from agentv.scoring.keys.identity import digest
 from agentv.scoring.results.aggregation import (
@@ -36,16 +39,35 @@ from agentv.types.records.run import CaseRecord, RunRecord
 from agentv.types.usage import Usage
 from agentv.version import __version__
 
+_Unused: TypeAlias = Mapping[int, Sequence[str]]
+
 SUFFIX = ".eval"
 _ZSTANDARD_METHOD = 93
 _LOCAL_HEADER_BYTES = 30
-_MAX_MEMBER_BYTES = 1 << 30
+_CHUNK_BYTES = 1 << 16
+_UNPACKED_RATIO = 200
+_LEAST_UNPACKED_BYTES = 64 << 20
+_LIMITS = JsonLimits(values=1_000_000, needed_bytes=20 << 20)
+_ADVICE = "if you trust the log, add --allow-large"
+_UNUSED_OF_LOGS = ("plan", "stats", "reductions")
+_UNUSED_OF_SAMPLES = ("events", "events_data", "store", "error_retries", "role_usage", "timelines")
+"""Objects and lists that are not read. The events are the largest part of a log."""
+_HEADER: _Unused = {1: ("samples", *_UNUSED_OF_LOGS)}
+_SAMPLE: _Unused = {1: _UNUSED_OF_SAMPLES}
+_LISTED_SAMPLES: _Unused = {1: ("eval", "results", *_UNUSED_OF_LOGS), 3: _UNUSED_OF_SAMPLES}
 _START_BYTES = 200
 _MAX_SHOWN_CHARACTERS = 60
 _CREATED_PATH = "$.eval.created"
 _ATTACHMENT_PREFIX = "attachment://"
 _SCORES_OF_WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _RUN_STATES = {"success": "finished", "error": "failed", "cancelled": "interrupted", "started": "interrupted"}
+
+
+class _Readable(Protocol):
+    """A binary file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes."""
 
 
 class Sample(Struct, frozen=True):
@@ -155,13 +177,14 @@ def is_inspect_json(path: Path) -> bool:
     return re.match(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,', start) is not None
 
 
-def read_inspect_log(path: Path) -> InspectLog:
+def read_inspect_log(path: Path, *, limited: bool = True) -> InspectLog:
     """Return a log of inspect. Its samples are converted one by one, when they are iterated.
 
-    Reading the log and iterating its samples raise EvalFileError for a file that is not a log or is damaged, and
+    If `limited`, a part of the log that unpacks to too many bytes or has too many values is an error. Reading the log
+    and iterating its samples raise EvalFileError for a file that is not a log, is damaged or exceeds a limit, and
     MissingExtraError for a log compressed with Zstandard if `zstandard` is not installed.
     """
-    log, samples = _read_zip(path) if path.suffix == SUFFIX else _read_json(path)
+    log, samples = _read_zip(path, limited=limited) if path.suffix == SUFFIX else _read_json(path, limited=limited)
     spec = _object(log.get("eval"))
     if not isinstance(spec.get("task"), str) or not isinstance(spec.get("model"), str):
         raise _log_error(path, "the log names no task or no model")
@@ -446,15 +469,25 @@ def _with_attachments(value: JsonValue, attachments: JsonObject) -> JsonValue:
     return [_with_attachments(item, attachments) for item in value] if isinstance(value, list) else value
 
 
-def _read_json(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
-    value = _object(_parsed(path, "the log", read_bytes(path)))
+def _read_json(path: Path, *, limited: bool) -> tuple[JsonObject, Iterator[JsonObject]]:
+    header = _object(_read_text(path, _HEADER, limited=limited))
+    value = _object(_read_text(path, _LISTED_SAMPLES, limited=limited))
     samples = value.get("samples")
     if samples is not None and not isinstance(samples, list):
         raise _log_error(path, f"must be a list, but is {kind_of(samples)}", "$.samples")
-    return value, iter([_sample_object(path, f"$.samples[{at}]", sample) for at, sample in enumerate(samples or [])])
+    return header, iter([_sample_object(path, f"$.samples[{at}]", sample) for at, sample in enumerate(samples or [])])
 
 
-def _read_zip(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
+def _read_text(path: Path, unused: _Unused, *, limited: bool) -> JsonValue:
+    """Return the needed parts of a log in JSON."""
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if limited and size > MAX_BYTES:
+            raise _log_error(path, f"{TOO_LARGE}; {_ADVICE}")
+        return _parsed(path, "the log", _chunks(file), unused, limited=limited)
+
+
+def _read_zip(path: Path, *, limited: bool) -> tuple[JsonObject, Iterator[JsonObject]]:
     """Return the header of a log, and its samples, each read when it is needed.
 
     A log that inspect has not finished has no header.json, but a journal.
@@ -465,18 +498,20 @@ def _read_zip(path: Path) -> tuple[JsonObject, Iterator[JsonObject]]:
             member = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
             if member is None:
                 raise _log_error(path, "it has neither header.json nor _journal/start.json")
-            header = _object(_parsed(path, member, _member(archive, member, path)))
+            if sum(info.compress_size for info in archive.infolist()) > path.stat().st_size:
+                raise _log_error(path, "it is damaged: its members overlap")
+            header = _object(_member(archive, member, path, _HEADER, limited=limited))
     except (BadZipFile, OSError) as error:
         raise _log_error(path, f"not a log of inspect: {error}") from None
-    return header, _samples(path)
+    return header, _samples(path, limited=limited)
 
 
-def _samples(path: Path) -> Iterator[JsonObject]:
+def _samples(path: Path, *, limited: bool) -> Iterator[JsonObject]:
     with ZipFile(path) as archive:
         # A name may occur twice; _member returns the last member of that name.
         names = dict.fromkeys(name for name in archive.namelist() if re.fullmatch(r"samples/.*\.json", name))
         for name in names:
-            yield _sample_object(path, name, _parsed(path, name, _member(archive, name, path)))
+            yield _sample_object(path, name, _member(archive, name, path, _SAMPLE, limited=limited))
 
 
 def _sample_object(path: Path, place: str, value: JsonValue) -> JsonObject:
@@ -485,58 +520,83 @@ def _sample_object(path: Path, place: str, value: JsonValue) -> JsonObject:
     return value
 
 
-def _member(archive: ZipFile, name: str, path: Path) -> bytes:
-    """Return the content of a member of a ZIP file.
+def _member(archive: ZipFile, name: str, path: Path, unused: _Unused, *, limited: bool) -> JsonValue:
+    """Return the needed parts of a member of a ZIP file.
 
-    Raises EvalFileError if it is damaged or too large, MissingExtraError if it needs `zstandard`.
+    Raises EvalFileError if it is damaged or exceeds a limit, MissingExtraError if it needs `zstandard`.
     """
+    info = archive.getinfo(name)
+    most = max(_LEAST_UNPACKED_BYTES, _UNPACKED_RATIO * info.compress_size)
+    if limited and info.file_size > most:
+        message = f"{name} unpacks to {info.file_size:,} bytes; at most {most:,} are read: 200 times its packed size, "
+        raise _log_error(path, f"{message}or 64 MiB if that is more; {_ADVICE}")
     try:
-        return _unpacked(archive, name, path)
+        return _parsed(path, name, _unpacked(archive, info, path), unused, limited=limited)
     except (BadZipFile, OSError, zlib.error, RuntimeError, EOFError, struct.error) as error:
         # RuntimeError: the member is encrypted, or its compression method is unknown
         raise _log_error(path, f"{name} is damaged or cannot be unpacked: {error}") from None
 
 
-def _unpacked(archive: ZipFile, name: str, path: Path) -> bytes:
-    info = archive.getinfo(name)
-    if info.file_size > _MAX_MEMBER_BYTES:
-        raise _log_error(path, f"{name} has {info.file_size} bytes; at most {_MAX_MEMBER_BYTES} are read")
+def _unpacked(archive: ZipFile, info: ZipInfo, path: Path) -> Iterator[bytes]:
+    """Yield the content of a member in chunks; never more than its stated size."""
     if info.compress_type != _ZSTANDARD_METHOD:
-        return archive.read(info)
+        if info.compress_type in (ZIP_BZIP2, ZIP_LZMA):  # zipfile unpacks them with no limit for a chunk
+            raise BadZipFile("it must be stored, or packed with Deflate or Zstandard")
+        with archive.open(info) as file:
+            yield from _chunks(file)
+        return
     try:
         from zstandard import ZstdDecompressor, ZstdError  # noqa: PLC0415 - an optional package
     except ImportError:
         raise MissingExtraError("a log of inspect (.eval)", "inspect") from None
+    size, checksum = 0, 0
     try:
-        with ZstdDecompressor().stream_reader(_compressed(archive, info)) as reader:
-            data: bytes = reader.read(info.file_size + 1)
+        with ZstdDecompressor().stream_reader(cast("IO[bytes]", _Packed(archive, info))) as reader:
+            for chunk in _chunks(reader):
+                size, checksum = size + len(chunk), crc32(chunk, checksum)
+                if size > info.file_size:
+                    break
+                yield chunk
     except ZstdError as error:
-        raise _log_error(path, f"{name} is damaged: {error}") from None
-    if len(data) != info.file_size or crc32(data) != info.CRC:
-        raise _log_error(path, f"{name} is damaged: its length or checksum is wrong")
-    return data
+        raise _log_error(path, f"{info.filename} is damaged: {error}") from None
+    if size != info.file_size or checksum != info.CRC:
+        raise _log_error(path, f"{info.filename} is damaged: its length or checksum is wrong")
 
 
-def _compressed(archive: ZipFile, info: ZipInfo) -> bytes:
-    """Return the compressed bytes of a member, which `zipfile` does not return for a method that it does not know."""
-    file = archive.fp
-    if file is None:
-        raise BadZipFile("the file is closed")
-    file.seek(info.header_offset)
-    header = file.read(_LOCAL_HEADER_BYTES)
-    if len(header) < _LOCAL_HEADER_BYTES:
-        raise BadZipFile(f"{info.filename} is truncated")
-    name_length, extra_length = struct.unpack("<HH", header[26:30])
-    file.seek(info.header_offset + _LOCAL_HEADER_BYTES + name_length + extra_length)
-    return file.read(info.compress_size)
+def _chunks(file: _Readable) -> Iterator[bytes]:
+    return iter(lambda: file.read(_CHUNK_BYTES), b"")
 
 
-def _parsed(path: Path, name: str, data: bytes) -> JsonValue:
+class _Packed:
+    """The packed bytes of a member, which `zipfile` does not return for a method that it does not know."""
+
+    def __init__(self, archive: ZipFile, info: ZipInfo) -> None:
+        if archive.fp is None:
+            raise BadZipFile("the file is closed")
+        self._file = archive.fp
+        self._left = info.compress_size
+        self._file.seek(info.header_offset)
+        header = self._file.read(_LOCAL_HEADER_BYTES)
+        if len(header) < _LOCAL_HEADER_BYTES:
+            raise BadZipFile(f"{info.filename} is truncated")
+        name_length, extra_length = struct.unpack("<HH", header[26:30])
+        self._file.seek(info.header_offset + _LOCAL_HEADER_BYTES + name_length + extra_length)
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most `size` of the bytes that are left."""
+        data = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(data)
+        return data
+
+
+def _parsed(path: Path, name: str, chunks: Iterable[bytes], unused: _Unused, *, limited: bool) -> JsonValue:
+    """Return the needed parts of JSON; NaN, which stands for an unknown score, becomes null."""
     try:
-        value: JsonValue = json.loads(data, parse_constant=lambda _: None)  # NaN stands for an unknown score
+        return parse_except(chunks, unused, _LIMITS if limited else None)
+    except JsonLimitError as error:
+        raise _log_error(path, f"{name} is too large: {error}; {_ADVICE}") from None
     except (ValueError, RecursionError) as error:
         raise _log_error(path, f"{name} is not valid JSON: {error}") from None
-    return value
 
 
 def _log_error(path: Path | str, message: str, place: str = "$") -> EvalFileError:

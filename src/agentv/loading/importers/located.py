@@ -1,6 +1,7 @@
 """Values of another program's file with their positions, and a record of those that are not carried over."""
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
@@ -10,11 +11,13 @@ from msgspec import Struct, field
 
 from agentv.loading.files.composer import compose
 from agentv.loading.files.documents import Document, JsonPath, Key, child, shown_path
-from agentv.loading.files.path_guard import FileProblemError, guard_for
-from agentv.loading.files.text import decode, read_bytes, shown
+from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for
+from agentv.loading.files.text import decode, is_file, read_bytes, shown
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
+
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 class Losses(Struct):
@@ -136,6 +139,24 @@ class Located(Struct, frozen=True):
                 f"{self.document.path}:{place.line}:{place.column}  {path} is outside the project; copy it there first"
             ) from None
         return path
+
+    def files(self, name: str) -> list[Path]:
+        """Return the paths of the files that match a pattern, sorted; for another name its path, if there is a file.
+
+        Raises ConfigError for a pattern that is absolute, leads out of the project, or makes the search too long, and
+        for a file outside the project.
+        """
+        if not _WILDCARD.search(name):
+            path = self.require_inside(self.folder / name)
+            return [path] if is_file(path) else []
+        try:
+            return find_matching(name, self.folder, guard_for(self.folder, cwd=Path.cwd()))
+        except FileProblemError as error:
+            place = self.document.mark(self.at)
+            raise ConfigError(
+                f"{self.document.path}:{place.line}:{place.column}  {error.message}; "
+                f"name files of the project, relative to {self.folder.resolve()}"
+            ) from None
 
     def drop_unsupported(self, known: Mapping[str, str | None], owner: str, *, losing: Collection[str] = ()) -> None:
         """Record the keys that are not carried over: `known` has None for a supported key, and advice for any other.

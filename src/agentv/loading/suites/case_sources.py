@@ -15,7 +15,7 @@ from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
 from agentv.loading.importers.agentv_files import problems_of
 from agentv.loading.models.reader import Reader, kind_of
-from agentv.loading.suites.cases import CaseScope, ReadRow, RowRules, is_case, make_read_row, read_case
+from agentv.loading.suites.cases import CaseScope, ReadRow, RowRules, is_case, make_read_row, read_case, without_content
 from agentv.scoring.keys.identity import DigestSet
 from agentv.types.cases import CASES_CHECKED_AHEAD, BrokenCase, CaseSource, EvalCase, ListedCases, Location
 from agentv.types.errors import EvalFileError, nearest
@@ -182,15 +182,16 @@ class JsonLinesCases(Struct, frozen=True):
     def read_head(self, most: int) -> tuple[list[ReadRow], "JsonLinesCases"]:
         """Read the first `most` lines, and return each as a case with its warnings.
 
-        Also return the same source with those cases in `head` that are in the first 1 MiB of lines.
+        Also return the same source with those cases in `head` that are in the first 1 MiB of lines; all others are
+        returned without their content.
         """
         read: list[ReadRow] = []
         head: list[EvalCase | BrokenCase] = []
         size = 0
         for number, line, plain in islice(self._lines(after=0), most):
             row = self._read_line(number, line) if plain is None else ReadRow(plain)
-            read.append(row)
             size += len(line)
+            read.append(row if size <= HEAD_BYTES else without_content(row))
             if size <= HEAD_BYTES and row.case is not None:
                 head.append(row.case)
         return read, replace(self, head=tuple(head))

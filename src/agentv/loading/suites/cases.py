@@ -146,6 +146,12 @@ def make_read_row(case: EvalCase | None, found: Iterable[Problem], location: Loc
     return ReadRow(BrokenCase(broken_id, problems, location))
 
 
+def without_content(read: ReadRow) -> ReadRow:
+    """Return a row with no more of its case than id and location, which are what its checks need."""
+    case = read.case
+    return read if not isinstance(case, EvalCase) else read._replace(case=EvalCase(case.id, (), location=case.location))
+
+
 def found_cases(read: Iterable[ReadRow]) -> tuple[EvalCase | BrokenCase, ...]:
     """Return the cases among rows that were read."""
     return tuple(each.case for each in read if each.case is not None)

@@ -42,6 +42,7 @@ def _plain(value: object) -> object:
 
 # Created once: with these options, `json.dumps` creates an encoder for every call (bench/).
 _encode_texts = msgspec.json.Encoder(order="sorted").encode
+_TEXT = json.encoder.encode_basestring
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_plain)
 
 
@@ -53,6 +54,12 @@ def canonical_json(value: object) -> str:
 def digest(value: object) -> str:
     """Return the SHA-256 of `value`'s canonical JSON, in hex."""
     return sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_of_texts(texts: Mapping[str, str], keys: Sequence[tuple[str, str]]) -> str:
+    """Return the digest of an object of texts, faster; `keys` are its keys, sorted, each with its JSON."""
+    written = ",".join([f"{written_key}:{_TEXT(texts[key])}" for key, written_key in keys])
+    return sha256(f"{{{written}}}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def files_of(messages: Iterable[Message]) -> tuple[FilePart, ...]:

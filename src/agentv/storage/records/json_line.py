@@ -146,9 +146,22 @@ def _to_encodable(value: object, levels: int, remaining: Iterator[int]) -> JsonV
         return _placeholder(value)
 
 
+def _is_utf8(text: str) -> bool:
+    """Return False for a text with lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _without_surrogates(text: str) -> str:
+    return str.encode(text, "utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _to_encodable_value(value: object, levels: int, remaining: Iterator[int]) -> JsonValue:
     if isinstance(value, str):
-        return str.encode(value, "utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value if type(value) is str and _is_utf8(value) else _without_surrogates(value)
     if isinstance(value, int):
         return int.__int__(value) if value.bit_length() <= _INTEGER_BITS else _placeholder(value)
     if isinstance(value, Real):

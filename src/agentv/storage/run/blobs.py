@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from operator import is_
 from pathlib import Path
 
 from agentv.storage.files.line_file import write_by_rename
@@ -72,6 +73,8 @@ class BlobFolder:
     def extract(self, value: JsonValue) -> JsonValue:
         """Return `value` (the output of `to_encodable`) with large strings and message parts replaced by references.
 
+        What has none is not copied.
+
         An object of the user's data with the key `$blob` is stored as a blob whatever its size, so that every `$blob`
         in a stored line is a reference.
         """
@@ -83,9 +86,15 @@ class BlobFolder:
         if isinstance(value, Mapping):
             if BLOB_KEY in value:
                 return self.save(encode(value), _JSON_TYPE)
-            return {key: self._parts(item) if key == "content" else self.extract(item) for key, item in value.items()}
+            changes = {
+                key: extracted
+                for key, item in value.items()
+                if (extracted := self._parts(item) if key == "content" else self.extract(item)) is not item
+            }
+            return {**value, **changes} if changes else value
         if isinstance(value, list | tuple):
-            return [self.extract(item) for item in value]
+            items = [self.extract(item) for item in value]
+            return value if all(map(is_, items, value)) else items
         return value
 
     def _parts(self, content: JsonValue) -> JsonValue:

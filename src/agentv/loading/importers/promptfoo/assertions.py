@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
+from agentv.loading.files.text import is_file
 from agentv.loading.importers.located import Located
 from agentv.loading.importers.promptfoo.code import PromptfooCode, relative_path
 from agentv.loading.importers.promptfoo.javascript import JAVASCRIPT_SUFFIXES, entry_of_output
@@ -644,9 +645,9 @@ def _named_function(assertion: Assertion) -> tuple[Path, str]:
 
 def _exists(assertion: Assertion, path: Path) -> bool:
     """Return True if a file of code exists; record a missing one."""
-    if not path.is_file():
+    if not is_file(path):
         assertion.lose(f"is not carried over: the file {path.name} does not exist")
-    return path.is_file()
+    return is_file(path)
 
 
 def _code_judge(assertion: Assertion, name: str, **more: JsonValue) -> Settings:

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentv.loading.files.composer import compose
-from agentv.loading.files.text import decode, read_bytes
+from agentv.loading.files.text import decode, is_file, read_bytes
 from agentv.loading.importers.located import Located, require
 from agentv.loading.importers.promptfoo.templates import our_text, variables_of
 from agentv.types.json_value import JsonObject, JsonValue
@@ -108,12 +108,11 @@ def _found_prompts(text: str, label: str, place: Located) -> Iterator[Prompt]:
         else:
             place.lose("this prompt has no text; it is not carried over")
         return
-    found = sorted(place.folder.glob(name)) if re.search(r"[*?\[]", name) else [place.folder / name]
-    if not any(path.is_file() for path in found):
+    found = place.files(name)
+    if not found:
         place.lose(f"the prompt file {name!r} does not exist; it is not carried over")
-        return
     for file in found:
-        yield from _prompts_of_file(place.require_inside(file), label, place, several=len(found) > 1)
+        yield from _prompts_of_file(file, label, place, several=len(found) > 1)
 
 
 def _prompts_of_file(path: Path, label: str, place: Located, *, several: bool) -> Iterator[Prompt]:
@@ -157,7 +156,7 @@ def parsed(text: str) -> JsonValue:
     """Return the value of a text in JSON, or in YAML if it is a list or object; None for other texts."""
     try:
         value: JsonValue = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         if not re.match(r"\s*(?:-\s|\w+:\s)", text):
             return None
         document, problems = compose(text, "text")
@@ -191,7 +190,7 @@ def _part(part: JsonValue, place: Located) -> Iterator[JsonObject]:
 def load_value(text: str, place: Located) -> JsonValue:
     """Return the content of the file that `file://NAME` names: a value for JSON and YAML, else its text."""
     path = place.require_inside(place.folder / text.removeprefix(_FILE_PREFIX))
-    require(path.is_file(), path, f"the file that {place.document.path} names does not exist")
+    require(is_file(path), path, f"the file that {place.document.path} names does not exist")
     content = decode(read_bytes(path), str(path))
     return parsed(content) if path.suffix.lower() in {".json", ".yaml", ".yml"} else content.strip()
 

@@ -1,21 +1,21 @@
 """Texts of promptfoo, which are Nunjucks templates, as texts with our variables."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
+
+from msgspec import Struct
 
 from agentv.loading.importers.located import Located
 from agentv.types.json_value import JsonValue
 
-_TAG = re.compile(
-    r"(?P<raw>\{%-?\s*raw\s*-?%\}.*?\{%-?\s*endraw\s*-?%\})"
-    r"|(?P<comment>\{#.*?#\})"
-    r"|(?P<block>\{%.*?%\})"
-    r"|\{\{-?\s*(?P<inner>.*?)\s*-?\}\}",
-    re.DOTALL,
-)
+_OPENING = re.compile(r"\{[{%#]")
+_CLOSINGS = {"{{": "}}", "{%": "%}", "{#": "#}"}
+_RAW = re.compile(r"\{%-?\s*+raw\s*+-?%\}")
+_END_OF_RAW = re.compile(r"\{%-?\s*+endraw\s*+-?%\}")
 _VARIABLE_PATH = re.compile(r"[^\W\d]\w*(?:\.\w+|\[\s*(?:\d+|'[^']+'|\"[^\"]+\")\s*\])*")
 _INDEX_STEP = re.compile(r"\[\s*(?:(\d+)|'([^']+)'|\"([^\"]+)\")\s*\]")
-_FILTER_CALL = re.compile(r"\s*(\w+)\s*(?:\(\s*(\"[^\"]*\"|'[^']*'|-?\d+(?:\.\d+)?)\s*\))?\s*")
+_FILTER_CALL = re.compile(r"\s*+(\w++)\s*+(?:\(\s*+(\"[^\"]*\"|'[^']*'|-?\d+(?:\.\d+)?)\s*+\)\s*+)?")
 _OUR_FILTERS = {
     "dump": "json",
     "tojson": "json",
@@ -33,6 +33,51 @@ _OUR_FILTERS = {
 _ENVIRONMENT = re.compile(r"(?:process\.)?env\.(\w+)")
 
 
+class _Tag(Struct, frozen=True):
+    """A variable, block or comment of a text, from `{` to `}`; `inner` is the expression of a variable, else ""."""
+
+    start: int
+    text: str
+    kind: Literal["variable", "block", "comment", "raw"]
+    inner: str = ""
+
+
+def _tags(text: str) -> Iterator[_Tag]:
+    """Yield the tags of a text, in time linear in its length: a closing that is missing is searched only once."""
+    at, missing = 0, set[str]()
+    while (opening := _OPENING.search(text, at)) is not None:
+        start, at = opening.start(), opening.start() + 1
+        if (tag := _tag(text, start, missing)) is not None:
+            yield tag
+            at = start + len(tag.text)
+
+
+def _tag(text: str, start: int, missing: set[str]) -> _Tag | None:
+    """Return the tag that starts here; None if it has no end. `missing` are the ends that do not follow any more."""
+    closing = _CLOSINGS[text[start : start + 2]]
+    if closing == "%}" and "endraw" not in missing and (raw := _RAW.match(text, start)) is not None:
+        end_of_raw = _END_OF_RAW.search(text, raw.end())
+        if end_of_raw is not None:
+            return _Tag(start, text[start : end_of_raw.end()], "raw")
+        missing.add("endraw")
+    end = -1 if closing in missing else text.find(closing, start + 2)
+    if end < 0:
+        missing.add(closing)
+        return None
+    written = text[start : end + 2]
+    if closing != "}}":
+        return _Tag(start, written, "block" if closing == "%}" else "comment")
+    return _Tag(start, written, "variable", written[2:-2].removeprefix("-").removesuffix("-").strip())
+
+
+def _with_tags_replaced(text: str, replacement: Callable[[_Tag], str]) -> str:
+    parts, at = list[str](), 0
+    for tag in _tags(text):
+        parts += (text[at : tag.start], replacement(tag))
+        at = tag.start + len(tag.text)
+    return "".join((*parts, text[at:]))
+
+
 def is_template(text: str) -> bool:
     """Return True for a text with variables, code or comments."""
     return re.search(r"\{[{%#]", text) is not None
@@ -40,8 +85,7 @@ def is_template(text: str) -> bool:
 
 def variables_of(text: str) -> tuple[str, ...]:
     """Return the names in the `{{ }}` of a promptfoo text, without those that its code assigns."""
-    found = (match["inner"] for match in _TAG.finditer(text) if match["inner"])
-    paths = (_VARIABLE_PATH.match(inner) for inner in found)
+    paths = (_VARIABLE_PATH.match(tag.inner) for tag in _tags(text))
     names = dict.fromkeys(_first_name(path[0]) for path in paths if path)
     assigned = _assigned_names(text)
     return tuple(name for name in names if name not in assigned)
@@ -67,24 +111,24 @@ def our_text(text: str, place: Located) -> str:
     """
     assigned = _assigned_names(text)
 
-    def replacement(match: re.Match[str]) -> str:
-        if match["raw"]:
-            return match[0]
-        if match["comment"]:
+    def replacement(tag: _Tag) -> str:
+        if tag.kind == "raw":
+            return tag.text
+        if tag.kind == "comment":
             return ""
-        if match["block"]:
+        if tag.kind == "block":
             advice = "write a text for each variant, or put the finished text into a variable"
-            place.lose(f"{_short(match[0])} is not carried over: texts have variables, but no code", advice)
-            return _literal(match[0])
-        ours = _expression(match["inner"])
+            place.lose(f"{_short(tag.text)} is not carried over: texts have variables, but no code", advice)
+            return _literal(tag.text)
+        ours = _expression(tag.inner)
         if ours is None:
-            place.lose(f"{_short(match[0])} is not carried over", "a variable may have a path and the filters "
+            place.lose(f"{_short(tag.text)} is not carried over", "a variable may have a path and the filters "
                        "json, upper, lower, trim and default(x)")  # fmt: skip
-            return _literal(match[0])
-        is_assigned = _first_name(match["inner"].strip()) in assigned  # by code in the text, which is recorded
-        return _literal(match[0]) if is_assigned else ours
+            return _literal(tag.text)
+        is_assigned = _first_name(tag.inner) in assigned  # by code in the text, which is recorded
+        return _literal(tag.text) if is_assigned else ours
 
-    return _TAG.sub(replacement, text)
+    return _with_tags_replaced(text, replacement)
 
 
 _QUOTED_VARIABLE = re.compile(r"""(['"`])\{\{-?\s*([^\W\d]\w*)\s*-?\}\}\1""")
@@ -116,7 +160,7 @@ def with_environment(value: JsonValue, place: Located) -> JsonValue:
     Code stays too, and is recorded.
     """
     if isinstance(value, str):
-        return _TAG.sub(lambda match: _environment(match, place), value)
+        return _with_tags_replaced(value, lambda tag: _environment(tag, place))
     if isinstance(value, Mapping):
         return {key: with_environment(item, place) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -124,13 +168,13 @@ def with_environment(value: JsonValue, place: Located) -> JsonValue:
     return value
 
 
-def _environment(match: re.Match[str], place: Located) -> str:
-    found = _ENVIRONMENT.fullmatch(match["inner"] or "")
+def _environment(tag: _Tag, place: Located) -> str:
+    found = _ENVIRONMENT.fullmatch(tag.inner)
     if found is not None:
         return f"${{{{ {found[1]} }}}}"
-    if match["block"]:
-        place.lose(f"{_short(match[0])} is not carried over", "only ${{ NAME }} is read from the environment")
-    return match[0]
+    if tag.kind == "block":
+        place.lose(f"{_short(tag.text)} is not carried over", "only ${{ NAME }} is read from the environment")
+    return tag.text
 
 
 def _expression(inner: str) -> str | None:

@@ -58,7 +58,7 @@ _LOSING_OPTIONS = ("transform", "postprocess", "transformVars")
 """The options whose loss changes what is asked or judged."""
 _MEDIA_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".mp3", ".wav")
 _MAX_CASES = 10_000
-"""The largest number of cases that one test may become."""
+"""The largest number of cases that one test may become, and of tests that one scenario may become."""
 _TYPED_ASSERTION = re.compile(
     rf"(not-)?({'|'.join(map(re.escape, sorted(ASSERTION_TYPES, reverse=True)))})(?:\(([\d.]+)\))?(?::\s*(.*))?",
     re.DOTALL,
@@ -131,11 +131,10 @@ def _tests_or_tables(item: Located) -> Iterator[Located | Path]:
         item.lose(f"the tests made by {name} are not carried over",
                   "write them to a file, or use a dataset's function: evalcases: {file: data.py:rows}")  # fmt: skip
     else:
-        paths = sorted(item.folder.glob(name)) if re.search(r"[*?\[]", name) else [item.folder / name]
-        if not any(path.is_file() for path in paths):
+        paths = item.files(name)
+        if not paths:
             item.lose(f"the file {name!r} does not exist; its tests are not carried over")
-        for path in filter(Path.is_file, paths):
-            item.require_inside(path)
+        for path in paths:
             yield from [path] if _is_plain_table(path) else tests_in_file(path, item)
 
 
@@ -355,7 +354,7 @@ def expanded(test: Test) -> list[Test]:
         test.place.drop(f"its list of values `{key}` is empty, which makes no case")
     combinations = list(itertools.islice(itertools.product(*lists.values()), _MAX_CASES + 1))
     if len(combinations) > _MAX_CASES:
-        test.place.lose(f"its lists of values make more than {_MAX_CASES} cases; it is not carried over")
+        test.place.lose(f"its lists of values make more than {_MAX_CASES:,} cases; it is not carried over")
         return []
     return [replace(test, values={**test.values, **dict(zip(lists, chosen, strict=True))}) for chosen in combinations]
 
@@ -374,6 +373,9 @@ def scenario_tests(source: Located) -> list[Located]:
             scenario.drop_unsupported({"description": None, "config": None, "tests": None}, "a scenario")
             configs = [part for entry in scenario.get("config").items() for part in _tests_of_entry(entry)]
             tests = [part for entry in scenario.get("tests").items() for part in _tests_of_entry(entry)]
+            if len(configs) * len(tests) > _MAX_CASES:
+                scenario.lose(f"this scenario makes more than {_MAX_CASES:,} tests; they are not carried over")
+                continue
             combined += [_combined(config, test) for config in configs for test in tests]
     return combined
 
