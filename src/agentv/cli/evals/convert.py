@@ -34,8 +34,8 @@ _SCHEMA_LINE = "$schema: agentv-eval-v2\n"
     type=click.Choice(["agentv"]),
     help="Rewrite IN, an eval file of AgentV for TypeScript, in agentv's own format.",
 )
-@click.option("--allow-loss", is_flag=True, help="Exit with code 0 even if something that asks or judges is lost.")
-@click.option("--allow-large", is_flag=True, help="Read a log of inspect however large its parts unpack.")
+@click.option("--allow-loss", is_flag=True, help="Exit with code 0 even if prompts or checks are lost.")
+@click.option("--allow-large", is_flag=True, help="Read inspect logs without size limits.")
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")
 def command(source: Path, output: Path, to: str | None, *, allow_loss: bool, allow_large: bool, as_json: bool) -> int:
     """Convert the eval file or results file IN to OUT; the suffix of OUT selects the format.
