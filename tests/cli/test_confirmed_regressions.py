@@ -92,8 +92,8 @@ def test_an_error_in_a_re_run_leaves_the_gate_undecided(project: Project) -> Non
     code, said = run(project)
     assert code == 3
     assert (
-        "INCOMPLETE: confirmed_regressions is 0 (1 of 1 undecided): its re-runs have an error or are missing, so "
-        "'confirmed_regressions <= 0' is undecided." in said.splitlines()[-1]
+        "INCOMPLETE: confirmed_regressions is 0 (1 of 1 undecided): its re-runs have an error "
+        "(agentv retry --errors) or are missing (agentv resume), so 'confirmed_regressions <= 0' is undecided." in said.splitlines()[-1]
     )
 
 
@@ -262,3 +262,25 @@ evalcases:
     code, said = project.call("run", "talk.yaml", "--baseline", "held", *GATE)
     assert (code, project.calls()) == (1, ["talk"] * 6), said
     assert "failed again in 2 re-runs" in said
+
+
+def test_re_runs_are_found_again_if_the_first_trial_has_an_error(project: Project) -> None:
+    script(project, b=["error", "fail"])
+    code, said = run(project, "--trials", "3", "--max-errors", "1", *GATE)
+    assert code == 1, said
+    assert "failed again in 2 re-runs" in said
+    project.calls()
+    code, said = project.call("report", "latest")
+    assert "confirmed_regressions is 1, not <= 0" in said
+    assert "do not give the recorded verdict" not in said
+    assert project.call("resume", "latest")[0] == 1
+    assert project.calls() == []
+
+
+def test_re_runs_that_other_evaluators_judged_do_not_confirm(project: Project) -> None:
+    script(project, b=["fail"])
+    assert run(project)[0] == 1
+    project.evaluators = "{name: has, type: contains, value: nothing}"
+    code, said = project.call("rescore", "latest")
+    assert "an error (agentv retry --errors) or are missing (agentv resume)" in said
+    assert code == 3, said

@@ -208,7 +208,7 @@ def test_a_run_of_an_older_version_is_counted_by_its_first_answers(noisy: Projec
     as_of_an_older_version(noisy)
     found = report_of(noisy)
     assert (rate_of(noisy), found["exit_code"], found["reruns"]) == (0.7, 1, 18)
-    assert "counted the newest answers; now first answers count" in " ".join(found["notes"])
+    assert "counted the newest answers; now the first answers count" in " ".join(found["notes"])
     assert noisy.call("runs", "list", "--json")[1].count('"pass": 42') == 1
     assert [row.rerun for row in open_run(noisy.run).reruns()] == ["failed"] * 18
     set_agent(noisy, tries=2)

@@ -206,7 +206,7 @@ def test_runs_that_are_not_whole_are_left_out_and_counted(project: Project, home
         keep_run(home, day, passing(40), plan=plan)
     code, said = project.call("trend")
     assert (code, "1 run" in said) == (0, True)
-    left_out = "left out: 4 runs that are not whole: stopped, --limit 5, shard 1/2, pytest; --all shows them"
+    left_out = "left out: 4 partial runs (stopped; --limit 5; shard 1/2; pytest); --all shows them"
     assert left_out in said
     assert "5 runs" in project.call("trend", "--all")[1]
     listed = project.call("runs", "list")[1]

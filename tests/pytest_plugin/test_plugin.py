@@ -137,8 +137,7 @@ def test_each_case_is_a_test_and_the_session_one_run(project: Path, options: tup
         ("test_checked", "check"),
         ("test_expected_failure", "check"),
         ("test_expected_failure", "check"),  # and again as skipped, since the test caught the failure
-        ("test_expected_failure #2", "check"),
-        ("test_expected_failure #2", "check"),
+        ("test_expected_failure #2", "check"),  # an error, which no test can expect away
         ("test_no_judge", "check"),
         ("test_wrong", "check"),
         ("unjudged", "default"),
@@ -544,6 +543,30 @@ def test_expected_failures_are_left_out_of_the_stored_run(tmp_path: Path, option
         "skipped",
         "skipped",
     ]
+
+
+def test_failure_of_a_test_that_skips_for_another_reason_counts(tmp_path: Path) -> None:
+    tests = (
+        "import pytest\n"
+        "def test_no_database(agentv):\n"
+        "    with pytest.raises(AssertionError): agentv.check('thirty days', contains='30 days')\n"
+        "    pytest.skip('no database here')\n"
+    )
+    project = make_project(tmp_path, tests)
+    Session(project)
+    assert stored_verdict(project)[0] == 1
+
+
+def test_error_in_a_test_that_expects_a_failure_leaves_the_run_incomplete(tmp_path: Path) -> None:
+    tests = (
+        "import pytest\n"
+        "def test_passes(agentv): agentv.check('30 days', contains='30 days')\n"
+        "@pytest.mark.xfail\n@pytest.mark.agentv('evals/refunds.yaml', target='dead', case='days')\n"
+        "def test_dead(): pass\n"
+    )
+    project = make_project(tmp_path, tests)
+    Session(project)
+    assert stored_verdict(project)[0] == 3
 
 
 def test_test_of_a_skipped_case_is_skipped_with_the_reason(tmp_path: Path) -> None:

@@ -42,6 +42,11 @@ def failure_text(row: CaseResult, case: EvalCase | None, *, prompt: str = "", ex
     return "\n".join(lines)
 
 
+def _has_failed(row: CaseResult) -> bool:
+    """Return True for a row that was judged and did not pass; a row with an error or a skipped one was not judged."""
+    return row.status not in ("error", "skipped") and row.passed is not True
+
+
 def no_verdict_text(row: CaseResult) -> str:
     """Return why a row has no verdict."""
     message = "unknown error" if row.error is None else row.error.message
@@ -116,7 +121,7 @@ class AgentvFixture:
         self._item = item
         self._case: EvalCase | None = None
         self._not_passed: list[ResultKey] = []
-        self._has_failed = False
+        self._is_expected = True
         self.results: tuple[CaseResult, ...] = ()
 
     @property
@@ -136,7 +141,7 @@ class AgentvFixture:
             self.results = self._row_source().of_case(marked.wanted, wanted_cases(self._item.session.items))
         except AgentvError as error:
             raise NoVerdictError(str(error), "run") from None
-        self._not_passed += [row.slot for row in self.results if row.status != "skipped" and row.passed is not True]
+        self._not_passed += [row.slot for row in self.results if _has_failed(row)]
         broken = [row for row in self.results if row.status == "error"]
         if broken:
             kind = "judge" if all(row.error and row.error.stage == "evaluator" for row in broken) else "target"
@@ -187,7 +192,7 @@ class AgentvFixture:
             row = self._row_source().of_answer(given, wanted_cases(self._item.session.items))
         except AgentvError as error:
             raise error.with_traceback(None) from None  # the message gives the reason; our frames would not help
-        if row.passed is not True:
+        if _has_failed(row):
             self._not_passed.append(row.slot)
         if row.error is not None and row.error.stage != "evaluator":
             raise ConfigError(f"the answer cannot be checked: {row.error.message}")
@@ -200,12 +205,13 @@ class AgentvFixture:
     def note_outcome(self, report: pytest.TestReport) -> None:
         """Take the outcome of a phase of the test; after the last one, settle the rows that did not pass.
 
-        If the test did not fail, it expected that they do not pass: by `xfail`, or because it caught the exception.
+        The test expected that they do not pass if it is marked `xfail`, or if it passed by catching the exception.
         """
-        self._has_failed = self._has_failed or report.failed
+        is_skip = report.skipped and not hasattr(report, "wasxfail")
+        self._is_expected = self._is_expected and not (report.failed or is_skip)
         if report.when != "teardown" or not self._not_passed:
             return
-        expected = None if self._has_failed else f"{self._item.nodeid} expected that this does not pass"
+        expected = f"{self._item.nodeid} expected that this does not pass" if self._is_expected else None
         with suppress(AgentvError):  # the run has ended, for instance because the session was interrupted
             self._row_source().settle(self._not_passed, expected=expected)
 

@@ -27,3 +27,13 @@ def camel_case(name: str) -> str:
 def snake_case(name: str) -> str:
     """Return `maxRetries` as `max_retries`."""
     return _UPPER.sub(lambda match: "_" + match[1].lower(), name)
+
+
+def objects_of(value: JsonValue) -> list[JsonObject]:
+    """Return the objects of a list; none for a value that is no list."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def strings_of(value: JsonValue) -> tuple[str, ...]:
+    """Return the texts of a list; none for a value that is no list."""
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list | tuple) else ()

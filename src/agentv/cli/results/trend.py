@@ -72,14 +72,12 @@ def trend(options: TrendOptions) -> int:
 
 
 def _note_left_out(parts: Counter[str]) -> None:
-    """Say which runs are left out because they are not whole."""
+    """Report which runs are left out because they are partial."""
     if parts:
-        kinds = ", ".join(
+        kinds = "; ".join(
             f"{one_line(part)} ({count})" if count > 1 else one_line(part) for part, count in parts.items()
         )
-        click.echo(
-            f"left out: {count_text(parts.total(), 'run')} that are not whole: {kinds}; --all shows them", err=True
-        )
+        click.echo(f"left out: {count_text(parts.total(), 'partial run')} ({kinds}); --all shows them", err=True)
 
 
 def _warn_of_edits(listed: Sequence[ListedRun], *, shown_ids: Collection[str]) -> None:
@@ -128,9 +126,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
 @click.option(
     "--by", type=click.Choice(["run", "commit"]), default="run", show_default=True, help="One point per run or commit."
 )
-@click.option(
-    "--all", "with_parts", is_flag=True, help="Also show runs of some cases, shards, stopped runs and those of pytest."
-)
+@click.option("--all", "with_parts", is_flag=True, help="Include partial, sharded, stopped and pytest runs.")
 @click.option("--runs", "with_runs", is_flag=True, help="Also list the runs of each trend.")
 @click.option(
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."

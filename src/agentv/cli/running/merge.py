@@ -82,7 +82,9 @@ def merge(
     state = "stopped" if unfinished else "finished"
     _write_all_or_nothing(store, record, lambda: merge_into(store, runs, owners), state)
     click.echo(f"merged {len(runs)} runs into {store.run_id}", err=True)
-    if missing := missing_shards(runs):
+    planned, merged = plan.get("rows"), sum(sum(run.counts().values()) for run in runs)
+    # A shard without cases stores no run.
+    if (not isinstance(planned, int) or merged < planned) and (missing := missing_shards(runs)):
         click.echo(f"no run of shard {', '.join(missing)} was named", err=True)
     if unfinished:
         click.echo(f"not finished: {', '.join(unfinished)}. Resume: agentv resume {store.run_id}", err=True)
@@ -127,7 +129,7 @@ def _write_all_or_nothing(store: RunFolder, record: RunRecord, write_results: Ca
 @click.option(
     "--allow-mixed",
     is_flag=True,
-    help="Also merge runs whose files, targets, options or agentv differ; the verdict is then INCOMPLETE.",
+    help="Merge differing runs; the verdict is then INCOMPLETE.",
 )
 @with_output_options()
 def command(runs: tuple[str, ...], *, name: str | None, segments: str | None, allow_mixed: bool, **given: Any) -> int:

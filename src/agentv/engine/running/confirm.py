@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,6 @@ def stored_confirmations(run: StoredRun) -> Confirmations:
             except msgspec.ValidationError as error:
                 raise StorageError(f"{run.folder}: event {SUSPECTED!r}: {error}") from error
     confirmations = Confirmations(suspects)
-    for row in run.reruns():
+    for row in chain(run.results() if suspects else (), run.reruns()):
         confirmations.add(row)
     return confirmations

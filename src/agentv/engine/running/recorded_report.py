@@ -9,7 +9,7 @@ from msgspec import Struct
 from agentv.scoring.gates.failing_cases import NO_CASES, ListedCase, ListedCases
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.errors import StorageError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, objects_of
 from agentv.types.results import RowState, RunReport, RunVerdict, gate_from_json, gate_to_json
 from agentv.types.summaries import BaselineSummary, baseline_from_json, baseline_to_json
 
@@ -121,7 +121,7 @@ def load_recorded_report(run: "StoredRun") -> RecordedReport | None:
     if fields is None:
         return None
     notes, duration_s = fields.get("notes"), fields.get("duration_s")
-    reason, gates, has_gates = fields.get("reason"), _objects(fields.get("gates")), "counts" in fields
+    reason, gates, has_gates = fields.get("reason"), objects_of(fields.get("gates")), "counts" in fields
     return RecordedReport(
         verdict=_verdict_of(fields),
         planned=_count_of(fields, "planned"),
@@ -150,10 +150,6 @@ def _counts_of(value: JsonValue) -> Mapping[str, int] | None:
     return {state: count for state, count in value.items() if isinstance(count, int)}
 
 
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
 def _scoped_gates(fields: JsonObject, gates: Sequence[JsonObject]) -> tuple[ScopedGate, ...] | None:
     if fields.get("is_default_gate") is True:
         return None
@@ -165,5 +161,5 @@ def _verdict_of(fields: JsonObject) -> RunVerdict:
     return RunVerdict(
         exit_code=exit_code if isinstance(exit_code, int) else 0,
         sentence=str(fields.get("sentence", "")),
-        gates=tuple(map(gate_from_json, _objects(fields.get("gates")))),
+        gates=tuple(map(gate_from_json, objects_of(fields.get("gates")))),
     )

@@ -11,6 +11,7 @@ from agentv.engine.planning.plan import CaseTask, RowCount, RunPlan
 from agentv.engine.planning.selection import why_nothing_selected
 from agentv.engine.running.recorded_report import REPORTED, reported_fields
 from agentv.loading.files.places import is_folder_path
+from agentv.reports.text.amounts import money_text
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.failing_cases import FailingCases, ListedCases
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for, why_mixed
@@ -294,7 +295,6 @@ class RunRecorder(Struct):
         """Save, count and report a finished row. A row that the budget refused is left for a resume.
 
         A row with `rerun` is saved and reported as a re-run; it is in no rate, and `--fail-fast` does not count it.
-
         A row with a `seq` is stored already. An UNLISTED one is ignored: it is passed again once its segment is listed.
         """
         saved = self.save(result)
@@ -330,9 +330,9 @@ class RunRecorder(Struct):
 
     def _count(self, result: CaseResult) -> None:
         self.summary.add(result, has_trials=self.has_trials)
+        if self.confirmations is not None:
+            self.confirmations.add(result)
         if result.rerun is not None:
-            if self.confirmations is not None:
-                self.confirmations.add(result)
             return
         self._failing.add(result, has_trials=self.has_trials)
         if self.comparison is not None:
@@ -372,6 +372,8 @@ class RunRecorder(Struct):
 
     def report(self, duration_s: float) -> RunReport:
         """Return the report of all rows so far, with the verdict."""
+        if self.summary.rerun_usd:
+            self.note(f"re-runs cost {money_text(self.summary.rerun_usd)} more than the costs of the targets")
         ending = Ending(
             state=self.stop.state,
             reason=self.stop.reason or self._why_no_rows(),

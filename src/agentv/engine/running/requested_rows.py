@@ -189,8 +189,6 @@ def _expected_row(row: CaseResult, reason: str) -> CaseResult:
         raw_aspects=None,
         evaluator_results=(),
         score_keys={},
-        usage_by=None,
-        cost_usd=None,
         error=None,
         single_form=False,
     )

@@ -66,7 +66,8 @@ async def run_plan(
     """
     started = clock()
     stop = stop or StopSignal()
-    recorder = RunRecorder(plan, store, list(observers), stop)
+    is_merged = resume_plan is not None and resume_plan.is_merged
+    recorder = RunRecorder(plan, store, list(observers), stop, is_merged=is_merged)
     stop_counting: Callable[[], None] = lambda: None  # noqa: E731 - replaced when the run has begun
     if isinstance(store, ReportingStore):
         store.report_to(partial(recorder.note, is_problem=True))

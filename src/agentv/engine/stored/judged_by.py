@@ -17,13 +17,13 @@ from agentv.loading.suites.suites import load_suite, relative_name
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import AgentvError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, objects_of
 
 
 def stored_gates(plan: JsonObject) -> tuple[ScopedGate, ...] | None:
     """Return the gates in the plan of a run; None for the default one, and for an older run that stored none."""
     gates = plan.get("gates")
-    return tuple(map(ScopedGate.from_json, _objects(gates))) if isinstance(gates, list) else None
+    return tuple(map(ScopedGate.from_json, objects_of(gates))) if isinstance(gates, list) else None
 
 
 def with_stored_pass_scores(
@@ -56,11 +56,11 @@ def with_stored_gates(plan: RunPlan, stored: JsonObject) -> RunPlan:
     renamed = {
         str(each.get("path")): path
         for path, sha256 in present.items()
-        for each in _objects(stored.get("suites"))
+        for each in objects_of(stored.get("suites"))
         if each.get("path") not in present and each.get("sha256") == sha256
     }
     if gates is not None:
-        known = {*(str(each.get("path")) for each in _objects(stored.get("suites"))), *renamed.values()}
+        known = {*(str(each.get("path")) for each in objects_of(stored.get("suites"))), *renamed.values()}
         kept = (replace(each, suite=renamed.get(each.suite or "", each.suite)) for each in gates)
         added = (each for each in plan.gates or () if each.suite is not None and each.suite not in known)
         gates = (*kept, *added)
@@ -86,7 +86,7 @@ def present_file_notes(run: StoredRun) -> tuple[str, ...]:
     root = find_repository_root(Path(run.folder.resolve().parent.parent.parent, folder).resolve())
     if not _has_changed_files(stored, root):
         return ()
-    inputs = [Path(root, str(suite.get("path"))) for suite in _objects(stored.get("suites"))]
+    inputs = [Path(root, str(suite.get("path"))) for suite in objects_of(stored.get("suites"))]
     try:
         with contextlib.chdir(Path(run.folder.resolve().parent.parent.parent, folder)):
             return tuple(_present_notes(inputs, root, stored))
@@ -97,8 +97,8 @@ def present_file_notes(run: StoredRun) -> tuple[str, ...]:
 def _has_changed_files(stored: JsonObject, root: Path) -> bool:
     files = stored.get("files")
     digests = dict(files) if isinstance(files, Mapping) else {}
-    digests |= {str(suite.get("path")): suite.get("sha256") for suite in _objects(stored.get("suites"))}
-    suites = {Path(root, str(suite.get("path"))).parent for suite in _objects(stored.get("suites"))}
+    digests |= {str(suite.get("path")): suite.get("sha256") for suite in objects_of(stored.get("suites"))}
+    suites = {Path(root, str(suite.get("path"))).parent for suite in objects_of(stored.get("suites"))}
     settings = {relative_name(file, root) for folder in suites for file in config_files(folder, root)}
     is_new = any(file not in digests for file in settings)
     return is_new or any(digest_of(Path(root, path)) != digest for path, digest in digests.items())
@@ -108,7 +108,7 @@ def _present_notes(paths: Sequence[Path], root: Path, stored: JsonObject) -> Ite
     plugins = tuple(dict.fromkeys(name for path in paths for name in load_project(path.parent, root).plugins))
     specs = load_specs_without(plugins)
     suites = [load_suite(path, specs=specs, plugins_imported=False) for path in paths]
-    for suite, before in zip(suites, _objects(stored.get("suites")), strict=True):
+    for suite, before in zip(suites, objects_of(stored.get("suites")), strict=True):
         if suite.pass_score != before.get("pass_score"):
             yield _score_change(suite.path, suite.pass_score, before.get("pass_score"))
     project_gates = next((found for path in paths if (found := load_project(path.parent, root).gates)), ())
@@ -135,25 +135,16 @@ def gate_change(before: JsonValue, now: JsonValue) -> str:
 def _gates_text(gates: JsonValue) -> str:
     texts = [
         f"{each['suite']}: {each['expression']}" if each.get("suite") else f"{each['expression']}"
-        for each in _objects(gates)
+        for each in objects_of(gates)
     ]
     return ", ".join(f"'{text}'" for text in texts) or ("no gate" if isinstance(gates, list) else "the default gate")
 
 
 def _stored_suite(path: str, sha256: str, plan: JsonObject) -> JsonObject:
     """Return the entry of a suite in a stored plan, found by its path or, if it was renamed, by its content."""
-    suites = _objects(plan.get("suites"))
+    suites = objects_of(plan.get("suites"))
     named = [each for each in suites if each.get("path") == path]
     return next(iter(named or [each for each in suites if each.get("sha256") == sha256]), {})
-
-
-def strings_of(value: JsonValue) -> tuple[str, ...]:
-    """Return the texts of a list in a stored plan; none for another value."""
-    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list | tuple) else ()
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def _shown(score: JsonValue) -> str:

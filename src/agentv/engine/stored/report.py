@@ -12,7 +12,7 @@ from agentv.engine.running.gate_cases import with_cases
 from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
-from agentv.engine.stored.judged_by import stored_gates, strings_of
+from agentv.engine.stored.judged_by import stored_gates
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
@@ -42,7 +42,7 @@ from agentv.storage.run.checksums import (
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError, StorageError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import objects_of, strings_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
 
@@ -257,7 +257,7 @@ def _only_lacks_rows(found: Mapping[str, int], recorded: Mapping[str, int]) -> b
 _STATES = {"passed": "passed", "failed": "failed", "undecided": "undecided", "not_evaluated": "not evaluated"}
 _RESULTS = "results.jsonl"
 _OLDER_RUN = "this run was made by an older agentv and has no stored verdict; the default gate is applied"
-_OLDER_RERUNS = "an older agentv re-run results of this run and counted the newest answers; now first answers count"
+_OLDER_RERUNS = "an older agentv re-ran results of this run and counted the newest answers; now the first answers count"
 _NO_CHECKSUMS = "checksums of its files: not recorded; changes to them cannot be detected"
 
 
@@ -372,17 +372,9 @@ def _confirmations(run: StoredRun, gates: Sequence[ScopedGate] | None) -> Confir
 def plan_order(run: StoredRun) -> PlanOrder:
     """Return the order of targets and prompts in the plan of a run."""
     targets, suites = run.run.plan.get("targets"), run.run.plan.get("suites")
-    names = [each.get("name") for each in _objects(targets)]
-    prompts = [prompt for each in _objects(suites) for prompt in _strings(each.get("prompts"))]
-    return PlanOrder(tuple(_strings(names)), tuple(dict.fromkeys(prompts)))
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
-
-
-def _strings(value: JsonValue) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
+    names = [each.get("name") for each in objects_of(targets)]
+    prompts = [prompt for each in objects_of(suites) for prompt in strings_of(each.get("prompts"))]
+    return PlanOrder(tuple(strings_of(names)), tuple(dict.fromkeys(prompts)))
 
 
 def _difference(run: StoredRun, basis: VerdictBasis, counts: StoredCounts) -> VerdictDifference | None:

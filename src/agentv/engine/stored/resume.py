@@ -92,11 +92,11 @@ class ResumePlan(Struct):
     were written by this retry before it was interrupted. The targets `targets_called_again` are called again for all
     cases. `rerun` marks the answers to questions that have one. `target_keys` has all keys of each target in this run,
     by its name. `retired` are the result keys that an earlier resume no longer found in the plan, `gone_suites` the
-    suites that the run has and the plan lacks. `planned` is the number of results that a merged run must have,
-    `may_repeat_cases` is True if one of its cases may have several. `spent` is the cost so far. `rejudges` is True for
-    a resume or rescore of work that a failing judge stopped: the answers that the judge failed to judge are judged
-    again. `finish` sets
-    `has_every_row`: False if the run has rows that the plan lacks and that are not retired.
+    suites that the run has and the plan lacks. `is_merged` is True for a run that was merged from shards, `planned` is
+    the number of results that it must have, and `may_repeat_cases` is True if one of its cases may have several.
+    `spent` is the cost so far. `rejudges` is True for a resume or rescore of work that a failing judge stopped: the
+    answers that the judge failed to judge are judged again. `finish` sets `has_every_row`: False if the run has rows
+    that the plan lacks and that are not retired.
     """
 
     rows: StoredRows
@@ -109,6 +109,7 @@ class ResumePlan(Struct):
     retired: frozenset[ResultKey] = frozenset()
     gone_suites: tuple[str, ...] = ()
     planned: int | None = None
+    is_merged: bool = False
     may_repeat_cases: bool = False
     spent: Spent | None = None
     rejudges: bool = False
@@ -167,7 +168,7 @@ class ResumePlan(Struct):
     async def count_stored(self, recorder: RunRecorder) -> None:
         """Count every stored result, whatever the files of the run say today."""
         recorder.planned = recorder.planned_in_all_shards = self.planned
-        recorder.has_trials, recorder.is_merged = self.may_repeat_cases, True
+        recorder.has_trials = self.may_repeat_cases
         self.has_every_row = True
         waited_at = now()
         for key in self.rows.remaining_keys():
@@ -280,7 +281,7 @@ class ResumePlan(Struct):
             stored = self._with_stored_answer(task, task.case, row, runner, key)
             if stored is not None:
                 return stored
-        return self._new_call(task, row, None if answered is None else self.rerun)
+        return self._new_call(task, row) if answered is None else self._again(task, row, runner)
 
     def _rescore(self, task: CaseTask, row: CaseResult | None, runner: CaseRunner) -> CaseTask | None:
         if isinstance(task.case, BrokenCase) or (row is not None and not row.answer_key):
@@ -358,6 +359,7 @@ def make_resume_plan(plan: RunPlan, run: StoredRun, purpose: Purpose) -> ResumeP
         retired=run.retired(),
         gone_suites=gone,
         planned=rows if isinstance(rows, int) else None,
+        is_merged=bool(run.run.parents),
         may_repeat_cases=purpose == "report" and run.may_repeat_cases(),
         rejudges=rejudges,
     )

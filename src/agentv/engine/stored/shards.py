@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentv.engine.running.recorded_report import load_recorded_report
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, objects_of
 from agentv.types.records.run import RunRecord
 
 _SHARD_OPTIONS = ("shard", "name", "segments")
@@ -90,14 +90,14 @@ def _merged_suites(runs: Sequence[StoredRun]) -> list[JsonValue]:
     """Return the suites of the first run, each with the number of its cases in all runs together."""
     counts: dict[JsonValue, list[JsonValue]] = {}
     for run in runs:
-        for suite in objects(run.run.plan.get("suites")):
+        for suite in objects_of(run.run.plan.get("suites")):
             counts.setdefault(suite.get("path"), []).append(suite.get("cases"))
 
     def total(path: JsonValue) -> int | None:
         known = [count for count in counts[path] if isinstance(count, int)]
         return sum(known) if len(known) == len(counts[path]) else None
 
-    suites = objects(runs[0].run.plan.get("suites"))
+    suites = objects_of(runs[0].run.plan.get("suites"))
     are_shards = all(shard_of(run.run) for run in runs)
     return [{**suite, "cases": total(suite.get("path"))} if are_shards else dict(suite) for suite in suites]
 
@@ -160,12 +160,7 @@ def _file_differences(noun: str, found: JsonValue, other: JsonValue) -> Iterator
 
 
 def _keyed(run: RunRecord, key: str, name: str, value: str) -> dict[str, JsonValue]:
-    return {str(each[name]): each.get(value) for each in objects(run.plan.get(key)) if name in each}
-
-
-def objects(value: JsonValue) -> list[JsonObject]:
-    """Return the objects of a list in a stored plan; none for another value."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
+    return {str(each[name]): each.get(value) for each in objects_of(run.plan.get(key)) if name in each}
 
 
 def _without_shard_options(value: JsonValue) -> dict[str, JsonValue]:

@@ -13,13 +13,13 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.stored.baseline import without_lost_baseline
 from agentv.engine.stored.imported import imported_log
-from agentv.engine.stored.judged_by import strings_of, with_stored_gates, with_stored_pass_scores
+from agentv.engine.stored.judged_by import with_stored_gates, with_stored_pass_scores
 from agentv.loading.criteria.run_configs import load_run_config
 from agentv.loading.files.places import find_eval_files, skipped_lines
 from agentv.registry import Specs
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import AgentvError, ConfigError
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, strings_of
 from agentv.types.records.run import RunRecord
 
 

@@ -13,7 +13,7 @@ from agentv.scoring.counting.run_sums import MetricKey, RunSums
 from agentv.storage.run.find import ListedRun, find_suites, is_suite_named
 from agentv.storage.run.likeness import part_of, selection_of
 from agentv.types.errors import UnknownNameError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonValue, objects_of
 from agentv.types.records.run import RunRecord
 
 LoadSums = Callable[[Path], Mapping[SuiteTarget, RunSums]]
@@ -125,15 +125,11 @@ def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
         parents=run.parents,
         suites={
             path: _text(each.get("sha256"))
-            for each in _objects(run.plan.get("suites"))
+            for each in objects_of(run.plan.get("suites"))
             if (path := _text(each.get("path")))
         },
-        targets=tuple(name for each in _objects(run.plan.get("targets")) if (name := _text(each.get("name")))),
+        targets=tuple(name for each in objects_of(run.plan.get("targets")) if (name := _text(each.get("name")))),
     )
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _text(value: JsonValue) -> str | None:

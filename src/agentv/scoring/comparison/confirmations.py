@@ -30,25 +30,38 @@ class Confirmations:
     """Counts the suspected regressions of a run by the outcomes of their re-runs.
 
     `suspects` is None until all results of the run are known. A re-run with an error is undecided; a later one takes
-    its place.
+    its place. A re-run that was judged by other evaluators than the first answer, which was rescored since, is missing.
     """
 
     def __init__(self, suspects: Sequence[Suspect] | None = None) -> None:
         self.suspects = suspects
-        self._outcomes: dict[CaseName, dict[int, bool | None]] = {}
+        self._judged_by: dict[CaseName, int] = {}
+        self._outcomes: dict[CaseName, dict[int, tuple[int, bool | None]]] = {}
 
     def add(self, row: CaseResult) -> None:
-        """Add a stored row, which is ignored unless it confirms. The rows of one answer replace each other."""
+        """Add a stored row: one that counts says by which evaluators its re-runs must be judged.
+
+        The rows of one answer replace each other. Other re-runs than confirming ones are ignored.
+        """
+        judged_by = hash(frozenset(row.score_keys.items()))
+        if row.rerun is None and row.trial == 0 and row.score_keys:
+            self._judged_by[case_name(row)] = judged_by
         if row.rerun != "confirm" or row.seq is None:
             return
         state = row_state(row)
         answer = row.answer_seq if row.answer_seq is not None else -1 - row.seq
         outcomes = self._outcomes.setdefault(case_name(row), {})
-        outcomes[answer] = None if state in ("error", "skipped") else state == "pass"
+        outcomes[answer] = judged_by, None if state in ("error", "skipped") else state == "pass"
+
+    def _outcomes_of(self, name: CaseName) -> list[bool | None]:
+        """Return the outcomes of the re-runs of a case that count."""
+        found = self._outcomes.get(name, {}).values()
+        wanted = self._judged_by.get(name)
+        return [outcome for judged_by, outcome in found if outcome is None or wanted in (None, judged_by)]
 
     def missing(self, suspect: Suspect, *, retries_errors: bool) -> int:
         """Return how many re-runs of a suspect are to be made; with `retries_errors`, those with an error again."""
-        outcomes = self._outcomes.get(suspect.name, {}).values()
+        outcomes = self._outcomes_of(suspect.name)
         made = sum(outcome is not None for outcome in outcomes) if retries_errors else len(outcomes)
         return max(0, suspect.reruns - made)
 
@@ -73,7 +86,7 @@ class Confirmations:
 
     def _reruns(self, suspect: Suspect) -> list[bool | None]:
         """Return the first outcomes of a suspect, at most as many as planned, errors last."""
-        outcomes = self._outcomes.get(suspect.name, {}).values()
+        outcomes = self._outcomes_of(suspect.name)
         judged = [outcome for outcome in outcomes if outcome is not None]
         errors = [outcome for outcome in outcomes if outcome is None]
         return [*judged, *errors][: suspect.reruns]

@@ -133,6 +133,7 @@ class RowCounts:
         self.groups = Groups(by, named, has_given_answers=has_given_answers, spill=spill)
         self.trials = TrialVerdicts()
         self.rerun: set[ResultKey] = set()
+        self.rerun_usd = 0.0
         self.rescored = 0
 
     def add(self, result: CaseResult, *, has_trials: bool) -> None:
@@ -161,8 +162,9 @@ class RowCounts:
             self._count(kind, 1, case, session, has_trials=has_trials or session is not None)
 
     def add_rerun(self, result: CaseResult) -> None:
-        """Count a row of a further answer: only as re-run, and for flaky cases."""
+        """Count a row of a further answer: only as re-run, its known cost, and for flaky cases."""
         self.rerun.add(result.slot)
+        self.rerun_usd += result.cost_usd or 0.0
         self.trials.add_rerun(result.slot, row_state(result))
 
     def _list_not_passed(self, result: CaseResult, state: RowState) -> None:
@@ -296,6 +298,11 @@ class Summary:
     def reruns(self) -> int:
         """The number of results that were re-run after they had an answer."""
         return len(self._counts.rerun)
+
+    @property
+    def rerun_usd(self) -> float:
+        """The known cost of the re-runs, which no other cost includes."""
+        return self._counts.rerun_usd
 
     @property
     def rescored(self) -> int:

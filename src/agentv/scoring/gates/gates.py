@@ -421,7 +421,7 @@ class Gate(Struct, frozen=True):
         if result.state == self._compared(confirmed + undecided, point).state:
             return result
         re_runs = "its re-runs have" if undecided == 1 else "their re-runs have"
-        return self._undecided(f"{point}: {re_runs} an error or are missing")
+        return self._undecided(f"{point}: {re_runs} an error (agentv retry --errors) or are missing (agentv resume)")
 
     def wrong_argument(self, what: str) -> GateError:
         """Return a GateError that points at the argument in brackets; `what` says what is wrong with it."""

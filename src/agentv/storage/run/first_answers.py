@@ -149,7 +149,8 @@ class FirstAnswers:
         if line.rerun is None and line.generation == known >> _BITS:
             return "counts"
         answer = self._answers.get(slot_name(line.slot)) or 0
-        is_later = line.generation > known & _LOW and bool(answer & _ANSWERED)
+        # Confirming re-runs are stored with the first trial, which may have an error, whatever other trials gave.
+        is_later = line.generation > known & _LOW and (bool(answer & _ANSWERED) or line.rerun == "confirm")
         is_further = line.rerun is not None or answer >> _BITS != line.answer_ref.seq + 1
         return "rerun" if is_later and is_further else "replaced"
 
