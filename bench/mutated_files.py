@@ -296,7 +296,11 @@ class Bench:
         chance = random.Random(f"mutated file {number}")  # noqa: S311 - not for security
         project = chance.choice(sorted({original.project for original in self.originals}))
         project = chance.choice((project, "suites", "stored", "foreign", "foreign"))
-        original = chance.choice([original for original in self.originals if original.project == project])
+        originals = [original for original in self.originals if original.project == project]
+        if project == "foreign":  # most are configurations of promptfoo
+            folder_name = chance.choice(sorted({str(Path(original.file).parent) for original in originals}))
+            originals = [original for original in originals if str(Path(original.file).parent) == folder_name]
+        original = chance.choice(originals)
         _copy_project(self.projects, folder, original)
         path = folder / original.project / original.file
         path.write_bytes(damaged_file(path, chance))

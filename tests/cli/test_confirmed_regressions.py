@@ -93,7 +93,8 @@ def test_an_error_in_a_re_run_leaves_the_gate_undecided(project: Project) -> Non
     assert code == 3
     assert (
         "INCOMPLETE: confirmed_regressions is 0 (1 of 1 undecided): its re-runs have an error "
-        "(agentv retry --errors) or are missing (agentv resume), so 'confirmed_regressions <= 0' is undecided." in said.splitlines()[-1]
+        "(agentv retry --errors) or are missing (agentv resume), so 'confirmed_regressions <= 0' is undecided."
+        in said.splitlines()[-1]
     )
 
 

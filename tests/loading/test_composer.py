@@ -210,3 +210,10 @@ def test_the_naive_reader_of_yaml_changes_what_people_wrote() -> None:
     assert math.isinf(yaml.safe_load("a: .inf")["a"])
     assert yaml.safe_load("a: 1\na: 2") == {"a": 2}
     assert composed("answer: no") == {"answer": "no"}
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r", "\x85", "\u2028", "\u2029"])
+def test_wrong_character_is_named_after_any_line_break(line_break: str) -> None:
+    document, problems = compose(f'a: "x{line_break}y"\nb: @c', "a.yaml")
+    assert document is None
+    assert [problem.message for problem in problems] == ["the character '@' cannot start a value"]

@@ -63,6 +63,10 @@ _MESSAGES: tuple[tuple[str, str, str | None], ...] = (
 )
 
 
+_LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+"""The line breaks that libyaml counts."""
+
+
 def syntax_problem(error: yaml.YAMLError | UnicodeEncodeError, text: str, path: str) -> Problem:
     """Return the problem, with its position, for an error of the parser."""
     if isinstance(error, ReaderError):
@@ -84,7 +88,7 @@ def syntax_problem(error: yaml.YAMLError | UnicodeEncodeError, text: str, path: 
 
 def _invalid_start_problem(text: str, path: str, place: Mark) -> Problem:
     """Return the problem of a character that cannot start a value, most often a tab."""
-    character = text.split("\n")[place.line - 1][place.column - 1 : place.column]
+    character = _LINE_BREAK.split(text)[place.line - 1][place.column - 1 : place.column]
     if character == "\t":
         return Problem(path, "a tab where spaces are required", *place, allowed="indent with spaces")
     message = f"the character {character!r} cannot start a value"

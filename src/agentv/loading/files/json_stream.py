@@ -77,8 +77,9 @@ class _NeededParts:
         return self._kept.decode()
 
     def _read_pending(self) -> None:
+        before = len(self._kept)
         end = self._read(self._pending)
-        self._add_values(_STRINGS.sub(b"", self._pending[:end]).count(b","))
+        self._add_values(_STRINGS.sub(b"", self._kept[before:]).count(b","))
         del self._pending[:end]
         most = None if self._limits is None else self._limits.needed_bytes
         if most is not None and max(len(self._kept), len(self._pending)) > most:
@@ -93,11 +94,12 @@ class _NeededParts:
             if at == len(data) or data[at] == _QUOTE:
                 break
             if data[at] in _OPENING:
-                self._add_values(1)
-                if self._left_out_at is None and self._depth in self._unneeded:
-                    self._kept += data[copied:at]
-                    copied = at
-                    self._leave_out_if_unneeded()
+                if self._left_out_at is None:
+                    self._add_values(1)
+                    if self._depth in self._unneeded:
+                        self._kept += data[copied:at]
+                        copied = at
+                        self._leave_out_if_unneeded()
                 self._depth += 1
             else:
                 self._depth -= 1

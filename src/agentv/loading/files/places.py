@@ -303,6 +303,8 @@ def _is_nearly_cases(key: str, *, is_list: bool) -> bool:
 
 def _read_fault(path: Path) -> str | None:
     """Return the reason why a file cannot be read; None if it can."""
+    if path.exists() and not path.is_file():
+        return "it is not a regular file"
     try:
         with path.open("rb") as file:
             return TOO_LARGE if os.fstat(file.fileno()).st_size > MAX_BYTES else None

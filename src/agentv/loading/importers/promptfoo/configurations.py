@@ -507,7 +507,8 @@ def _evaluators(parts: _CaseParts) -> list[JsonValue]:
     parts.is_all_lost = all(settings.get("weight") == 0 for settings in evaluators)
     if not test.assertions:
         test.place.drop("it has no assertions: only an empty answer fails here", "add an evaluator")
-        evaluators = [{"name": "answered", "type": "length", "min": 1}]
+    if parts.is_all_lost and not parts.lost_assertions:  # those with weight 0 never fail a test
+        evaluators = [*evaluators, {"name": "answered", "type": "length", "min": 1}]
     return list(evaluators)
 
 
