@@ -53,7 +53,7 @@ def packed(path: Path, part: Part, method: int = ZIP_DEFLATED) -> Path:
     [
         (Part(b"metadata", b'{"x": [', b"{},", 52_000_000, b"{}]}"), "bytes; at most 67,108,864 are read"),
         (Part(b"metadata", b'{"x": [', b"{},", 20_000_000, b"{}]}"), "it has more than 1,000,000 values"),
-        (Part(b"events", b"[", b"[],", 20_000_000, b"[]]"), "it has more than 1,000,000 values"),
+        (Part(b"events", b"[", b"[[]],", 12_000_000, b"[]]"), "more than 3,000,000 objects and lists"),
         (Part(b"input", b'"', b"x", 60_000_000, b'"'), "more than 20 MiB of it are needed"),
         (Part(b"x", b"", b" ", 60_000_000, b"1"), "more than 20 MiB of it are needed"),
     ],
@@ -74,6 +74,7 @@ def test_a_log_that_unpacks_to_too_much_is_an_error(part: Part, message: str, tm
     [
         Part(b"metadata", b'{"x": [', b"{},", 330_000, b"{}]}"),
         Part(b"events", b"[", b'"%s",' % (b"x" * 100), 600_000, b"0]"),
+        Part(b"events", b"[", b'{"a":[1]},', 2_400_000, b"0]"),
         Part(b"input", b'"\xf0\x9f\x99\x82', b"x,", 9_500_000, b'"'),
     ],
 )
@@ -93,9 +94,19 @@ def test_a_trusted_log_is_converted_however_large_it_is(tmp_path: Path) -> None:
 
 def test_a_json_log_has_the_same_limits(tmp_path: Path) -> None:
     start = json.dumps({"version": 2, **HEADER})[:-1].encode() + b', "samples": [' + START + b', "metadata": {"x": ['
-    (tmp_path / "log.json").write_bytes(start + b"{}," * 20_000_000 + b"{}]}}]}")
+    (tmp_path / "log.json").write_bytes(start + b"{}," * 2_000_000 + b"{}]}}]}")
     found = measured("convert", "log.json", "-o", "runs", cwd=tmp_path)
     assert (found.code, "it has more than 1,000,000 values" in found.output) == (4, True), found.output
+    assert found.megabytes < 300
+
+
+def test_a_json_log_of_60_mib_takes_at_most_300_mb(tmp_path: Path) -> None:
+    start = json.dumps({"version": 2, **HEADER})[:-1].encode() + b', "samples": ['
+    samples = (START.replace(b"1", b"%d" % number, 1) + b', "metadata": {"x": "%s"}}' for number in range(600))
+    text = b",".join(sample % (b"x" * 100_000) for sample in samples)
+    (tmp_path / "log.json").write_bytes(start + text + b"]}")
+    found = measured("convert", "log.json", "-o", "runs", cwd=tmp_path)
+    assert (found.code, "600 results, finished" in found.output) == (0, True), found.output
     assert found.megabytes < 300
 
 

@@ -54,16 +54,23 @@ def test_random_json_is_read_like_json() -> None:
     [("[]", 2), ("7", 1), ('[1, 2, "a,b,c"]', 4), ('{"a": {"b": [1]}, "c": ",{"}', 5), ("[{},7]", 4)],
 )
 def test_number_of_values_has_a_limit(text: str, values: int) -> None:
-    parse_except([text.encode()], {}, JsonLimits(values, 100))
+    parse_except([text.encode()], {}, JsonLimits(values, 100, 0))
     with pytest.raises(JsonLimitError, match=f"it has more than {values - 1} values"):
-        parse_except([text.encode()], {}, JsonLimits(values - 1, 100))
+        parse_except([text.encode()], {}, JsonLimits(values - 1, 100, 0))
 
 
 def test_needed_bytes_have_a_limit() -> None:
     data = [b'{"events": [', b"1" * 200_000, b'], "messages": [', b"1" * 70_000, b"]}"]
-    assert parse_except([*data[:2], b"]}"], UNNEEDED, JsonLimits(100, 1000)) == {"events": None}
+    assert parse_except([*data[:2], b"]}"], UNNEEDED, JsonLimits(100, 1000, 0)) == {"events": None}
     with pytest.raises(JsonLimitError, match="more than 1 MiB of it are needed"):
-        parse_except([b'{"events": "', *[b"x" * 2**16] * 40, b'"}'], {}, JsonLimits(100, 2**20))
+        parse_except([b'{"events": "', *[b"x" * 2**16] * 40, b'"}'], {}, JsonLimits(100, 2**20, 0))
+
+
+def test_objects_and_lists_that_are_not_needed_have_a_limit_of_their_own() -> None:
+    text = b'{"events": [[1, 2, "[["], {"a": {}}, [[], [{"b": []}]], []]}'
+    assert parse_except([text], UNNEEDED, JsonLimits(3, 100, 4)) == {"events": None}
+    with pytest.raises(JsonLimitError, match="more than 3 objects and lists that are not needed hold others"):
+        parse_except([text], UNNEEDED, JsonLimits(3, 100, 3))
 
 
 @pytest.mark.parametrize("text", ['{"a": 1', '{"a": "b', "[1, 2", '{"events": [1', "{]", "", "}", '{"a" 1}', '"\\'])

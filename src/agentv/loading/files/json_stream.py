@@ -10,8 +10,11 @@ from agentv.types.json_value import JsonValue
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _STRINGS = re.compile(_STRING, re.DOTALL)
-_UP_TO_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+", re.DOTALL)
+_FLAT = rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+"
+_UP_TO_BRACKET = re.compile(_FLAT, re.DOTALL)
 """Matches up to the next bracket outside of strings, or to a string that does not end."""
+_OVER_FLAT = re.compile(rb'(?:[^"{}\[\]]++|\[' + _FLAT + rb"\]|\{" + _FLAT + rb"\}|" + _STRING + rb")*+", re.DOTALL)
+"""Also matches objects and lists that hold no others."""
 _LAST_KEY = re.compile(rb'[{,]\s*+"(\w+)"\s*+:\s*+\Z')
 _KEY_BYTES = 200
 _QUOTE, _OPENING = ord('"'), b"{["
@@ -19,10 +22,13 @@ _CHUNK_BYTES = 1 << 16
 
 
 class JsonLimits(Struct, frozen=True):
-    """Limits of one JSON text: its values, and the bytes of its needed parts."""
+    """Limits of one JSON text."""
 
     values: int
+    """Of its needed parts."""
     needed_bytes: int
+    left_out: int
+    """Objects and lists that hold others, outside of the needed parts."""
 
 
 class JsonLimitError(Exception):
@@ -56,7 +62,7 @@ class _NeededParts:
         """What has not been read: the start of a string."""
         self._pending_bytes = _CHUNK_BYTES
         """The number of pending bytes from which they are read: twice those that the last reading left."""
-        self._values = 1
+        self._values, self._left_out = 1, 0
         self._depth = 0
         self._left_out_at: int | None = None
         """The depth of the object or list that is being left out."""
@@ -81,20 +87,27 @@ class _NeededParts:
         end = self._read(self._pending)
         self._add_values(_STRINGS.sub(b"", self._kept[before:]).count(b","))
         del self._pending[:end]
-        most = None if self._limits is None else self._limits.needed_bytes
-        if most is not None and max(len(self._kept), len(self._pending)) > most:
-            raise JsonLimitError(f"more than {most // 2**20} MiB of it are needed")
+        if self._limits is None:
+            return
+        if max(len(self._kept), len(self._pending)) > self._limits.needed_bytes:
+            raise JsonLimitError(f"more than {self._limits.needed_bytes // 2**20} MiB of it are needed")
+        if self._left_out > self._limits.left_out:
+            raise JsonLimitError(
+                f"more than {self._limits.left_out:,} objects and lists that are not needed hold others"
+            )
 
     def _read(self, data: bytearray) -> int:
         """Keep the needed parts of the data; return its length without a string that does not end."""
         at = copied = 0
         while True:
-            found = _UP_TO_BRACKET.match(data, at)
+            found = (_UP_TO_BRACKET if self._left_out_at is None else _OVER_FLAT).match(data, at)
             at = at if found is None else found.end()
             if at == len(data) or data[at] == _QUOTE:
                 break
             if data[at] in _OPENING:
-                if self._left_out_at is None:
+                if self._left_out_at is not None:
+                    self._left_out += 1
+                else:
                     self._add_values(1)
                     if self._depth in self._unneeded:
                         self._kept += data[copied:at]

@@ -47,7 +47,9 @@ _LOCAL_HEADER_BYTES = 30
 _CHUNK_BYTES = 1 << 16
 _UNPACKED_RATIO = 200
 _LEAST_UNPACKED_BYTES = 64 << 20
-_LIMITS = JsonLimits(values=1_000_000, needed_bytes=20 << 20)
+_MEMBER_LIMITS = JsonLimits(values=1_000_000, needed_bytes=20 << 20, left_out=3_000_000)
+_LOG_LIMITS = replace(_MEMBER_LIMITS, needed_bytes=MAX_BYTES)
+"""Those of a log in JSON, which holds all its samples."""
 _ADVICE = "if you trust the log, add --allow-large"
 _UNUSED_OF_LOGS = ("plan", "stats", "reductions")
 _UNUSED_OF_SAMPLES = ("events", "events_data", "store", "error_retries", "role_usage", "timelines")
@@ -484,7 +486,7 @@ def _read_text(path: Path, unused: _Unused, *, limited: bool) -> JsonValue:
         size = os.fstat(file.fileno()).st_size
         if limited and size > MAX_BYTES:
             raise _log_error(path, f"{TOO_LARGE}; {_ADVICE}")
-        return _parsed(path, "the log", _chunks(file), unused, limited=limited)
+        return _parsed(path, "the log", _chunks(file), unused, _LOG_LIMITS if limited else None)
 
 
 def _read_zip(path: Path, *, limited: bool) -> tuple[JsonObject, Iterator[JsonObject]]:
@@ -531,7 +533,7 @@ def _member(archive: ZipFile, name: str, path: Path, unused: _Unused, *, limited
         message = f"{name} unpacks to {info.file_size:,} bytes; at most {most:,} are read: 200 times its packed size, "
         raise _log_error(path, f"{message}or 64 MiB if that is more; {_ADVICE}")
     try:
-        return _parsed(path, name, _unpacked(archive, info, path), unused, limited=limited)
+        return _parsed(path, name, _unpacked(archive, info, path), unused, _MEMBER_LIMITS if limited else None)
     except (BadZipFile, OSError, zlib.error, RuntimeError, EOFError, struct.error) as error:
         # RuntimeError: the member is encrypted, or its compression method is unknown
         raise _log_error(path, f"{name} is damaged or cannot be unpacked: {error}") from None
@@ -589,10 +591,10 @@ class _Packed:
         return data
 
 
-def _parsed(path: Path, name: str, chunks: Iterable[bytes], unused: _Unused, *, limited: bool) -> JsonValue:
+def _parsed(path: Path, name: str, chunks: Iterable[bytes], unused: _Unused, limits: JsonLimits | None) -> JsonValue:
     """Return the needed parts of JSON; NaN, which stands for an unknown score, becomes null."""
     try:
-        return parse_except(chunks, unused, _LIMITS if limited else None)
+        return parse_except(chunks, unused, limits)
     except JsonLimitError as error:
         raise _log_error(path, f"{name} is too large: {error}; {_ADVICE}") from None
     except (ValueError, RecursionError) as error:
