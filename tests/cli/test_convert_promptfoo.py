@@ -240,6 +240,15 @@ def test_a_python_provider_gets_the_columns_of_a_table() -> None:
     assert (code, [row["candidate_answer"] for row in rows]) == (0, ["yes", "no"])
 
 
+@pytest.mark.parametrize(("kind", "code"), [("contains", 0), ("is-html", 1)])
+def test_an_empty_answer_fails_where_no_assertion_counts(kind: str, code: int) -> None:
+    write(one_test(**{"assert": [{"type": kind, "value": "no", "weight": 0}]}))
+    assert convert() == code
+    assert [row["verdict"] for row in run()[1]] == ["pass"]
+    Path("evals/targets.yaml").write_text("targets: [{name: echo, provider: mock, response: ''}]")
+    assert [row["verdict"] for row in run()[1]] == ["fail"]
+
+
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 JAVASCRIPT: dict[str, tuple[Any, str]] = {
     "true": ("output.length > 3", "pass"),
@@ -253,6 +262,7 @@ JAVASCRIPT: dict[str, tuple[Any, str]] = {
     "nothing": ("undefined", "fail"),
     "a thrown error": ("JSON.parse(output).a", "fail"),
     "a name that does not exist": ("noSuchName", "error"),
+    "declarations alone": ("const words = output.length > 3;", "error"),
     "broken code": ("output ==", "error"),
     "an unknown entry": ("context.providerResponse.cost < 1", "error"),
     "the context": ("context.vars.word === 'yes' && context.prompt.endsWith('yes') && context.test.vars.word", "fail"),

@@ -184,6 +184,9 @@ def _defaults(rng: Random, config: dict[str, Any]) -> tuple[dict[str, Any], bool
     if chance < 0.1:
         config["providers"] = [{"id": "echo", "transform": "output.trim()"}]
         return {}, True, False
+    if chance < 0.12:
+        config["extensions"] = ["file://hooks.py:before"]
+        return {}, True, False
     if chance < 0.2:
         return {"assert": [rng.choice(LOST)]}, False, True
     if chance < 0.3:

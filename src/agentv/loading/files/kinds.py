@@ -97,9 +97,12 @@ def kind_of_file(path: Path) -> FileKind:
     `run_evaluation` has evaluators, but neither cases nor targets. A file that is not valid YAML is an eval file if one
     of its lines starts with the key of the cases.
     """
-    if f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE))):
-        return "config"
-    return kind_of_outline(path.name, outline_of(start_of(path)))
+    return "config" if is_settings_file(path) else kind_of_outline(path.name, outline_of(start_of(path)))
+
+
+def is_settings_file(path: Path) -> bool:
+    """Return True for a file of settings or criteria of a project, which its name says."""
+    return f"/{path.as_posix()}".endswith(tuple(f"/{name}" for name in (*CONFIG_FILES, CRITERIA_FILE)))
 
 
 def kind_of_outline(name: str, outline: Outline) -> FileKind:

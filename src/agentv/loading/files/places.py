@@ -16,6 +16,7 @@ from agentv.loading.files.kinds import (
     YAML_SUFFIXES,
     Outline,
     has_cases,
+    is_settings_file,
     kind_of_file,
     kind_of_outline,
     outline_of,
@@ -268,7 +269,7 @@ def _skipped_yaml(path: Path) -> SkippedFile | None:
     outline = outline_of(text)
     if path.suffix not in YAML_SUFFIXES:
         return SkippedFile(path, "the name does not end in .yaml or .yml") if outline.has_cases else None
-    if kind_of_file(path) == "config" or _is_side_file(path):
+    if is_settings_file(path) or _is_side_file(path):
         return None
     if (reason := _reason_by_keys(path, outline)) is not None:
         return SkippedFile(path, reason)

@@ -102,6 +102,11 @@ class _Suite(Struct):
     """Its variables: the defaults of a dataset, and an empty string for those that some tests lack."""
     needs_default_judge: bool = False
 
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """What is lost of all tests."""
+        return () if self.source.get("extensions").value is None else (_not_carried_over("extensions"),)
+
 
 def convert_promptfoo(path: Path, output: Path) -> Converted:
     """Return the eval file that `output` will hold, with its targets and code.
@@ -153,12 +158,16 @@ def _drop_unsupported_keys(source: Located) -> None:
                 place.drop(f"`{key}` is not a known key of promptfoo; it is not carried over")
         elif _TOP_LEVEL_KEYS[key] is not None:
             record = place.lose if key in _LOSING_TOP_LEVEL_KEYS else place.drop
-            record(f"`{key}` is not carried over", _TOP_LEVEL_KEYS[key])
+            record(_not_carried_over(key), _TOP_LEVEL_KEYS[key])
     for key in ("evaluateOptions", "commandLineOptions"):
         for name, place in source.get(key).entries():
             advice = _RUN_OPTIONS.get(name, _OPTION_ADVICE)
             if advice is not None:
-                place.drop(f"`{name}` is not carried over", advice)
+                place.drop(_not_carried_over(name), advice)
+
+
+def _not_carried_over(key: str) -> str:
+    return f"`{key}` is not carried over"
 
 
 def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict[str, JsonValue]:
@@ -250,7 +259,8 @@ def _case(
         case["execution"] = execution
     before = len(losses.errors)
     _set_missing_variables(parts)
-    unasked = (*unasked, *losses.reasons_since(before), *_lost_of_prompts(suite), *parts.lost_of_targets)
+    lost_of_all = (*suite.lost, *_lost_of_prompts(suite))
+    unasked = (*unasked, *losses.reasons_since(before), *lost_of_all, *parts.lost_of_targets)
     return {**case, **_effect_of_losses(parts, unasked)}
 
 

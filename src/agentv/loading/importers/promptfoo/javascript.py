@@ -76,7 +76,8 @@ function bodyOf(code) {
   const line = text.trim().replace(/[;\s]+$/, '');
   if (!/^(?:const|let|var)\s/.test(line)) return `return ${line}`;
   const at = lastSemicolon(line);
-  return at < 0 ? line : `${line.slice(0, at + 1)} return ${line.slice(at + 1)}`;
+  if (at < 0) throw new Error('no expression follows the declarations; write several lines that end with return');
+  return `${line.slice(0, at + 1)} return ${line.slice(at + 1)}`;
 }
 
 function checkOf(code) {
