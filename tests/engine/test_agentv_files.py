@@ -1,6 +1,7 @@
 """Eval files of AgentV run with the scores that they had there (docs/how-to/agentv-files.md)."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from agentv.engine.plugins.loading import load_specs
 from agentv.loading.check.untrusted import list_uses
 from agentv.loading.edit.cases_file import open_cases
 from agentv.loading.suites.suites import load_suite
-from agentv.types.errors import EvalFileError
+from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.records.result import CaseResult
 
 FILES = Path(__file__).parent.parent / "fixtures" / "agentv"
@@ -258,6 +259,25 @@ def test_a_converted_file_means_the_same_in_our_keys(tmp_path: Path, generation:
     without_place = [[replace(case, location=None) for case in suite.cases] for suite in (before, after)]
     assert without_place[0] == without_place[1]
     assert (before.evaluators, before.pass_score, before.target) == (after.evaluators, after.pass_score, after.target)
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("../../**/case.yaml", "leads outside of"),
+        ("../outside.yaml", "leads outside of"),
+        ("/etc/*.yaml", "must not be absolute"),
+        ("a/**/../x.yaml", "has '..' after a wildcard"),
+        ("nothing/*.yaml", "no file matches 'nothing/*.yaml'"),
+    ],
+)
+def test_conversion_reads_no_cases_from_outside(tmp_path: Path, named: str, said: str) -> None:
+    (tmp_path / "outside.yaml").write_text("tests: [{id: a, input: hi, criteria: ok}]")
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    suite = tmp_path / "project" / "s.eval.yaml"
+    suite.write_text(f"tests: ['file://{named}']\n")
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        agentv(["convert", str(suite), "-o", str(suite.with_name("ours.yaml")), "--to", "agentv"])
 
 
 def test_a_run_names_the_generation_first(

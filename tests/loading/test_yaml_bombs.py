@@ -126,3 +126,14 @@ def test_the_usual_loader_dies_of_the_same_file(tmp_path: Path) -> None:
 def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (200 * 2**20, 200 * 2**20))
     resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+
+
+def test_of_many_unknown_keys_some_are_named_and_the_others_counted(tmp_path: Path) -> None:
+    keys = "".join(f"  key{number}: 1\n" for number in range(1_000))
+    path = tmp_path / "suite.yaml"
+    path.write_text(f"evalcases:\n- id: a\n  expected_outcome: x\n{keys}")
+    with pytest.raises(EvalFileError) as caught:
+        load_suite(path, specs=SPECS)
+    messages = [problem.message for problem in caught.value.problems]
+    assert messages[-20:] == [f"unknown key 'key{number}'" for number in range(20)]
+    assert "980 more unknown keys" in messages

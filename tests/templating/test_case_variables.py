@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentv.templating.case_variables import Fault, fill_text, has_variables, used_names
+from agentv.templating.case_variables import Fault, fill_text, has_variables, prompt_faults, used_names
 from agentv.types.json_value import JsonValue
 
 VALUES: dict[str, JsonValue] = {
@@ -86,6 +86,14 @@ def test_what_cannot_be_filled_is_reported_and_stays(text: str, message: str, is
     found = fault(text)
     assert (found.message, found.is_undefined) == (message, is_undefined)
     assert found.allowed or "endraw" in found.message
+
+
+def test_many_open_raw_tags_take_no_time_of_their_own() -> None:
+    text = "{% raw %}" * 100_000
+    reported: list[Fault] = []
+    assert fill_text(text, {}, reported.append) == text
+    assert prompt_faults(text, lambda _name: False, {}) == tuple(reported)
+    assert [each.message for each in reported] == ["{% raw %} has no {% endraw %}"]
 
 
 def test_an_undefined_name_has_a_suggestion() -> None:

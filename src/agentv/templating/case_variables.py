@@ -20,7 +20,7 @@ PREFIX = "vars."
 
 _STRING = r"\"[^\"]*\"|'[^']*'"
 _TOKEN = re.compile(
-    r"\{%-?\s*raw\s*-?%\}(?P<raw>.*?)\{%-?\s*endraw\s*-?%\}"
+    r"\{%-?\s*raw\s*-?%\}(?:(?P<raw>.*?)\{%-?\s*endraw\s*-?%\}|(?P<open_raw>.*))"
     r"|(?P<tag>\{%-?\s*\w+)"
     rf"|(?<!\$)\{{\{{\s*(?P<name>[^\W\d](?:[^{{}}\"'|]*))(?P<filters>(?:\|(?:[^{{}}\"'|]|{_STRING})*)*)\}}\}}"
     r"|(?<!\$)(?P<open>\{\{\s*[^\W\d][\w.-]*\s*\}(?!\}))",
@@ -39,6 +39,9 @@ class Fault(Struct, frozen=True):
 
 
 Report: TypeAlias = Callable[[Fault], None]
+
+
+_OPEN_RAW = Fault("{% raw %} has no {% endraw %}")
 
 
 def has_variables(text: str) -> bool:
@@ -69,6 +72,9 @@ def fill_text(text: str, values: Mapping[str, JsonValue], report: Report) -> Jso
     def replacement(match: re.Match[str]) -> str:
         if match["raw"] is not None:
             return match["raw"]
+        if match["open_raw"] is not None:
+            report(_OPEN_RAW)
+            return match[0]
         if match["tag"]:
             report(_tag_fault(match["tag"]))
             return match[0]
@@ -104,9 +110,11 @@ def fill_prompt(template: str, value_of: Callable[[str], str | None], values: Ma
 def prompt_faults(
     template: str, is_built_in: Callable[[str], bool], values: Mapping[str, JsonValue]
 ) -> tuple[Fault, ...]:
-    """Return the faults of a judge prompt's variables; built-in names without filters are not checked."""
+    """Return the faults of a judge prompt; built-in names without filters are not checked."""
     faults: list[Fault] = []
     for match in _TOKEN.finditer(template):
+        if match["open_raw"] is not None:
+            faults.append(_OPEN_RAW)
         if match["name"] and (match["filters"] or not is_built_in(match["name"].strip())):
             _value(match, values, faults.append)
     return tuple(dict.fromkeys(faults))
@@ -145,8 +153,6 @@ _HOW_TO_ESCAPE = "to keep it as text, write {% raw %}…{% endraw %}"
 
 def _tag_fault(tag: str) -> Fault:
     word = tag.strip("{%- \t\r\n")
-    if word == "raw":
-        return Fault("{% raw %} has no {% endraw %}")
     return Fault(
         f"'{{% {word} … %}}' is not supported: only {{% raw %}} is, and code is not evaluated", allowed=_HOW_TO_ESCAPE
     )

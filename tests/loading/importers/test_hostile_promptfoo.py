@@ -101,6 +101,12 @@ def test_combinations_have_a_limit_and_leave_a_skipped_case(
     assert any(message in loss.message and loss.severity == "error" for loss in made.losses)
 
 
+def test_all_tests_together_have_a_limit(tmp_path: Path) -> None:
+    tests = [{"vars": {name: list(range(10)) for name in "abcd"}}] * 6
+    with pytest.raises(ConfigError, match=r"its tests make more than 50,000 cases; keep rows of variables in a CSV"):
+        convert(tmp_path, {"tests": tests})
+
+
 def test_an_empty_list_of_values_makes_no_case_and_is_noted(tmp_path: Path) -> None:
     made = convert(tmp_path, {"tests": [{"vars": {"a": []}}, {"vars": {"a": "x"}}]})
     assert made.cases == 1

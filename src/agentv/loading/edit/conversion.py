@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from agentv.loading.files.documents import Document, Mark
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
-from agentv.loading.files.path_guard import guard_for
+from agentv.loading.files.path_guard import FileProblemError, PathGuard, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import side_file
 from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, decode, read_bytes, read_lines, shown
 from agentv.loading.importers.agentv_files import AgentvImport, check_readable, problems_of
@@ -63,8 +63,8 @@ def read_translated(path: Path, specs: Specs) -> Translated:
     """
     check_readable(path)
     data = b"" if path.suffix == ".jsonl" else read_bytes(path)
-    root = guard_for(path.resolve().parent, cwd=Path.cwd()).root
-    reader, importer = open_suite(path, data, specs, env=None, root=root)
+    guard = guard_for(path.resolve().parent, cwd=Path.cwd())
+    reader, importer = open_suite(path, data, specs, env=None, root=guard.root)
     problems = problems_of(reader)
     value = reader.document.value
     top = {key: item for key, item in value.items() if key not in CASE_KEYS} if isinstance(value, Mapping) else {}
@@ -76,33 +76,43 @@ def read_translated(path: Path, specs: Specs) -> Translated:
         if isinstance(item, Mapping):
             cases.append(item)
         elif isinstance(item, str):
-            cases += _named_cases(path.parent, item.removeprefix("file://"), importer, problems)
+            for file in _named_files(path.parent, item.removeprefix("file://"), guard):
+                cases += _cases_of_file(file, importer, problems)
     if any(problem.severity == "error" for problem in problems):
         raise EvalFileError(shown(path), in_order(problems))
     records = Records("eval", iter(cases), {DIALECT_KEY: "agentv", **top})
     return Translated(records, importer.generation.title, in_order(problems))
 
 
-def _named_cases(folder: Path, pattern: str, importer: AgentvImport, problems: list[Problem]) -> Iterator[JsonObject]:
-    """Yield the cases of the files that an eval file names, in our own keys."""
+def _named_files(folder: Path, pattern: str, guard: PathGuard) -> list[Path]:
+    """Return the files of cases that an eval file in `folder` names. Raises ConfigError if there are none."""
     try:
-        found = sorted(folder.glob(f"{pattern.rstrip('/')}/*/case.yaml")) or sorted(folder.glob(pattern))
-    except (OSError, ValueError, NotImplementedError) as error:
-        raise ConfigError(f"{pattern!r} is not a path or pattern of files: {error}") from None
+        if is_pattern(pattern):
+            files = find_matching(pattern, folder, guard)
+        else:
+            guard.check(folder / pattern, pattern)
+            files = [folder / pattern] if (folder / pattern).is_file() else []
+        found = find_matching(f"{pattern.rstrip('/')}/*/case.yaml", folder, guard) or files
+    except FileProblemError as error:
+        raise ConfigError(": ".join(filter(None, (error.message, error.allowed)))) from None
     if not found:
         raise ConfigError(f"no file matches {pattern!r} in {folder}")
-    for path in found:
-        if path.suffix == ".jsonl":
-            yield from _translated_lines(path, importer, problems)
-            continue
-        reader = open_yaml(path)
-        if isinstance(reader.document.value, dict) and path.name == "case.yaml":
-            reader.document.value.setdefault("id", path.parent.name)
-        reader = importer.cases(reader)
-        problems += problems_of(reader)
-        value = reader.document.value
-        listed = next((value[key] for key in CASE_KEYS if isinstance(value, Mapping) and key in value), value)
-        yield from _checked_objects(listed if isinstance(listed, list) else [listed], path)
+    return found
+
+
+def _cases_of_file(path: Path, importer: AgentvImport, problems: list[Problem]) -> Iterator[JsonObject]:
+    """Yield the cases of a file that an eval file names, in our own keys."""
+    if path.suffix == ".jsonl":
+        yield from _translated_lines(path, importer, problems)
+        return
+    reader = open_yaml(path)
+    if isinstance(reader.document.value, dict) and path.name == "case.yaml":
+        reader.document.value.setdefault("id", path.parent.name)
+    reader = importer.cases(reader)
+    problems += problems_of(reader)
+    value = reader.document.value
+    listed = next((value[key] for key in CASE_KEYS if isinstance(value, Mapping) and key in value), value)
+    yield from _checked_objects(listed if isinstance(listed, list) else [listed], path)
 
 
 def _translated_lines(path: Path, importer: AgentvImport, problems: list[Problem]) -> Iterator[JsonObject]:

@@ -27,7 +27,8 @@ class Losses(Struct):
     provider; else it is a warning.
     """
 
-    found: list[Problem] = field(default_factory=list)
+    found: dict[Problem, None] = field(default_factory=dict)
+    """Each once, in the order of their discovery."""
     errors: list[Problem] = field(default_factory=list)
     """The errors each time that they were met: several tests may lose the same part."""
 
@@ -35,8 +36,7 @@ class Losses(Struct):
         """Record a loss; the same loss at the same place is listed once."""
         if problem.severity == "error":
             self.errors.append(problem)
-        if problem not in self.found:
-            self.found.append(problem)
+        self.found[problem] = None
 
     def reasons_since(self, mark: int) -> tuple[str, ...]:
         """Return the messages of the errors that were met since `errors` had the length `mark`, each once."""

@@ -42,6 +42,8 @@ _KINDS = {
     "none_required": "nothing",
 }
 _BOOLEAN_WORDS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+_MOST_UNKNOWN_KEYS = 20
+"""Of one object, those that are named."""
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
@@ -188,10 +190,17 @@ class Reader:
             if self.from_single_variables and self._convert(errors, raw, notes, at):
                 return self.validate(run, raw, at, other_names=other_names)
             self._record_errors(errors, raw, notes, at)
-        for owner, key, names in notes.unknown:
+        unknown: dict[int, list[tuple[object, str, Names]]] = {}
+        for each in notes.unknown:
+            unknown.setdefault(id(each[0]), []).append(each)
+        for of_one_object in unknown.values():
+            owner = of_one_object[0][0]
             path = () if owner is raw else find_container(raw, owner) or ()
-            known = names.combined_with(other_names) if owner is raw and other_names is not None else names
-            self._unknown_key((*at, *path, key), key, known)
+            for _, key, names in of_one_object[:_MOST_UNKNOWN_KEYS]:
+                known = names.combined_with(other_names) if owner is raw and other_names is not None else names
+                self._unknown_key((*at, *path, key), key, known)
+            if (left := len(of_one_object) - _MOST_UNKNOWN_KEYS) > 0:
+                self.error((*at, *path), f"{left:,} more unknown {'key' if left == 1 else 'keys'}")
         return None if notes.unknown else result
 
     def _convert(self, errors: Sequence[ErrorDetails], raw: JsonValue, notes: SpellingNotes, at: JsonPath) -> bool:

@@ -52,6 +52,7 @@ _TOP_LEVEL_KEYS = {
     "writeLatestResults": "runs are always stored",
     "tracing": "tool calls are read from the answer",
 }
+_MOST_CASES = 50_000
 _LOSING_TOP_LEVEL_KEYS = ("extensions", "redteam")
 _RUN_OPTIONS = {
     "maxConcurrency": None,
@@ -188,10 +189,7 @@ def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict
     suite.stored_outputs = frozenset(
         name for test in (*tests, suite.default) if (name := test.get("options").get("storeOutputAs").text())
     )
-    for test in tests:
-        before = len(losses.errors)
-        complete = with_defaults(test, suite.default)
-        variants, lost = expanded(complete), losses.reasons_since(before)
+    for complete, variants, lost in _expanded_tests(suite, tests):
         for variant in variants:
             case_id = _id(suite, variant.description)
             suite.cases.append({"id": case_id, **_case(suite, variant, case_id=case_id, lost=lost)})
@@ -199,6 +197,22 @@ def _add_cases(suite: _Suite, folder: Path) -> list[dict[str, JsonValue]] | dict
             suite.cases.append({"id": _id(suite, complete.description), "skip": lost_reason(lost)})
     suite.cases += [{"id": _id(suite, ""), "skip": lost_reason((reason,))} for reason in unread]
     return suite.cases
+
+
+def _expanded_tests(suite: _Suite, tests: Sequence[Located]) -> list[tuple[Test, list[Test], tuple[str, ...]]]:
+    """Return each test, with the tests that its lists of values make, and what of it is lost."""
+    losses = suite.source.losses
+    found: list[tuple[Test, list[Test], tuple[str, ...]]] = []
+    count = 0
+    for test in tests:
+        before = len(losses.errors)
+        complete = with_defaults(test, suite.default)
+        variants = expanded(complete)
+        count += len(variants)
+        too_many = f"its tests make more than {_MOST_CASES:,} cases; keep rows of variables in a CSV file of tests"
+        require(count <= _MOST_CASES, Path(suite.source.document.path), too_many)
+        found.append((complete, variants, losses.reasons_since(before)))
+    return found
 
 
 def _dataset(suite: _Suite, tables: Sequence[tuple[Path, Located]], folder: Path) -> dict[str, JsonValue]:
