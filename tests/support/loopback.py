@@ -1,6 +1,7 @@
 """A real HTTP server on loopback, in its own thread, with given answers."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,10 +27,11 @@ class Server:
     answers: list[Answer]
     requests: list[ReceivedRequest] = field(default_factory=list)
     port: int = 0
+    tls: ssl.SSLContext | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self.tls is None else 'https'}://127.0.0.1:{self.port}"
 
     async def serve(self, reader: asyncio.StreamReader, writer: Writer) -> None:
         try:
@@ -55,14 +57,14 @@ async def turns(count: int) -> None:
 
 
 @contextmanager
-def serving(*answers: Answer) -> Iterator[Server]:
+def serving(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     """Serve until the end of the block. Each connection is closed after one request."""
-    server, ready = Server(list(answers)), threading.Event()
+    server, ready = Server(list(answers), tls=tls), threading.Event()
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
 
     async def run() -> None:
-        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls)
         server.port = listener.sockets[0].getsockname()[1]
         ready.set()
         async with listener:

@@ -29,6 +29,9 @@ MAX_STREAM_BYTES = 10 * MAX_BODY_BYTES
 
 NETWORK = "http network"
 _PIECE_BYTES = 2**20
+_UNKNOWN_AUTHORITY = (18, 19, 20, 21)
+"""The codes of OpenSSL for a certificate whose authority is not known, or that is signed by itself."""
+_AUTHORITY_ADVICE = "if you trust its authority, set SSL_CERT_FILE to a file with the authority's certificate"
 _REST_S = 1.0
 """The time to wait for the end of a response after its last event, so that the connection can be used again."""
 
@@ -194,6 +197,10 @@ def _network_failure(error: Exception, request: HttpRequest) -> Failure:
         )
     if isinstance(error, aiohttp.InvalidURL) or not isinstance(error, aiohttp.ClientError | OSError):
         return Failure("config_error", f"{request.url!r} or its headers cannot be used in a request ({reason})")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        is_unknown = getattr(error.certificate_error, "verify_code", None) in _UNKNOWN_AUTHORITY
+        advice = f"; {_AUTHORITY_ADVICE}" if is_unknown else ""
+        return Failure("transport", f"the certificate of {_host(request)} is not accepted: {reason}{advice}")
     return Failure("transport", f"no connection to {_host(request)} ({reason})", retryable=True)
 
 
@@ -204,6 +211,8 @@ def _reason(error: Exception) -> str:
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if not isinstance(cause, OSError) or cause.errno is None:
         return f"{type(cause).__name__}: {cause}".removesuffix(": ")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return getattr(error.certificate_error, "verify_message", str(error.certificate_error)).rstrip(".")
     if isinstance(cause, socket.gaierror | ssl.SSLError):  # their numbers are not errno values
         return cause.strerror or str(cause)
     return os.strerror(cause.errno)
