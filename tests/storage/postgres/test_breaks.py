@@ -1,7 +1,9 @@
 """When the database fails during a run, the run continues, reports it, and loses nothing."""
 
 import os
+import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -45,9 +47,13 @@ class Running:
             self.store.append(make_result(slot=replace(make_result().slot, trial=seq), answer_ref=AnswerRef(seq)))
 
     def kept(self) -> int:
-        """Count the rows that the database has."""
+        """Count the results that the database has."""
+        return self.count("results")
+
+    def count(self, table: str) -> int:
+        """Count the rows of a table."""
         with psycopg.connect(self.url.text) as connection:
-            found = connection.execute("SELECT count(*) FROM agentv.results").fetchone()
+            found = connection.execute(f"SELECT count(*) FROM agentv.{table}".encode()).fetchone()
         assert found is not None
         return int(found[0])
 
@@ -125,6 +131,31 @@ def test_a_server_that_comes_back_gets_the_rest_at_once(tmp_path: Path) -> None:
         eventually(lambda: run.kept() == 52)
         run.store.close("finished")
         assert "is reachable again" in run.messages[-1]
+
+
+def test_a_server_that_comes_back_with_older_rows_gets_the_others_again(tmp_path: Path) -> None:
+    """As after a failover to a standby that had not received the last rows."""
+    long = "x" * 300_000
+    with own_server() as server:
+        run = Running(parse_store_url(upgraded_database(server)), tmp_path)
+        run.write(2)
+        eventually(lambda: run.kept() == 2)
+        server.stop()
+        standby = server.folder / "standby"
+        subprocess.run(["cp", "-a", server.data, standby], check=True)
+        server.start()
+        run.write(3)
+        run.store.append_answer(make_answer(text=long))
+        eventually(lambda: run.kept() == 5 and run.count("blobs") == 1)
+        server.stop()
+        shutil.rmtree(server.data)
+        standby.rename(server.data)
+        server.start()
+        assert (run.kept(), run.count("blobs")) == (2, 0)
+        run.write(1)
+        eventually(lambda: run.kept() == 6)
+        run.store.close("finished")
+        assert (run.kept(), run.count("answers"), run.count("blobs")) == (6, 7, 1)
 
 
 @contextmanager
