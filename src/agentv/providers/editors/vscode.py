@@ -138,13 +138,16 @@ def _lock_free_folders(root: Path, at_most: int) -> dict[Path, int]:
 
 
 def _try_lock(path: Path) -> int | None:
-    """Lock a file and return its descriptor; None if the file cannot be locked, as when another call holds it."""
+    """Lock a file and return its descriptor; None if another call holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(descriptor)
         return None
+    except OSError:  # a file system without locks
+        os.close(descriptor)
+        raise
     os.ftruncate(descriptor, 0)
     os.write(descriptor, json.dumps({"pid": os.getpid()}).encode())
     return descriptor

@@ -255,6 +255,15 @@ def plain_lines(path: Path) -> Iterator[bytes]:
                 yield line[:-1]
 
 
+def sync(descriptor: int) -> None:
+    """Sync a file or a folder to the disk; a file system that cannot sync folders, as over a network, is no error."""
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise
+
+
 def write_by_rename(path: Path, data: bytes) -> None:
     """Replace a file atomically, also across a power loss."""
     temporary = path.with_suffix(".part")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from agentv.storage.files.line_file import open_lines
+from agentv.storage.files.line_file import open_lines, sync
 from agentv.types.errors import ConfigError, StorageError
 
 _FILE_SCHEME = "file://"
@@ -53,7 +53,7 @@ def put(path: Path, url: str, *, base: Path) -> None:
             os.fsync(copy.fileno())
         folder = os.open(target.parent, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            sync(folder)
         finally:
             os.close(folder)
 

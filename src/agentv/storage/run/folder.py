@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from agentv.scoring.keys.identity import DigestSet, files_of
-from agentv.storage.files.line_file import LineFile, write_by_rename
+from agentv.storage.files.line_file import LineFile, sync, write_by_rename
 from agentv.storage.files.run_file import append_to, whole_lines
 from agentv.storage.files.segments import SEGMENTS_FILE
 from agentv.storage.records.decode import CASES
@@ -58,7 +58,7 @@ class Flusher:
     for all lines of 50 ms, because each wake-up slows the writer (bench/echo_cases.py).
     """
 
-    def __init__(self, *, fsync: Callable[[int], None] = os.fsync, max_wait_s: float = MAX_WAIT_S) -> None:
+    def __init__(self, *, fsync: Callable[[int], None] = sync, max_wait_s: float = MAX_WAIT_S) -> None:
         self.error: OSError | None = None
         self._fsync = fsync
         self._max_wait_s = max_wait_s
@@ -144,7 +144,7 @@ class RunFolder:
         run_id: str,
         *,
         clock: Clock,
-        fsync: Callable[[int], None] = os.fsync,
+        fsync: Callable[[int], None] = sync,
         segments: str | None = None,
         segment_rules: "SegmentRules | None" = None,
     ) -> None:

@@ -25,13 +25,17 @@ class RunLock:
         self._descriptor = open_for_writing(folder / name, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             os.close(self._descriptor)
             holder = read_holder(folder, name)
             process = f"process {holder['pid']} on {holder['host']}" if holder else "another process"
             raise StorageError(
                 f"{what} {folder.name} is being written by {process}; wait for it or stop it first"
             ) from error
+        except OSError as error:
+            os.close(self._descriptor)
+            reason = f"{error.strerror}; its folder must be on a file system with locks"
+            raise StorageError(f"{what} {folder.name} cannot be locked: {reason}") from error
         before = read_holder(folder, name)
         self.dead_writer = None if before is None or _is_alive(before) else before
         os.ftruncate(self._descriptor, 0)
