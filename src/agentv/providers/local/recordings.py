@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.responses import parse_answer, with_messages
+from agentv.providers.apis.responses import check_agreement, parse_answer, with_messages
 from agentv.types.criteria.evaluation_input import output_messages
-from agentv.types.errors import EvalFileError, ProviderError
+from agentv.types.errors import EvalFileError, MessageError, ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.mapping import LogMap
@@ -251,20 +251,24 @@ def parse_recorded(row: JsonObject, field_paths: LogMap | None = None) -> Provid
         return _parse_log(row, field_paths)
     recorded = {"output_messages": row.get("output_messages", row.get("messages")), "trace": row.get("trace")}
     answer = _own_answer(recorded) if _is_stored(row) else parse_answer({**recorded, **_recorded_calls(row)})
-    text = row.get("text", row.get("candidate_answer"))
+    texts = [row[key] for key in ("text", "candidate_answer") if row.get(key) is not None]
+    text = next(filter(None, texts), "" if texts else None)
     if text is None and not answer.output_messages:
         keys = ", ".join(map(repr, row))
         message = f"the recorded line has neither text, output_messages nor candidate_answer; its keys: {keys}"
         raise ProviderError(Failure("unexpected_shape", message))
     if not isinstance(text, str | None):
         raise ProviderError(Failure("malformed_reply", f"the recorded answer is not a string: {str(text)[:200]}"))
+    text = text or answer.text
+    if not _is_stored(row):
+        _check_agreement(row, text)
     usage_by = row.get("usage_by")
     usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage", row.get("token_usage"))
     finish_reason = row.get("finish_reason")
     reasoning = row.get("reasoning") if "text" in row else None  # in a result, it is that of the evaluators
     return replace(
         answer,
-        text=text or answer.text,
+        text=text,
         usage=read_usage(usage),
         cost_usd=0.0,  # a replay costs nothing
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
@@ -316,6 +320,13 @@ def _own_answer(recorded: JsonObject) -> ProviderResponse:
         )
     except ValueError as error:
         raise ProviderError(Failure("malformed_reply", f"the recorded answer cannot be read: {error}")) from None
+
+
+def _check_agreement(row: JsonObject, text: str) -> None:
+    try:
+        check_agreement(row, text, "the recorded line")
+    except MessageError as error:
+        raise ProviderError(Failure("unexpected_shape", str(error))) from None
 
 
 def _is_stored(row: JsonObject) -> bool:
