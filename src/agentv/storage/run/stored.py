@@ -1,6 +1,7 @@
 """Read-only access to a run's folder, also while it is being written."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -8,7 +9,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from agentv.scoring.keys.identity import DigestMap, DigestSet
-from agentv.storage.files.run_file import open_file, whole_lines
+from agentv.storage.files.run_file import open_file, stamp_of, whole_lines
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
@@ -94,6 +95,7 @@ class StoredRun:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._blobs = BlobFolder(folder / "blobs")
+        self._found: tuple[tuple[str, int | None, str], tuple[FirstAnswers, int]] | None = None
         path = folder / "run.json"
         try:
             self.run: RunRecord = RUNS.of_line(path.read_bytes())
@@ -201,12 +203,18 @@ class StoredRun:
         """Return the row of a further answer with `rerun`, which older versions did not store: what asked for it."""
         if row.rerun is not None:
             return row
-        requested: Rerun = "fresh"
-        for event in self.events():
-            before = event.fields.get("rows")
-            if event.type == "generation_started" and isinstance(before, int) and before <= (row.seq or 0):
-                requested = "case" if event.fields.get("only") == "cases" else "failed"
-        return msgspec.structs.replace(row, rerun=requested)
+        requested = [rerun for before, rerun in self._unmarked_retries if before <= (row.seq or 0)]
+        return msgspec.structs.replace(row, rerun=requested[-1] if requested else "fresh")
+
+    @cached_property
+    def _unmarked_retries(self) -> Sequence[tuple[int, Rerun]]:
+        """The retries so far, each with the number of results before it."""
+        started = [event.fields for event in self.events() if event.type == "generation_started"]
+        return [
+            (before, "case" if fields.get("only") == "cases" else "failed")
+            for fields in started
+            if isinstance(before := fields.get("rows"), int)
+        ]
 
     def newest_results(self, *, lines: int | None = None) -> Iterator[CaseResult] | None:
         """Return the results that counted in older versions, the newest of each slot; None if they are those of today.
@@ -350,7 +358,16 @@ class StoredRun:
         return retired
 
     def _first_answers(self, name: str, lines: int | None = None) -> tuple[FirstAnswers, int]:
-        """Return what counts in the first `lines` lines of a file (None: in all), and the number of lines read."""
+        """Return what counts in the first `lines` lines of a file (None: in all), and the number of lines read.
+
+        The last answer is kept until the file changes, since a report needs it for results, re-runs and their notes.
+        """
+        read_as = name, lines, stamp_of(self.folder / name)
+        if self._found is None or self._found[0] != read_as:
+            self._found = read_as, self._find_first_answers(name, lines)
+        return self._found[1]
+
+    def _find_first_answers(self, name: str, lines: int | None) -> tuple[FirstAnswers, int]:
         sizes: list[int] = []  # the file may grow before it is read again
 
         def read() -> Iterator[SlotLine]:
