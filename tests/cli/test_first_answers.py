@@ -80,6 +80,27 @@ def test_cases_that_passed_are_retried_without_a_change_of_the_rate(noisy: Proje
     assert {row.get("rerun") for row in noisy.stored("results.jsonl")} == {None, "case"}
 
 
+SKIPPING = """
+import json, sys
+answer = json.load(sys.stdin)["candidate_answer"]
+print(json.dumps({"skipped": "no node here"} if answer == "no" else {"score": 1.0}))
+"""
+
+
+@pytest.mark.parametrize("command", [("retry", "--case", "c*"), ("resume", "latest", "--fresh")])
+def test_an_answer_that_no_evaluator_scored_is_the_first_answer(noisy: Project, command: tuple[str, ...]) -> None:
+    (noisy.folder / "judge.py").write_text(SKIPPING)
+    noisy.evaluators = "{name: j, type: code_judge, script: [python, judge.py], required: false}"
+    noisy.cases = {"c1": "one"}
+    set_agent(noisy, tries=0, rate=0.0)
+    noisy.call("run", "suite.yaml", "--gate", "none")
+    (noisy.folder / "agent.py").write_text(AGENT + "\n# edited\n")
+    set_agent(noisy, tries=1, rate=1.0)
+    noisy.call(*command)
+    assert report_of(noisy)["counts"] == {"skipped": 1}
+    assert [row.rerun for row in open_run(noisy.run).reruns()] == [{"retry": "case", "resume": "fresh"}[command[0]]]
+
+
 def test_an_edited_agent_and_fresh_leave_the_first_answers(noisy: Project) -> None:
     set_agent(noisy, tries=0, rate=0.35)
     noisy.call("run", "suite.yaml", *GATE)
@@ -228,3 +249,21 @@ def test_an_older_run_whose_rows_were_edited_is_still_refused(noisy: Project) ->
     passed |= {"status": "error", "score": None, "verdict": None, "error": {"kind": "auth", "message": "x"}}
     results.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert report_of(noisy)["exit_code"] == 3
+
+
+def test_a_replay_has_the_answers_that_the_results_count(project: Project) -> None:
+    project.cases = {"a": "one"}
+    project.call("run", "suite.yaml")
+    for question in ("two", "one"):  # edited and back: the first answer to the question as it is now counts
+        project.cases = {"a": question}
+        project.call("resume", "latest")
+    assert [answer["text"] for answer in project.stored("answers.jsonl")] == ["answer to one", "answer to two"]
+    run = open_run(project.run)
+    assert [row.candidate_answer for row in run.results()] == ["answer to one"]
+    assert [answer.text for answer in run.answers()] == ["answer to one"]
+    (project.folder / "targets.yaml").write_text(
+        f"targets: [{{name: t, provider: replay, run: {project.run.name}, recorded_target: t}}]"
+    )
+    project.evaluators = "{name: same, type: contains, value: answer to one}"
+    code, said = project.call("run", "suite.yaml", "--name", "again")
+    assert code == 0, said

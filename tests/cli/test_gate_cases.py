@@ -142,6 +142,21 @@ def test_trials_of_a_case_are_one_case(project: Project) -> None:
     assert "✗ case-2  0.00 (3 of 3 trials)" in said
 
 
+@pytest.mark.parametrize("gate", ["pass_rate >= 100%", "regressions <= 0"])
+def test_results_of_one_case_with_several_targets_are_no_cases(project: Project, gate: str) -> None:
+    (project.folder / "targets.yaml").write_text(
+        "targets: [{name: t, provider: python, callable: 'agent.py:answer'}, "
+        "{name: u, provider: python, callable: 'agent.py:answer'}]\n"
+    )
+    targets = ("--target", "t", "--target", "u")
+    project.call("run", "suite.yaml", "--name", "before", *targets)
+    break_cases(project, "case-2")
+    _, said = project.call("run", "suite.yaml", "--baseline", "before", "--gate", gate, *targets)
+    assert f"gate '{gate}' failed on 2 results\n" in said
+    _, later = project.call("report", "latest")
+    assert f"gate '{gate}' failed on 2 results\n" in later
+
+
 @pytest.mark.parametrize("reference", ["before", "baseline.jsonl"])
 def test_a_later_report_names_the_same_cases(project: Project, reference: str) -> None:
     project.call("run", "suite.yaml", "--name", "before")

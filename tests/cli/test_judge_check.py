@@ -114,7 +114,7 @@ def test_a_budget_stops_at_the_first_call_without_a_cost(project: JudgedProject)
     calls = judge_calls(project)
     code, out, err = project.call("judge", "check", "--budget-usd", "1")
     assert (code, judge_calls(project)) == (2, calls + 1)
-    assert "the budget of $1 cannot be kept: a call of target 'judge' has no known cost" in out + err
+    assert "the budget of $1 cannot be enforced: a call of target 'judge' has no known cost" in out + err
 
 
 def test_an_evaluator_without_a_judge_is_refused(project: JudgedProject) -> None:

@@ -117,7 +117,7 @@ def test_a_resumed_run_names_a_suite_that_is_not_found_any_more(project: Project
     (folder / "two.yaml").write_text(f"target: a\n{JUDGES}{CASES.replace('evalcases', 'evalcase')}")
     said = project.call("resume")[1]
     assert "skipped some/two.yaml: its cases are under 'evalcase'" in said
-    assert "some/two.yaml is an eval file of this run, but is not found any more" in said
+    assert "some/two.yaml is an eval file of this run, but no longer exists; its cases are skipped" in said
 
 
 def test_targets_of_a_suite_replace_those_of_the_same_name(project: Project, folder: Path) -> None:

@@ -89,6 +89,27 @@ def test_calls_beside_an_answer_are_kept() -> None:
     assert given.response == Message("assistant", "Paris", tool_calls=(ToolCall("find", {}),))
 
 
+FIND: list[Any] = [{"tool": "find", "input": {}}]
+CALLS: list[Any] = [{"role": "assistant", "tool_calls": FIND}]
+SAYS: list[Any] = [{"role": "assistant", "content": "Paris"}]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"text": "", "output_messages": [*CALLS, *SAYS]},
+        {"text": "Paris", "output_messages": [*CALLS, *SAYS]},
+        {"answer": "Paris", "messages": [*CALLS, *SAYS]},
+        {"text": "Paris", "output_messages": CALLS},
+        {"text": "", "output_messages": SAYS, "tool_calls": FIND},
+        {"text": "Paris", "output_messages": [*CALLS, *SAYS], "tool_calls": FIND},
+    ],
+)
+def test_messages_beside_a_text_keep_their_answer_and_their_calls(response: dict[str, Any]) -> None:
+    given = EvaluationInput.from_dict({"response": response})
+    assert given.response == Message("assistant", "Paris", tool_calls=(ToolCall("find", {}),))
+
+
 def test_a_logged_object_without_an_answer_is_one_problem_with_its_keys_and_the_option() -> None:
     with pytest.raises(EvalFileError) as caught:
         read_logged({"id": "a", "prompt": "q", "response": {"city": "Paris", "at": 1}})

@@ -455,7 +455,7 @@ def test_a_budget_in_a_file_is_rejected_like_that_of_the_command(suites: Path, t
 def test_a_budget_in_a_file_stops_at_an_answer_without_a_cost(suites: Path) -> None:
     report = evaluate(str(suites / "limited.yaml"))
     assert (report.exit_code, len(report.results)) == (2, 1)
-    assert "the budget of $2 cannot be kept" in report.verdict.sentence
+    assert "the budget of $2 cannot be enforced" in report.verdict.sentence
 
 
 def test_a_budget_of_one_file_is_that_of_the_whole_run(suites: Path) -> None:

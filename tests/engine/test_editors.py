@@ -40,6 +40,7 @@ def test_a_dry_run_is_not_judged_and_does_not_pass(tmp_path: Path, *, batches: b
     report = run(tmp_path, target, *cases, evaluators=[NOTHING, judge])
     assert (judged, report.exit_code) == ([], 3)
     assert {(row.status, row.score, row.verdict) for row in report.results} == {("skipped", None, None)}
+    assert not any(row.answer_key for row in report.results)  # so that a later answer is the first
     assert all((row.agent_provider_request or {}).get("dry_run") for row in report.results if row.eval_id != "talk")
 
 

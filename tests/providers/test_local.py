@@ -59,6 +59,9 @@ class Tools:
     def recorded_rows(self, path: str) -> None:
         raise LookupError(path)
 
+    def counted_lines(self, path: str) -> None:
+        raise LookupError(path)
+
 
 def embed(*texts: str, timeout_s: float | None = None) -> EmbeddingResponse:
     provider = LocalProvider(make_target("local", LocalSettings()), Tools())

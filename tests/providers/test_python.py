@@ -110,6 +110,7 @@ def test_messages_may_be_our_own_objects_and_their_last_answer_is_the_text() -> 
     [
         ({"reasoning": "r", "answer": "Paris", "usage": {"input": 1, "output": 2}}, "Paris"),
         ({"output": {"text": "Paris"}}, "Paris"),
+        ({"text": "Paris", "output": {"text": "Paris"}}, "Paris"),
         ({"content": [{"type": "text", "text": "Paris"}]}, "Paris"),
         ({"answer": {"city": "Paris"}}, '{"city":"Paris"}'),
         ({"text": "", "output_messages": [Message("assistant", "Paris")]}, "Paris"),
@@ -128,6 +129,8 @@ def test_an_object_is_read_by_the_key_of_its_answer(returned: object, text: str)
         (4, "returned a value of type int"),
         ({"city": "x"}, "returned a dict that cannot be read: the response holds no answer; its keys: 'city'"),
         ({"text": "", "answer": "x"}, "has another answer under 'answer' than under its own keys; its keys: 'text', "),
+        ({"text": "x", "answer": {"text": "y"}}, "has another answer under 'answer' than under its own keys"),
+        ({"text": "x", "content": [{"type": "text", "text": "y"}]}, "has another answer under 'content'"),
         ({"answer": "x", "result": "y"}, "has several answers that differ, under 'answer' and 'result'"),
         ({"messages": []}, "has output_messages, but none of the assistant, and no text"),
         ({"text": 4}, "returned a dict that has a text of type int, not str"),

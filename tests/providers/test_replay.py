@@ -243,6 +243,27 @@ def test_recorded_messages_of_other_programs_are_read_or_refused(tmp_path: Path)
     assert "output_messages[0] has no content, and its 't' is not understood" in failure.message
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"output_messages": [{"role": "assistant", "content": "Paris"}]},
+        {"messages": [{"role": "assistant", "content": "Paris"}], "tool_calls": [{"tool": "find"}]},
+        {"candidate_answer": "Paris"},
+        {"candidate_answer": "", "output_messages": [{"role": "assistant", "content": "Paris"}]},
+    ],
+)
+def test_an_empty_text_beside_the_answer_is_not_the_answer(tmp_path: Path, beside: dict[str, JsonValue]) -> None:
+    assert from_file(tmp_path, {"id": "case-1", "text": "", **beside}).text == "Paris"
+
+
+@pytest.mark.parametrize("text", ["", "Rome"])
+def test_a_recorded_line_with_two_answers_is_refused(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "recorded.jsonl", {"id": "case-1", "text": text, "answer": "Paris"})
+    failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
+    assert failure.kind == "unexpected_shape"
+    assert "has another answer under 'answer' than under its own keys; its keys: 'id', 'text', 'answer'" in str(failure)
+
+
 def test_a_stored_line_is_read_as_it_was_written(tmp_path: Path) -> None:
     said: JsonValue = [{"role": "assistant"}, {"role": "assistant", "content": [{"type": "own-part", "n": 1}]}]
     response = from_file(tmp_path, answer_row("case-1", "x", schema="agentv-answer-1", output_messages=said))

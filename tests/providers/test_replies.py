@@ -53,6 +53,12 @@ def test_the_last_assistant_message_that_has_content_is_the_answer(key: str) -> 
     assert len(response.output_messages) == 4
 
 
+def test_messages_under_messages_are_the_answer_beside_an_empty_text() -> None:
+    said = [TOOL_TURN, {"role": "assistant", "content": "Paris"}]
+    response = parse_output(json.dumps({"text": "", "messages": said}))
+    assert (response.text, len(response.output_messages or ())) == ("Paris", 2)
+
+
 def test_without_content_the_text_is_the_answer_and_the_calls_are_kept() -> None:
     response = parse_output(json.dumps({"output_messages": [TOOL_TURN], "text": "done"}))
 

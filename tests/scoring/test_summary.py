@@ -224,6 +224,16 @@ def repeated(cases: int, trials: int, *, has_trials: bool) -> Summary:
     return summary
 
 
+@pytest.mark.parametrize("has_trials", [False, True])
+def test_a_case_without_trials_is_flaky_beside_cases_with_trials(*, has_trials: bool) -> None:
+    summary = Summary(has_shared_cases=False)
+    summary.add(make_row("passed"), has_trials=has_trials)
+    for trial in range(2):
+        summary.add(make_row("steady", trial=trial), has_trials=True)
+    summary.add(replace(make_row("passed", score=0.0), rerun="case"))
+    assert summary.flaky == ("passed (t)",)
+
+
 def test_asking_the_same_cases_again_makes_nothing_surer() -> None:
     (once,) = repeated(40, 1, has_trials=False).targets()
     (often,) = repeated(40, 5, has_trials=True).targets()

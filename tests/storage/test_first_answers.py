@@ -30,7 +30,13 @@ def failed(seq: int, key: str = "k") -> Make:
     return lambda generation: SlotLine(SLOT, generation, None, "error", None, key, AnswerRef(seq), ErrorHead())
 
 
+def unscored(seq: int, key: str = "k") -> Make:
+    """Return the line of an answer that no evaluator scored."""
+    return lambda generation: SlotLine(SLOT, generation, None, "skipped", None, key, AnswerRef(seq))
+
+
 def skipped() -> Make:
+    """Return the line of a case whose target was not called."""
     return lambda generation: SlotLine(SLOT, generation, None, "skipped")
 
 
@@ -48,6 +54,8 @@ COUNTS, RERUN, REPLACED = "counts", "rerun", "replaced"
         pytest.param([judged(0), judged(0), judged(0)], [REPLACED, REPLACED, COUNTS], id="judged again"),
         pytest.param([unjudged(0), judged(0)], [REPLACED, COUNTS], id="its judge failed"),
         pytest.param([unjudged(0), judged(1)], [COUNTS, RERUN], id="an answer whose judge failed is an answer"),
+        pytest.param([unscored(0), judged(0)], [REPLACED, COUNTS], id="not scored at first"),
+        pytest.param([unscored(0), judged(1)], [COUNTS, RERUN], id="an answer that no evaluator scored is an answer"),
         pytest.param([judged(0), judged(0), judged(1)], [REPLACED, COUNTS, RERUN], id="judged again, then re-run"),
         pytest.param([judged(0), judged(1), judged(0)], [REPLACED, RERUN, COUNTS], id="re-run, then judged again"),
         pytest.param([judged(0), judged(1, "edited")], [REPLACED, COUNTS], id="an edited question"),
@@ -89,6 +97,7 @@ def test_further_answers_without_a_mark_are_of_an_older_version(rerun: str | Non
 makers = st.one_of(
     st.builds(judged, st.integers(0, 3), st.sampled_from(["k", "e"]), rerun=st.sampled_from([None, "failed"])),
     st.builds(unjudged, st.integers(0, 3)),
+    st.builds(unscored, st.integers(0, 3)),
     st.builds(failed, st.integers(4, 7)),
 )
 

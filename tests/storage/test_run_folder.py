@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.support.opened import counted_opens
 from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.execution.processes.live_trees import PROCESS_MARK
@@ -203,6 +204,24 @@ def test_the_first_answer_of_a_slot_counts_and_the_newest_judging_of_it(store: R
     assert run.counts() == {"fail": 2}
     store.append(make_result(candidate_answer="judged again", generation=3, answer_ref=AnswerRef(0)))
     assert [row.candidate_answer for row in run.results()] == ["kept", "judged again"]
+
+
+def test_what_counts_is_found_once_for_results_reruns_and_their_marks(store: RunFolder) -> None:
+    store.append(make_result(answer_ref=AnswerRef(0)))
+    store.note("generation_started", {"purpose": "retry", "only": "failed", "rows": 1})
+    for number in range(1, 4):
+        store.append(make_result(generation=number, answer_ref=AnswerRef(number)))
+    run = open_run(Path(store.folder))
+    with counted_opens() as opened:
+        assert len(list(run.results())) == 1
+    with counted_opens() as again:
+        assert [row.rerun for row in run.reruns()] == ["failed"] * 3
+        assert len(list(run.results())) == 1
+    assert opened["results.jsonl"] == 3  # which generations there are, which of them count, and the rows
+    assert again["results.jsonl"] == 2
+    assert again["events.jsonl"] == 3  # the retired cases, twice, and the retries
+    store.append(make_result(generation=4, answer_ref=AnswerRef(4), answer_key="edited"))
+    assert [row.generation for row in run.results()] == [4]
 
 
 def test_state_distinguishes_a_running_run_from_a_killed_one(runs: Path) -> None:

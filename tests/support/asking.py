@@ -12,6 +12,7 @@ from agentv.execution.sharing import SharedResources
 from agentv.loading.datasets.log_rows import has_whole_rows, whole_rows
 from agentv.providers import PROVIDERS
 from agentv.storage.run.find import find_run
+from agentv.storage.run.stored import counted_lines
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
@@ -35,6 +36,9 @@ class Tools:
 
     def recorded_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
         return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
+
+    def counted_lines(self, path: str) -> Iterator[tuple[int, int, bytes]] | None:
+        return counted_lines(Path(path))
 
 
 def make_target(provider: str, settings: object, *, base_dir: Path | str = ".") -> ResolvedTarget:

@@ -135,7 +135,7 @@ JUDGE_FAILED = Failure("judge_error", 'no "JSON"', stage="evaluator")
 
 def rerun_results() -> list[CaseResult]:
     """Return results of every kind that a slot may have several of."""
-    a, b, c, d, e = (replace(make_result().slot, eval_id=name) for name in "abcde")
+    a, b, c, d, e, f = (replace(make_result().slot, eval_id=name) for name in "abcdef")
     failed: dict[str, Any] = {"status": "error", "score": None, "verdict": None}
     broken = Failure("server_error", "HTTP 503", stage="target")
     return [
@@ -151,4 +151,6 @@ def rerun_results() -> list[CaseResult]:
         make_result(slot=c, generation=2, answer_ref=AnswerRef(2), status="pass", verdict="borderline"),
         make_result(slot=d, generation=1, answer_ref=AnswerRef(9), answer_key="edited", status="pass", verdict="pass"),
         make_result(slot=e, status="skipped", verdict=None, score=None, answer_ref=None, answer_key=""),
+        make_result(slot=f, status="skipped", verdict=None, score=None, answer_ref=AnswerRef(10)),
+        make_result(slot=f, generation=1, answer_ref=AnswerRef(11), status="pass", verdict="pass"),
     ]

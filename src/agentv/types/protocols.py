@@ -57,6 +57,12 @@ class ProviderTools(Protocol):
         Raises AgentvError for a file or row that cannot be read.
         """
 
+    def counted_lines(self, path: str) -> Iterator[tuple[int, int, bytes]] | None:
+        """Return number, offset and bytes of the lines that count in a file of a stored run; None for other files.
+
+        Raises StorageError when the run cannot be read.
+        """
+
 
 class EvaluatorTools(Protocol):
     """The tools of an evaluator, besides its settings."""

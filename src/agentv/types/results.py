@@ -56,6 +56,7 @@ class GateResult(Struct, frozen=True):
 
     `value` is the number that was compared with the bound: the metric, or for `with 95%` an end of its interval; None
     if nothing was measured. `cases` are the first of the `cases_total` cases that made the gate fail, the worst first.
+    `has_shared_cases` is True if several of them are of one case, with different targets or prompts.
     """
 
     expression: str
@@ -64,6 +65,7 @@ class GateResult(Struct, frozen=True):
     sentence: str
     cases: tuple[GateCase, ...] = ()
     cases_total: int = 0
+    has_shared_cases: bool = False
 
     @property
     def passed(self) -> bool:

@@ -143,7 +143,14 @@ def test_first_answers_count_in_runs_that_were_pushed_before(tmp_path: Path) -> 
         connection.execute("DELETE FROM agentv.results WHERE eval_id = 'a' AND generation = 2")
         assert upgrade(connection, url) == ("0008_first_answers",)
         query = "SELECT eval_id, generation FROM agentv.counted_results ORDER BY eval_id"
-        assert connection.execute(query).fetchall() == [("a", 0), ("b", 1), ("c", 2), ("d", 1), ("e", 0)]
+        assert connection.execute(query).fetchall() == [
+            ("a", 0),
+            ("b", 1),
+            ("c", 2),
+            ("d", 1),
+            ("e", 0),
+            ("f", 0),
+        ]
 
 
 def test_a_step_that_fails_leaves_nothing_behind() -> None:

@@ -330,12 +330,12 @@ def test_the_first_answers_count_as_in_the_run_folder(tmp_path: Path, url: Store
     push(Path(store.folder), url)
     run = open_run(Path(store.folder))
     expected = sorted((row.eval_id, row.generation) for row in run.results())
-    assert expected == [("a", 0), ("b", 1), ("c", 2), ("d", 1), ("e", 0)]
+    assert expected == [("a", 0), ("b", 1), ("c", 2), ("d", 1), ("e", 0), ("f", 0)]
     with connect(url) as connection:
         query = "SELECT eval_id, generation FROM agentv.counted_results ORDER BY eval_id"
         assert connection.execute(query).fetchall() == expected
         (listed,) = list_shared_runs(connection, url)
-    assert listed.counts == run.counts() == {"fail": 1, "pass": 2, "borderline": 1, "skipped": 1}
+    assert listed.counts == run.counts() == {"fail": 1, "pass": 2, "borderline": 1, "skipped": 2}
 
 
 def test_the_planned_number_of_results_is_a_column_of_a_run(tmp_path: Path, url: StoreUrl) -> None:

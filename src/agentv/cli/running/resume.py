@@ -13,8 +13,7 @@ from agentv.cli.running.resume_options import take_continue_options, with_contin
 @click.option(
     "--fresh",
     is_flag=True,
-    help="If the script of a target or the git commit has changed, call the target again for all cases. First answers "
-    "count; the new ones are stored as re-runs.",
+    help="Re-run all cases of targets whose code has changed.",
 )
 @with_continue_options
 @with_output_options()

@@ -33,8 +33,8 @@ _SLACK_USD = 1e-12
 class BudgetStop(Struct, frozen=True):
     """The reason why a budget stopped a run: the target's next call may cost `next_usd`, more than is left.
 
-    With `is_unpriced`, the cost of a call is unknown instead, so that the budget cannot be kept. `name` is that of a
-    budget that several runs share; `spent_usd` is then what all of them have spent.
+    With `is_unpriced`, the cost of a call is unknown instead, so that the budget cannot be enforced. `name` is that of
+    a budget that several runs share; `spent_usd` is then what all of them have spent.
     """
 
     target: str
@@ -59,7 +59,8 @@ class BudgetStop(Struct, frozen=True):
         budget = f"the budget {self.name!r}" if self.name else "the budget"
         if self.is_unpriced:
             return (
-                f"{budget} of ${self.limit_usd:g} cannot be kept: a call of target {self.target!r} has no known cost; "
+                f"{budget} of ${self.limit_usd:g} cannot be enforced: "
+                f"a call of target {self.target!r} has no known cost; "
                 "return `cost_usd` with each answer, or add a `price` to the target"
             )
         return (

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentv.execution.threads import call_in_thread
-from agentv.types.errors import EvaluatorError, ProviderError
+from agentv.storage.run.stored import counted_lines
+from agentv.types.errors import EvaluatorError, ProviderError, StorageError
 from agentv.types.evaluation import EvaluationContext
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class RecordedAnswers:
             return parse_recorded(recording.find(case.id, context.trial, case.prompt)).text
         except ProviderError as error:
             raise EvaluatorError(f"run {run!r} has no answer to compare with: {error.failure.message}") from error
-        except OSError as error:
+        except (OSError, StorageError) as error:
             raise EvaluatorError(f"the answers of run {run!r} cannot be read: {error}") from error
 
     async def _recording(self, path: Path, target: str) -> "Recording":
@@ -49,7 +50,9 @@ class RecordedAnswers:
 
         async with self._lock:
             if (path, target) not in self._recordings:
-                self._recordings[path, target] = await call_in_thread(index_recording, path, target, timeout_s=None)
+                self._recordings[path, target] = await call_in_thread(
+                    lambda: index_recording(path, target, counted=counted_lines(path)), timeout_s=None
+                )
             return self._recordings[path, target]
 
 

@@ -27,6 +27,7 @@ from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import digest
 from agentv.storage.run.find import find_run
+from agentv.storage.run.stored import counted_lines
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import AgentvError, ConfigError, EvaluatorError, PluginError, ProviderError
 from agentv.types.evaluation import Evaluator
@@ -161,6 +162,10 @@ class Runtime:
         from agentv.loading.datasets.log_rows import has_whole_rows, whole_rows  # noqa: PLC0415 - few runs need it
 
         return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
+
+    def counted_lines(self, path: str) -> Iterator[tuple[int, int, bytes]] | None:
+        """Return number, offset and bytes of the lines that count in a file of a stored run; None for other files."""
+        return counted_lines(Path(path))
 
     def find_open_batch(self, target: str, remaining: frozenset[str], keys: frozenset[str]) -> BatchTicket | None:
         """Return the ticket of an open batch with answers to `remaining`, or None.

@@ -49,7 +49,8 @@ MAX_CASES_CHECKED = 1_000
 The files of the suite's own evaluators are always compared.
 """
 
-_RUN_FILES = ("run.json", ANSWERS, "blobs/**/*")
+_RUN_FILES = ("run.json", "events.jsonl", ANSWERS, "results.jsonl", "blobs/**/*")
+"""The files of a stored run that its answers are read from; its results and events decide which of them count."""
 
 _COPY_LIMITS = "a copy of the project has no .env file, and nothing that git ignores unless the run names it"
 

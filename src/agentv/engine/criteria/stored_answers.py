@@ -112,7 +112,9 @@ async def judge_repeatedly(
                     keys.add(row.slot)
                     spent_usd += judged.judge_cost_usd or 0.0
                     if budget_usd is not None and any(map(has_unpriced_call, evaluators)):
-                        stop.drain(f"the budget of ${budget_usd:g} cannot be kept: a judge's call has no known cost")
+                        stop.drain(
+                            f"the budget of ${budget_usd:g} cannot be enforced: a judge's call has no known cost"
+                        )
                     on_row(rows[-1])
     finally:
         inputs.close()

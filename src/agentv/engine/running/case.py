@@ -381,9 +381,9 @@ def is_dry(task: CaseTask, answered_by: str | None, request: JsonObject | None =
 
 
 def dry_row(run_id: str, prepared: PreparedCase, answer: Answer) -> CaseResult:
-    """Return the row of a dry run, which shows the request: there is no answer to score."""
+    """Return the row of a dry run, which shows the request and names no answer: there is none."""
     row = unanswered_row(run_id, prepared, answer, is_model=False)
-    return replace(row, status="skipped", score=None, verdict=None)
+    return replace(row, status="skipped", score=None, verdict=None, answer_key="", answer_ref=None)
 
 
 def judged_row(

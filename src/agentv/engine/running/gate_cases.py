@@ -91,7 +91,8 @@ def with_cases(
         if found is None:
             return gate
         named = tuple(gate_case(case) for case in found.cases if case.seq in rows)
-        return replace(gate, cases=named, cases_total=found.total)
+        is_shared = found.distinct is not None and found.distinct < found.total
+        return replace(gate, cases=named, cases_total=found.total, has_shared_cases=is_shared)
 
     return replace(verdict, gates=tuple(gate_result(index, gate) for index, gate in enumerate(verdict.gates)))
 

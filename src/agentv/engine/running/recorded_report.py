@@ -89,7 +89,7 @@ def reported_fields(
 def _cases_to_json(listed: ListedCases) -> JsonObject:
     """Return the cases that fell against the baseline as JSON; nothing without any."""
     fallen = [msgspec.to_builtins(case) for case in listed.cases if case.before is not None]
-    return {"cases": fallen, "cases_total": listed.total} if fallen else {}
+    return {"cases": fallen, "cases_total": listed.total, "cases_distinct": listed.distinct} if fallen else {}
 
 
 def _cases_from_json(fields: JsonObject) -> ListedCases:
@@ -98,7 +98,9 @@ def _cases_from_json(fields: JsonObject) -> ListedCases:
         return NO_CASES
     try:
         return ListedCases(
-            msgspec.convert(fields["cases"], tuple[ListedCase, ...]), msgspec.convert(fields.get("cases_total"), int)
+            msgspec.convert(fields["cases"], tuple[ListedCase, ...]),
+            msgspec.convert(fields.get("cases_total"), int),
+            msgspec.convert(fields.get("cases_distinct"), int | None),
         )
     except msgspec.ValidationError as error:
         raise StorageError(f"event {REPORTED!r}, `cases` of a gate: {error}") from error

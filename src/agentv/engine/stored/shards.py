@@ -39,16 +39,9 @@ def merged_plan(runs: Sequence[StoredRun], *, allow_mixed: bool) -> JsonObject:
     return {**plan, "mixed": list(mixed)} if mixed else plan
 
 
-def shard_of(run: RunRecord) -> str | None:
-    """Return the shard that a run is, such as `2/3`; None for a run of all cases."""
-    options = run.plan.get("options")
-    shard = options.get("shard") if isinstance(options, Mapping) else None
-    return shard if isinstance(shard, str) else None
-
-
 def missing_shards(runs: Sequence[StoredRun]) -> tuple[str, ...]:
     """Return the shards of which no run is given, if all runs are shards of an equal number."""
-    shards = {shard_of(run.run) for run in runs}
+    shards = {run.run.shard for run in runs}
     counts = {None if shard is None else shard.partition("/")[2] for shard in shards}
     count = counts.pop() if len(counts) == 1 else None
     if count is None or not count.isdigit():
@@ -67,7 +60,7 @@ def _planned_in_all_shards(run: StoredRun) -> int | None:
     if recorded is not None and recorded.planned_in_all_shards is not None:
         return recorded.planned_in_all_shards
     rows = run.run.plan.get("rows")
-    return rows if isinstance(rows, int) and shard_of(run.run) is None else None
+    return rows if isinstance(rows, int) and run.run.shard is None else None
 
 
 def _judged_by(runs: Sequence[StoredRun]) -> JsonObject:
@@ -77,7 +70,7 @@ def _judged_by(runs: Sequence[StoredRun]) -> JsonObject:
     """
     plan = runs[0].run.plan
     options = _without_shard_options(plan.get("options"))
-    has_no_gates = options.get("gates") == [] and all(shard_of(run.run) for run in runs)
+    has_no_gates = options.get("gates") == [] and all(run.run.shard for run in runs)
     if has_no_gates:
         options.pop("gates")
     gates = plan.get("gates") if options.get("gates") is not None else plan.get("file_gates", plan.get("gates"))
@@ -98,7 +91,7 @@ def _merged_suites(runs: Sequence[StoredRun]) -> list[JsonValue]:
         return sum(known) if len(known) == len(counts[path]) else None
 
     suites = objects_of(runs[0].run.plan.get("suites"))
-    are_shards = all(shard_of(run.run) for run in runs)
+    are_shards = all(run.run.shard for run in runs)
     return [{**suite, "cases": total(suite.get("path"))} if are_shards else dict(suite) for suite in suites]
 
 

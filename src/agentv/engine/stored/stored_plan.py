@@ -134,13 +134,13 @@ def load_stored_plan(
 
 
 def _lost_suites(plan: JsonObject, inputs: Inputs) -> Iterator[str]:
-    """Yield a line for each eval file of a stored run that is not found any more."""
+    """Yield a line for each eval file of a stored run that no longer exists."""
     recorded = plan.get("suites")
     found = {each.suite.path for each in inputs.suites}
     for suite in recorded if isinstance(recorded, list) else ():
         path = suite.get("path") if isinstance(suite, Mapping) else None
         if isinstance(path, str) and path not in found:
-            yield f"{path} is an eval file of this run, but is not found any more; its cases are left out"
+            yield f"{path} is an eval file of this run, but no longer exists; its cases are skipped"
 
 
 def stored_options(plan: JsonObject) -> RunOptions:

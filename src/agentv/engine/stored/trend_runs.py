@@ -109,7 +109,6 @@ def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
     """Return the parts of run.json that a trend uses."""
     options, git = run.plan.get("options"), run.git or {}
     options = options if isinstance(options, dict) else {}
-    shard = options.get("shard")
     commit = git.get("commit")
     return TrendRun(
         run_id=run.run_id,
@@ -119,7 +118,7 @@ def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
         commit=commit if isinstance(commit, str) else None,
         is_dirty=git.get("dirty") is True,
         tags=run.tags,
-        shard=shard if isinstance(shard, str) else None,
+        shard=run.shard,
         selection=selection_of(options),
         part=part_of(run, listed.state, results=sum(listed.counts.values())),
         parents=run.parents,

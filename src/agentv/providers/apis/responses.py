@@ -12,7 +12,8 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.answers import (
     ANSWER_ADVICE,
     ANSWER_KEYS,
-    TEXT_KEYS,
+    MESSAGES_KEYS,
+    named_answer,
     read_answer_object,
 )
 from agentv.types.message_shapes.fields import ROLE_NAMES, first, read_tool_calls
@@ -38,6 +39,8 @@ _SCALAR_TYPES: Mapping[str, tuple[type, ...]] = {
     "metadata": (Mapping,),
     "request": (Mapping,),
 }
+_OTHER_KEYS = tuple(key for key in ANSWER_KEYS if key not in ("text", *MESSAGES_KEYS))
+"""The keys of an answer that are not those of a ProviderResponse."""
 _STRING_KEYS = ("finish_reason", "session", "model", "reasoning")
 _MESSAGES_KEYS = ("output_messages", "outputMessages")
 _CALLS_KEYS = ("tool_calls", "toolCalls")
@@ -98,13 +101,14 @@ def with_named_answer(value: JsonObject, at: str, advice: str = ANSWER_ADVICE) -
     return {**rest, "text": content_text(answer.content), "output_messages": [answer]}
 
 
-def _check_agreement(value: Mapping[str, object], text: str) -> None:
-    """Raise MessageError if a response has another answer than `text` under a key that many programs use."""
-    others = [key for key in TEXT_KEYS if key != "text" and isinstance(value.get(key), str) and value[key] != text]
-    if others:
-        keys, listed = " and ".join(map(repr, others)), ", ".join(map(repr, value))
-        what = f"has another answer under {keys} than under its own keys; its keys: {listed}"
-        raise MessageError("the response", what, "return the answer once, under `text` or `output_messages`")
+def check_agreement(value: Mapping[str, object], text: str, at: str = "the response") -> None:
+    """Raise MessageError if an object has another answer than `text` under a key that is not one of our own."""
+    others = {key: value[key] for key in _OTHER_KEYS if value.get(key) is not None}
+    found = named_answer(cast(JsonObject, plain_json(others)), at) if others else None
+    if found is not None and found.text != text:
+        listed = ", ".join(map(repr, value))
+        what = f"has another answer under {found.key!r} than under its own keys; its keys: {listed}"
+        raise MessageError(at, what, "return the answer once, under `text` or `output_messages`")
 
 
 _MESSAGE_ONLY = "has output_messages, but none of the assistant, and no text"
@@ -129,13 +133,20 @@ def _object_in(text: str) -> JsonObject | None:
 
 
 def with_messages(value: JsonObject) -> JsonObject:
-    """Return an answer with the messages that AgentV 4 writes under `output` moved to `output_messages`."""
-    output = value.get("output")
-    if not isinstance(output, list) or any(value.get(name) is not None for name in _MESSAGES_KEYS):
+    """Return an answer with its messages under `messages`, or `output` as in AgentV 4, moved to `output_messages`."""
+    if any(value.get(name) is not None for name in _MESSAGES_KEYS):
         return value
-    if not output or not all(isinstance(each, Mapping) and each.get("role") in ROLE_NAMES for each in output):
+    name = next((name for name in ("messages", "output") if _lists_messages(value.get(name))), None)
+    if name is None:
         return value
-    return {**{key: item for key, item in value.items() if key != "output"}, "output_messages": output}
+    return {**{key: item for key, item in value.items() if key != name}, "output_messages": value[name]}
+
+
+def _lists_messages(value: JsonValue) -> bool:
+    """Return True for a list of messages with roles."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(each, Mapping) and each.get("role") in ROLE_NAMES for each in value)
 
 
 def parse_answer(value: JsonObject) -> ProviderResponse:
@@ -151,7 +162,7 @@ def parse_answer(value: JsonObject) -> ProviderResponse:
         if answer is None:
             text = "" if value.get("text") is None else value["text"]
             answer = text if isinstance(text, str) else compact_json(text)
-        _check_agreement(value, answer)
+        check_agreement(value, answer)
     except MessageError as error:
         raise ProviderError(Failure("unexpected_shape", f"the response cannot be read: {error}")) from None
     if not _has_answer(messages, value):
@@ -202,7 +213,7 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
         value = with_named_answer(cast(JsonObject, plain_json(value)), "the response")
     messages = read_output(value)
     scalars = {name: value[name] for name in _SCALAR_TYPES if value.get(name) is not None}
-    _check_agreement(value, str(value.get("text") or last_answer(messages or ()) or ""))
+    check_agreement(value, str(value.get("text") or last_answer(messages or ()) or ""))
     if not _has_answer(messages, value):
         raise ValueError(_MESSAGE_ONLY)
     return ProviderResponse(

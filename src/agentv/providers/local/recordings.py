@@ -1,7 +1,7 @@
 """Recorded answers in JSON lines: index their positions, and parse a line into a response."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.providers.apis.responses import parse_answer, with_messages
+from agentv.providers.apis.responses import check_agreement, parse_answer, with_messages
 from agentv.types.criteria.evaluation_input import output_messages
-from agentv.types.errors import EvalFileError, ProviderError
+from agentv.types.errors import EvalFileError, MessageError, ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.mapping import LogMap
@@ -57,15 +57,7 @@ class _Head(msgspec.Struct):
     prompt: object = None
     generation: int = 0
     rerun: object = None
-    answer_key: object = None
-    error: object = None
     slot: _Slot | None = None
-
-    @property
-    def is_answered(self) -> bool:
-        """True if the target answered, also if the answer could not be judged."""
-        error = self.error
-        return error is None or (isinstance(error, Mapping) and error.get("stage") == "evaluator")
 
     @property
     def identity(self) -> tuple[str | None, str | None, int | None, str | None]:
@@ -154,26 +146,12 @@ def index_rows(
     return TableRecording(path, index.of_target(path, target), indexed)
 
 
-class _Found(Struct, frozen=True):
-    """A recorded answer: the fields that decide whether another counts instead, and its position."""
-
-    generation: int
-    answer_key: object
-    is_answered: bool
-    position: int
-
-    def counts_before(self, head: _Head) -> bool:
-        """Return True if this answer counts, not that of `head`: the first one without an error to a question."""
-        is_further = self.is_answered and self.answer_key is not None and head.answer_key == self.answer_key
-        return head.generation < self.generation or (is_further and head.generation > self.generation)
-
-
 class _Index:
-    """The answers that count, by target."""
+    """The recorded answers by target: of each case that with the highest generation, without re-runs."""
 
     def __init__(self, suite: str | None, field_paths: LogMap | None) -> None:
         self._suite, self._field_paths = suite, field_paths
-        self._answers: dict[str | None, dict[_AnswerKey, _Found]] = {}
+        self._answers: dict[str | None, dict[_AnswerKey, tuple[int, int]]] = {}
 
     def add(self, head: _Head, line: bytes, where: str, position: int) -> None:
         """Add the position of a line. Raises ProviderError for one without an id."""
@@ -183,18 +161,23 @@ class _Index:
         is_chosen = self._suite is None or head.suite in (None, self._suite)
         if case_id is not None and is_chosen and head.rerun is None:
             known = self._answers.setdefault(target, {})
-            earlier = known.get((case_id, trial, prompt))
-            if earlier is None or not earlier.counts_before(head):
-                found = _Found(head.generation, head.answer_key, head.is_answered, position)
-                known[case_id, trial, prompt] = found
+            generation, _ = known.get((case_id, trial, prompt), (head.generation, position))
+            if head.generation >= generation:
+                known[case_id, trial, prompt] = head.generation, position
 
     def of_target(self, path: Path, target: str) -> dict[_AnswerKey, int]:
         """Return the positions of the answers of one target."""
-        return {key: found.position for key, found in _choose_target(self._answers, path, target).items()}
+        return {key: position for key, (_, position) in _choose_target(self._answers, path, target).items()}
 
 
-def index_recording(path: Path, target: str, suite: str | None = None, field_paths: LogMap | None = None) -> Recording:
-    """Index the positions of the answers. If a case has several, the one that counts in a run is taken.
+def index_recording(
+    path: Path,
+    target: str,
+    suite: str | None = None,
+    field_paths: LogMap | None = None,
+    counted: Iterable[tuple[int, int, bytes]] | None = None,
+) -> Recording:
+    """Index the positions of the answers: of the lines that count in a run (`counted`), else of all but re-runs.
 
     With `suite`, lines that name another suite are skipped. If several targets were recorded, only the answers of
     `target` are used. `field_paths` are the paths of the fields in a log. An incomplete last line is skipped.
@@ -204,19 +187,23 @@ def index_recording(path: Path, target: str, suite: str | None = None, field_pat
         message = f"the answers of the run {path.parent} are in segments, which cannot be read here"
         raise ProviderError(Failure("config_error", message))
     index = _Index(suite, field_paths)
+    for number, offset, line in _whole_lines(path) if counted is None else counted:
+        try:
+            head = _decode_head(line.removeprefix(BYTE_ORDER_MARK))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
+        index.add(head, line, f"{path}:{number}", offset)
+    return Recording(path, index.of_target(path, target))
+
+
+def _whole_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Yield number, offset and bytes of the lines of a file, without blank lines and an incomplete last one."""
     offset = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            try:
-                head = _decode_head(line.removeprefix(BYTE_ORDER_MARK)) if line.strip() else None
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                if line.endswith(b"\n") or _is_whole(line):
-                    raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
-                head = None
-            if head is not None:
-                index.add(head, line, f"{path}:{number}", offset)
+            if line.strip() and (line.endswith(b"\n") or _is_whole(line)):
+                yield number, offset, line
             offset += len(line)
-    return Recording(path, index.of_target(path, target))
 
 
 def _is_whole(line: bytes) -> bool:
@@ -240,8 +227,8 @@ def _log_id(line: bytes, where: str, field_paths: LogMap | None) -> str | None:
 
 
 def _choose_target(
-    positions: Mapping[str | None, dict[_AnswerKey, _Found]], path: Path, target: str
-) -> Mapping[_AnswerKey, _Found]:
+    positions: Mapping[str | None, dict[_AnswerKey, tuple[int, int]]], path: Path, target: str
+) -> Mapping[_AnswerKey, tuple[int, int]]:
     if target in positions or len(positions) < 2:  # noqa: PLR2004 - one target, so no choice
         return positions.get(target) or next(iter(positions.values()), {})
     known = ", ".join(sorted(str(name) for name in positions))
@@ -264,20 +251,24 @@ def parse_recorded(row: JsonObject, field_paths: LogMap | None = None) -> Provid
         return _parse_log(row, field_paths)
     recorded = {"output_messages": row.get("output_messages", row.get("messages")), "trace": row.get("trace")}
     answer = _own_answer(recorded) if _is_stored(row) else parse_answer({**recorded, **_recorded_calls(row)})
-    text = row.get("text", row.get("candidate_answer"))
+    texts = [row[key] for key in ("text", "candidate_answer") if row.get(key) is not None]
+    text = next(filter(None, texts), "" if texts else None)
     if text is None and not answer.output_messages:
         keys = ", ".join(map(repr, row))
         message = f"the recorded line has neither text, output_messages nor candidate_answer; its keys: {keys}"
         raise ProviderError(Failure("unexpected_shape", message))
     if not isinstance(text, str | None):
         raise ProviderError(Failure("malformed_reply", f"the recorded answer is not a string: {str(text)[:200]}"))
+    text = text or answer.text
+    if not _is_stored(row):
+        _check_agreement(row, text)
     usage_by = row.get("usage_by")
     usage = usage_by.get("target") if isinstance(usage_by, Mapping) else row.get("usage", row.get("token_usage"))
     finish_reason = row.get("finish_reason")
     reasoning = row.get("reasoning") if "text" in row else None  # in a result, it is that of the evaluators
     return replace(
         answer,
-        text=text or answer.text,
+        text=text,
         usage=read_usage(usage),
         cost_usd=0.0,  # a replay costs nothing
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
@@ -329,6 +320,13 @@ def _own_answer(recorded: JsonObject) -> ProviderResponse:
         )
     except ValueError as error:
         raise ProviderError(Failure("malformed_reply", f"the recorded answer cannot be read: {error}")) from None
+
+
+def _check_agreement(row: JsonObject, text: str) -> None:
+    try:
+        check_agreement(row, text, "the recorded line")
+    except MessageError as error:
+        raise ProviderError(Failure("unexpected_shape", str(error))) from None
 
 
 def _is_stored(row: JsonObject) -> bool:

@@ -21,7 +21,7 @@ from agentv.providers.local.recordings import (
     parse_recorded,
     recorded_turn,
 )
-from agentv.types.errors import ConfigError, MissingExtraError, ProviderError, TargetError
+from agentv.types.errors import ConfigError, MissingExtraError, ProviderError, StorageError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.log_shapes.mapping import check_field
@@ -314,9 +314,10 @@ class ReplayProvider:
         try:
             rows = self._tools.recorded_rows(str(self._path))
             if rows is None:
-                return index_recording(self._path, self._target, self._suite, self._field_paths)
+                counted = self._tools.counted_lines(str(self._path))
+                return index_recording(self._path, self._target, self._suite, self._field_paths, counted)
             return index_rows(self._path, rows, self._target, suite=self._suite, field_paths=self._field_paths)
-        except (ConfigError, MissingExtraError) as error:
+        except (ConfigError, MissingExtraError, StorageError) as error:
             raise ProviderError(Failure("config_error", str(error))) from None
 
 

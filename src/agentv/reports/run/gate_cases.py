@@ -19,8 +19,13 @@ NOT_IN_FILE = "its answer is not in the file"
 
 
 def gate_heading(gate: GateResult) -> str:
-    """Return which gate failed, and on how many cases."""
-    return f"gate {gate.expression!r} failed on {count_text(gate.cases_total, 'case')}"
+    """Return which gate failed, and on how many cases, or results if a case has several of them."""
+    return f"gate {gate.expression!r} failed on {count_text(gate.cases_total, noun_of(gate))}"
+
+
+def noun_of(gate: GateResult) -> str:
+    """Return what a failed gate lists: a case with several targets or prompts has a result with each."""
+    return "result" if gate.has_shared_cases else "case"
 
 
 def case_facts(case: GateCase) -> str:

@@ -51,4 +51,6 @@ def fallen_cases(
                     reruns=confirmed.get(case.pair.after, 0) if scoped.gate.name == gates.CONFIRMED else 0,
                 )
             )
-    return ListedCases(tuple(cases), len(fallen))
+    return ListedCases(
+        tuple(cases), len(fallen), len({(each.pair.after.suite, each.pair.after.eval_id) for each in fallen})
+    )

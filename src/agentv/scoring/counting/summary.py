@@ -43,23 +43,22 @@ _Variant: TypeAlias = tuple[str, str, str, str]
 class TrialVerdicts:
     """The first verdict of each case with each target and prompt, and the flaky cases, which have several verdicts.
 
-    Passes of cases without trials need no memory: with `passes_are_added` False, a case without a verdict passed.
+    Passes of cases without trials are not added and need no memory: a case that is not known passed.
     """
 
     def __init__(self) -> None:
         self._first = DigestMap("B")
         self._flaky: dict[_Variant, None] = {}
         self._rerun: dict[_Variant, set[int]] = {}
-        self.passes_are_added = False
 
     def add(self, slot: ResultKey, state: RowState) -> None:
-        """Add the verdict of one trial; a row without a verdict is ignored."""
-        self.passes_are_added = True
-        code = _VERDICT_CODES.get(state)
-        if code is None:
-            return
-        key = _variant_of(slot)
-        if self._first.setdefault("\0".join(key), code) != code:
+        """Add the verdict of one trial; a row without a verdict is only known."""
+        key, code = _variant_of(slot), _VERDICT_CODES.get(state, _NO_VERDICT)
+        name = "\0".join(key)
+        first = self._first.setdefault(name, code)
+        if first == _NO_VERDICT:
+            self._first.put(name, code)
+        elif code not in (first, _NO_VERDICT):
             self._flaky[key] = None
 
     def add_only(self, slot: ResultKey, state: RowState) -> None:
@@ -84,9 +83,7 @@ class TrialVerdicts:
     def _counted(self, key: _Variant) -> set[int]:
         """Return the verdict of a case's first row that counts; empty if it has none."""
         code = self._first.get("\0".join(key))
-        if code is None and not self.passes_are_added:
-            return {_PASS}
-        return set() if code in (None, _NO_VERDICT) else {code or _PASS}
+        return set() if code == _NO_VERDICT else {code or _PASS}
 
 
 def _variant_of(slot: ResultKey) -> _Variant:

@@ -12,7 +12,7 @@ from agentv.scoring.counting.row_kinds import evaluator_state
 from agentv.scoring.counting.tallies import JUDGED_STATES
 from agentv.scoring.gates.gates import Gate
 from agentv.scoring.gates.run_verdict import ScopedGate, scopes_of_default_gate
-from agentv.scoring.keys.identity import DigestMap
+from agentv.scoring.keys.identity import DigestMap, DigestSet
 from agentv.scoring.results.aggregation import reaches, row_state
 from agentv.types.evaluation import verdict_of
 from agentv.types.records.result import CaseResult
@@ -43,10 +43,14 @@ class ListedCase(Struct, frozen=True):
 
 
 class ListedCases(Struct, frozen=True):
-    """The first cases that count against a gate, the worst first, and the number of all."""
+    """The first cases that count against a gate, the worst first, and the number of all.
+
+    `distinct` is their number without targets and prompts, None if it was not stored.
+    """
 
     cases: tuple[ListedCase, ...] = ()
     total: int = 0
+    distinct: int | None = None
 
 
 NO_CASES = ListedCases()
@@ -65,6 +69,7 @@ class _Worst(Struct):
     suite: str | None = None
     worst: list[tuple[float, int, CaseName]] = field(default_factory=list)
     failed: DigestMap = field(default_factory=lambda: DigestMap("I"))
+    distinct: DigestSet = field(default_factory=DigestSet)
 
     @property
     def ignores_passes(self) -> bool:
@@ -80,6 +85,7 @@ class _Worst(Struct):
         name = case_name(row)
         key = _key(name)
         self.failed.put(key, (self.failed.get(key) or 0) + 1)
+        self.distinct.add(f"{name.suite}\0{name.eval_id}")
         score = min(scores)
         if len(self.worst) == MAX_GATE_CASES and score >= self.worst[-1][0]:
             return
@@ -108,7 +114,7 @@ class FailingCases:
     def __init__(self, gates: Sequence[ScopedGate] | None) -> None:
         default = [_Worst(_whole_row, _is_not_passed, suite) for suite in scopes_of_default_gate(gates)]
         self._worst: tuple[_Worst | None, ...] = (*map(_worst_of, gates or ()), *default)
-        self._results = DigestMap("I")
+        self._judged, self._errors = DigestMap("I"), DigestMap("I")
         # A row that passed can only count against the mean of a gate, or by one of its evaluators or criteria.
         self._ignores_passes = all(worst is None or worst.ignores_passes for worst in self._worst)
 
@@ -117,9 +123,9 @@ class FailingCases:
         if row.seq is None:
             return
         state = row_state(row)
-        if has_trials and state in JUDGED_STATES:
-            key = _key(case_name(row))
-            self._results.put(key, (self._results.get(key) or 0) + 1)
+        if has_trials and state != "skipped":
+            key, numbers = _key(case_name(row)), self._errors if state == "error" else self._judged
+            numbers.put(key, (numbers.get(key) or 0) + 1)
         if state == "pass" and self._ignores_passes:
             return
         for worst in self._worst:
@@ -136,10 +142,15 @@ class FailingCases:
         if found is None:
             return NO_CASES
         cases = tuple(
-            ListedCase(name, seq, found.failed.get(_key(name)) or 1, self._results.get(_key(name)) or 1)
+            ListedCase(name, seq, found.failed.get(_key(name)) or 1, self._trials(found, _key(name)))
             for _, seq, name in found.worst
         )
-        return ListedCases(cases, len(found.failed))
+        return ListedCases(cases, len(found.failed), len(found.distinct))
+
+    def _trials(self, found: _Worst, key: str) -> int:
+        """Return how many trials of a case a gate measures: also those with an error, if errors count against it."""
+        errors = self._errors.get(key) or 0 if found.counts is _is_error else 0
+        return (self._judged.get(key) or 0) + errors or 1
 
 
 def _worst_of(scoped: ScopedGate) -> _Worst | None:

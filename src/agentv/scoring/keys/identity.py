@@ -293,6 +293,12 @@ class DigestSet:
         bucket.insert(index, digest)
         return True
 
+    def __contains__(self, key: str) -> bool:
+        """Return True if `key` was added."""
+        digest = _process_digest(key)
+        bucket = self._buckets[digest % _BUCKETS]
+        return _has_digest_at(bucket, bisect_left(bucket, digest), digest)
+
     def __len__(self) -> int:
         """Return the number of keys."""
         return sum(map(len, self._buckets))

@@ -138,7 +138,10 @@ def _forget(connection: sqlite3.Connection, run: int) -> None:
 
 
 def _add_new_lines(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
-    """Add new lines, up to `_LINES_PER_TRANSACTION` at once; set the stamp when no line is left."""
+    """Add new lines, up to `_LINES_PER_TRANSACTION` at once; when no line is left, mark those that count.
+
+    Without the stamp, which is set then, an entry is incomplete, and every reader adds the rest first.
+    """
     path = folder / RESULTS_FILE
     if known.end_offset and not _was_appended_to(path, known):
         _forget(connection, known.run)
@@ -155,7 +158,7 @@ def _add_new_lines(connection: sqlite3.Connection, folder: Path, known: IndexedR
         if lines - known.lines >= _LINES_PER_TRANSACTION:
             is_done = False
             break
-    if has_generations:
+    if has_generations and is_done:
         _mark_counted(connection, known.run, folder, lines)
     values = {
         "run": known.run,

@@ -16,7 +16,8 @@ Standing: TypeAlias = Literal["counts", "rerun", "replaced"]
 """A line counts, is of a further answer to the same question, or was replaced: by a newer judging of the same answer,
 by the answer that had been missing, or by an answer to an edited question."""
 
-_NO_ANSWER = -1
+NO_ANSWER = -1
+"""The `seq` in the reference of a result without an answer."""
 
 
 class ErrorHead(Struct, frozen=True, gc=False):
@@ -24,11 +25,6 @@ class ErrorHead(Struct, frozen=True, gc=False):
 
     stage: str = "target"
     kind: str = ""
-
-    @property
-    def has_answer(self) -> bool:
-        """True if only the judging of an answer failed; `target_missing` is a turn without an answer."""
-        return self.stage == "evaluator" and self.kind != "target_missing"
 
 
 class SlotLine(Subset, frozen=True):
@@ -42,13 +38,8 @@ class SlotLine(Subset, frozen=True):
     status: str = ""
     verdict: str | None = None
     answer_key: str = ""
-    answer_ref: AnswerRef = AnswerRef(_NO_ANSWER)
+    answer_ref: AnswerRef = AnswerRef(NO_ANSWER)
     error: ErrorHead | None = None
-
-    @property
-    def is_answered(self) -> bool:
-        """True if the target answered, also if the answer could not be judged."""
-        return self.status != "skipped" if self.error is None else self.error.has_answer
 
     @property
     def state(self) -> str:
@@ -77,17 +68,42 @@ def decode_answer_line(line: bytes, number: int) -> SlotLine:
     return SlotLine(head.slot, head.generation, head.rerun, "", None, head.answer_key, AnswerRef(number), error)
 
 
-def is_answered(row: CaseResult) -> bool:
-    """Return True if a row's target answered, also if the answer could not be judged."""
-    if row.error is None:
-        return row.status != "skipped"
-    return ErrorHead(row.error.stage, row.error.kind).has_answer
+def is_answered(row: CaseResult | SlotLine) -> bool:
+    """Return True if a row's target answered, also if no evaluator scored the answer.
+
+    A row is skipped with the key of its answer, or without one if its target was not called. The error
+    `target_missing` is a turn without an answer. The view `counted_results` of the team database has the same rule.
+    """
+    if row.error is not None:
+        return row.error.stage == "evaluator" and row.error.kind != "target_missing"
+    return row.status != "skipped" or row.answer_key != ""
 
 
 def slot_name(key: ResultKey) -> str:
     """Return a result key as one text, for sets and maps of digests."""
     prompt = "" if key.prompt is None else f"\0{key.prompt}"
     return f"{key.suite}\0{key.eval_id}\0{key.target}\0{key.trial}{prompt}"
+
+
+class LineNumbers:
+    """A set of line numbers, from 0, with a bit for each line of the file."""
+
+    def __init__(self, most: int) -> None:
+        """`most` is an upper bound of the number of lines: a reference to a later line is invalid and not added."""
+        self._most = most
+        self._bits = bytearray()
+
+    def add(self, number: int) -> None:
+        """Add the number of a line; a number that no line has is left out."""
+        if not 0 <= number < self._most:
+            return
+        if number // 8 >= len(self._bits):
+            self._bits.extend(bytes(number // 8 + 1 - len(self._bits)))
+        self._bits[number // 8] |= 1 << number % 8
+
+    def __contains__(self, number: int) -> bool:
+        """Return True if a number was added."""
+        return 0 <= number // 8 < len(self._bits) and bool(self._bits[number // 8] & 1 << number % 8)
 
 
 _BITS = 32
@@ -161,7 +177,7 @@ class FirstAnswers:
 
 def _packed(line: SlotLine) -> int:
     key = digest_64(line.answer_key) & (_LOW - _ANSWERED)
-    return line.answer_ref.seq + 1 << _BITS | key | (_ANSWERED if line.is_answered else 0)
+    return line.answer_ref.seq + 1 << _BITS | key | (_ANSWERED if is_answered(line) else 0)
 
 
 def find_first_answers(lines: Callable[[], Iterable[SlotLine]]) -> FirstAnswers:

@@ -51,10 +51,9 @@ def part_of(run: RunRecord, state: str, *, results: int | None = None) -> str:
     planned = run.plan.get("rows")
     lacks_shards = bool(run.parents) and isinstance(planned, int) and results is not None and results < planned
     options = run.plan.get("options")
-    shard = options.get("shard") if isinstance(options, Mapping) else None
     reasons = [
         selection_of(options),
-        f"shard {shard}" if shard is not None else "",
+        f"shard {run.shard}" if run.shard is not None else "",
         "pytest" if run.plan.get("source") == PYTEST else "",
         state if state in _STOPPED else "",
         "a shard is missing" if lacks_shards else "",

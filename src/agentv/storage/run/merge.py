@@ -2,7 +2,7 @@
 
 import shutil
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -46,9 +46,7 @@ def find_owners(runs: Sequence[StoredRun], *, refuses_conflicts: bool = True) ->
 def merge_into(store: RunFolder, runs: Sequence[StoredRun], owners: DigestMap) -> None:
     """Write the results of all runs, of every generation; each result has the id of its original run."""
     for index, run in enumerate(runs):
-        options = run.run.plan.get("options")
-        shard = options.get("shard") if isinstance(options, Mapping) else None
-        store.note("merged", {"run_id": run.run_id, "shard": shard})
+        store.note("merged", {"run_id": run.run_id, "shard": run.run.shard})
         _copy(store, run, owners, index)
 
 

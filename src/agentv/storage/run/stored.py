@@ -1,20 +1,23 @@
 """Read-only access to a run's folder, also while it is being written."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
 
-from agentv.scoring.keys.identity import DigestMap
-from agentv.storage.files.run_file import open_file, whole_lines
+from agentv.scoring.keys.identity import DigestMap, DigestSet
+from agentv.storage.files.run_file import open_file, stamp_of, whole_lines
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
 from agentv.storage.records.json_line import decode, reason
 from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.first_answers import (
+    NO_ANSWER,
     FirstAnswers,
+    LineNumbers,
     SlotLine,
     Standing,
     decode_answer_line,
@@ -32,6 +35,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 _BUFFER_BYTES = 16 * 1024
+_ANSWERS_FILE, _RESULTS_FILE = "answers.jsonl", "results.jsonl"
 
 TARGET_CHANGED = "target_changed"
 """The event of a resume or retry that called a target with other settings than before."""
@@ -91,6 +95,7 @@ class StoredRun:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._blobs = BlobFolder(folder / "blobs")
+        self._found: tuple[tuple[str, int | None, str], tuple[FirstAnswers, int]] | None = None
         path = folder / "run.json"
         try:
             self.run: RunRecord = RUNS.of_line(path.read_bytes())
@@ -128,7 +133,7 @@ class StoredRun:
             return planned > sum(count for count in cases if isinstance(count, int))
         targets = self.run.plan.get("targets")
         has_one_target = isinstance(targets, list) and len(targets) == 1
-        lines = self._slot_lines("results.jsonl")
+        lines = self._slot_lines(_RESULTS_FILE)
         return not has_one_target or any(line.slot.trial or line.slot.prompt is not None for line in lines)
 
     def events(self) -> Iterator[EventRecord]:
@@ -148,12 +153,12 @@ class StoredRun:
                 yield self._row(name, number, line, CASES)
 
     def answers(self) -> Iterator[Answer]:
-        """Yield the answers that count: of each slot the first without an error to its current question."""
-        return self._current("answers.jsonl", ANSWERS)
+        """Yield the answers that count: those of the results that count; of a slot without one its first answer."""
+        return self._current(_ANSWERS_FILE, ANSWERS)
 
     def all_answers(self) -> Iterator[Answer]:
         """Yield the answers of every generation."""
-        return self._read("answers.jsonl", ANSWERS)
+        return self._read(_ANSWERS_FILE, ANSWERS)
 
     def results(self, *, lines: int | None = None) -> Iterator[CaseResult]:
         """Yield the results that count: of each slot the newest judging of its first answer, without retired cases.
@@ -161,11 +166,11 @@ class StoredRun:
         `lines` limits reading to the first lines of the file: the results as they were when it had so many lines.
         None reads the lines that the file has at the start, because `rescore` appends while it reads.
         """
-        return self._current("results.jsonl", RESULTS, lines)
+        return self._current(_RESULTS_FILE, RESULTS, lines)
 
     def refuse_repeated_results(self) -> None:
         """Raise StorageError for a line of results.jsonl that has the result key and generation of an earlier one."""
-        name, seen = "results.jsonl", DigestMap("I")
+        name, seen = _RESULTS_FILE, DigestMap("I")
         for number, _, line in self.current_lines(name):
             key = self._slot_line(name, number, line).slot
             first = seen.setdefault(slot_name(key), number)
@@ -177,11 +182,11 @@ class StoredRun:
 
     def all_results(self) -> Iterator[CaseResult]:
         """Yield the results of every generation."""
-        return self._read("results.jsonl", RESULTS)
+        return self._read(_RESULTS_FILE, RESULTS)
 
     def results_numbered(self, numbers: Collection[int]) -> dict[int, CaseResult]:
         """Return the results with these `seq`; other lines are not decoded."""
-        name = "results.jsonl"
+        name = _RESULTS_FILE
         return {
             number - 1: self._row(name, number, line, RESULTS)
             for number, line in enumerate(whole_lines(self.folder / name), start=1)
@@ -190,7 +195,7 @@ class StoredRun:
 
     def reruns(self) -> Iterator[CaseResult]:
         """Yield the results of further answers, without retired cases; each has `rerun`, also if it is not stored."""
-        name = "results.jsonl"
+        name = _RESULTS_FILE
         for number, _, line in self._lines_with(name, "rerun"):
             yield self.marked(self._row(name, number, line, RESULTS))
 
@@ -198,19 +203,25 @@ class StoredRun:
         """Return the row of a further answer with `rerun`, which older versions did not store: what asked for it."""
         if row.rerun is not None:
             return row
-        requested: Rerun = "fresh"
-        for event in self.events():
-            before = event.fields.get("rows")
-            if event.type == "generation_started" and isinstance(before, int) and before <= (row.seq or 0):
-                requested = "case" if event.fields.get("only") == "cases" else "failed"
-        return msgspec.structs.replace(row, rerun=requested)
+        requested = [rerun for before, rerun in self._unmarked_retries if before <= (row.seq or 0)]
+        return msgspec.structs.replace(row, rerun=requested[-1] if requested else "fresh")
+
+    @cached_property
+    def _unmarked_retries(self) -> Sequence[tuple[int, Rerun]]:
+        """The retries so far, each with the number of results before it."""
+        started = [event.fields for event in self.events() if event.type == "generation_started"]
+        return [
+            (before, "case" if fields.get("only") == "cases" else "failed")
+            for fields in started
+            if isinstance(before := fields.get("rows"), int)
+        ]
 
     def newest_results(self, *, lines: int | None = None) -> Iterator[CaseResult] | None:
         """Return the results that counted in older versions, the newest of each slot; None if they are those of today.
 
         `lines` is as for `results`.
         """
-        name = "results.jsonl"
+        name = _RESULTS_FILE
         found, lines = self._first_answers(name, lines)
         if not found.has_unmarked_reruns:
             return None
@@ -225,7 +236,7 @@ class StoredRun:
     def highest_generations(self, keys: Collection[ResultKey]) -> dict[ResultKey, int]:
         """Return the highest generation of the results and answers with these keys."""
         highest: dict[ResultKey, int] = {}
-        for name in ("results.jsonl", "answers.jsonl"):
+        for name in (_RESULTS_FILE, _ANSWERS_FILE):
             for line in self._slot_lines(name):
                 if line.slot in keys:
                     highest[line.slot] = max(line.generation, highest.get(line.slot, 0))
@@ -233,7 +244,7 @@ class StoredRun:
 
     def answers_at(self, numbers: Collection[int]) -> dict[int, Answer]:
         """Return the answers with these `seq`, which results refer to as `answer_seq`."""
-        name = "answers.jsonl"
+        name = _ANSWERS_FILE
         return {
             number - 1: self._row(name, number, line, ANSWERS)
             for number, line in enumerate(whole_lines(self.folder / name), start=1)
@@ -251,7 +262,7 @@ class StoredRun:
     def counts(self) -> dict[str, int]:
         """Count the results that count by state: pass, borderline, fail, error, skipped."""
         counts: dict[str, int] = {}
-        name = "results.jsonl"
+        name = _RESULTS_FILE
         first, lines = self._first_answers(name)
         retired = self._retired()
         for line in islice(self._slot_lines(name), lines):
@@ -273,7 +284,7 @@ class StoredRun:
 
     def results_at(self, places: Iterable[tuple[int, int, int]]) -> Iterator[CaseResult]:
         """Yield the results at these places in results.jsonl: line number, offset and size in bytes."""
-        name = "results.jsonl"
+        name = _RESULTS_FILE
         with open_file(self.folder / name, buffering=_BUFFER_BYTES) as file:
             for number, offset, size in places:
                 file.seek(offset)
@@ -288,12 +299,29 @@ class StoredRun:
 
         `lines` limits reading to the first lines of the file; None reads the lines that it has at the start.
         """
-        return self._lines_with(name, "counts", lines)
+        return self._answers_that_count() if name == _ANSWERS_FILE else self._lines_with(name, "counts", lines)
+
+    def _answers_that_count(self) -> Iterator[tuple[int, int, bytes]]:
+        (first, lines), retired = self._first_answers(_ANSWERS_FILE), self._retired()
+        if first.are_all_first and not retired:
+            yield from self._lines_with(_ANSWERS_FILE, "counts", lines)
+            return
+        named, slots = LineNumbers(lines), DigestSet()
+        for number, _, line in self._lines_with(_RESULTS_FILE, "counts"):
+            result = self._slot_line(_RESULTS_FILE, number, line)
+            if result.answer_ref.seq != NO_ANSWER:
+                named.add(result.answer_ref.seq)
+                slots.add(slot_name(result.slot))
+        for number, offset, line in self._numbered(_ANSWERS_FILE, lines):
+            head = self._slot_line(_ANSWERS_FILE, number, line)
+            is_first = first.standing(head) == "counts" and head.slot not in retired
+            if number - 1 in named or (is_first and slot_name(head.slot) not in slots):
+                yield number, offset, line
 
     def uncounted_lines(self, *, lines: int) -> Iterator[int]:
         """Yield the numbers of those of the first `lines` results that do not count, apart from retired cases."""
-        first, _ = self._first_answers("results.jsonl", lines)
-        for number, line in enumerate(islice(self._slot_lines("results.jsonl"), lines), start=1):
+        first, _ = self._first_answers(_RESULTS_FILE, lines)
+        for number, line in enumerate(islice(self._slot_lines(_RESULTS_FILE), lines), start=1):
             if first.standing(line) != "counts":
                 yield number
 
@@ -302,11 +330,16 @@ class StoredRun:
         are_all_counted = first.are_all_first and not retired
         if are_all_counted and standing != "counts":
             return
-        offset = 0
-        for number, line in enumerate(islice(whole_lines(self.folder / name), lines), start=1):
+        for number, offset, line in self._numbered(name, lines):
             head = None if are_all_counted else self._slot_line(name, number, line)
             if head is None or (first.standing(head) == standing and head.slot not in retired):
                 yield number, offset, line
+
+    def _numbered(self, name: str, lines: int | None) -> Iterator[tuple[int, int, bytes]]:
+        """Yield number, offset and bytes of the first `lines` lines of a file."""
+        offset = 0
+        for number, line in enumerate(islice(whole_lines(self.folder / name), lines), start=1):
+            yield number, offset, line
             offset += len(line) + 1
 
     def retired(self) -> frozenset[ResultKey]:
@@ -325,7 +358,16 @@ class StoredRun:
         return retired
 
     def _first_answers(self, name: str, lines: int | None = None) -> tuple[FirstAnswers, int]:
-        """Return what counts in the first `lines` lines of a file (None: in all), and the number of lines read."""
+        """Return what counts in the first `lines` lines of a file (None: in all), and the number of lines read.
+
+        The last answer is kept until the file changes, since a report needs it for results, re-runs and their notes.
+        """
+        read_as = name, lines, stamp_of(self.folder / name)
+        if self._found is None or self._found[0] != read_as:
+            self._found = read_as, self._find_first_answers(name, lines)
+        return self._found[1]
+
+    def _find_first_answers(self, name: str, lines: int | None) -> tuple[FirstAnswers, int]:
         sizes: list[int] = []  # the file may grow before it is read again
 
         def read() -> Iterator[SlotLine]:
@@ -343,7 +385,7 @@ class StoredRun:
             yield self._slot_line(name, number, line)
 
     def _slot_line(self, name: str, number: int, line: bytes) -> SlotLine:
-        if name == "answers.jsonl":
+        if name == _ANSWERS_FILE:
             return self._decoded(name, number, line, lambda read: decode_answer_line(read, number - 1))
         return self._decoded(name, number, line, decode_result_line)
 
@@ -363,6 +405,15 @@ class StoredRun:
         except (ValueError, StorageError) as error:
             raise StorageError(f"{self.folder / name}:{number}: {error}") from error
         return with_seq(row, number - 1)
+
+
+def counted_lines(path: Path) -> Iterator[tuple[int, int, bytes]] | None:
+    """Return number, offset and bytes of the lines that count in a run's answers or results; None for other files.
+
+    Raises StorageError when the run cannot be read.
+    """
+    is_of_run = path.name in (_ANSWERS_FILE, _RESULTS_FILE) and (path.parent / "run.json").is_file()
+    return StoredRun(path.parent).current_lines(path.name) if is_of_run else None
 
 
 def open_run(folder: Path) -> StoredRun:

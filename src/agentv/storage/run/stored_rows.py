@@ -17,10 +17,12 @@ from agentv.storage.records.narrow import Subset
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.first_answers import (
     FirstAnswers,
+    LineNumbers,
     SlotLine,
     decode_answer_line,
     decode_result_line,
     find_first_answers,
+    is_answered,
     slot_name,
 )
 from agentv.storage.run.stored import StoredRun, with_seq
@@ -154,7 +156,6 @@ class StoredRows:
         self._unjudged: dict[int, int] = {}
         self._first = FirstAnswers()
         try:
-            # The size in bytes is an upper bound: every answer takes at least one byte.
             self._index_answers(answers, *self._index_rows(rows, most_answers=size_of(answers)))
         except BaseException:
             self.close()
@@ -198,12 +199,12 @@ class StoredRows:
         unjudged = self._unjudged.get(digest_64(slot_name(key)), _UNSET)
         return 1 + max(unjudged, _UNSET if row is None else max(row.generation, self._first.highest(key)))
 
-    def _index_rows(self, path: Path, *, most_answers: int) -> tuple[bytearray, bytearray]:
-        """Index the results that count and the re-runs; return a bit for each judged answer, and for each that counts.
+    def _index_rows(self, path: Path, *, most_answers: int) -> tuple[LineNumbers, LineNumbers]:
+        """Index the results that count and the re-runs; return the numbers of judged answers, and of those that count.
 
-        `most_answers` is an upper bound of the number of answers: a reference to a later one is invalid.
+        `most_answers` is an upper bound of the number of answers: their bytes, as each takes at least one.
         """
-        judged, counted = bytearray(), bytearray()
+        judged, counted = LineNumbers(most_answers), LineNumbers(most_answers)
         self._first = find_first_answers(lambda: (line for _, _, line in _slot_lines(path, _result_line)))
         for number, at, line in _slot_lines(path, _result_line):
             self._rows.mark(number, at)
@@ -212,30 +213,29 @@ class StoredRows:
                 self._rows.put(slot_name(line.slot), at)
             elif standing == "rerun":
                 self._reruns.setdefault(digest_64(slot_name(line.slot)), []).append(at)
-            if 0 <= seq < most_answers:
-                _set_bit(judged, seq)
-                if standing == "counts":
-                    _set_bit(counted, seq)
+            judged.add(seq)
+            if standing == "counts":
+                counted.add(seq)
         return judged, counted
 
-    def _index_answers(self, path: Path, judged: bytearray, counted: bytearray) -> None:
+    def _index_answers(self, path: Path, judged: LineNumbers, counted: LineNumbers) -> None:
         for number, at, line in _slot_lines(path, decode_answer_line):
             self._answers.mark(number, at)
             self._rerun_answers.mark(number, at)
             key = f"{line.slot.suite}\0{line.answer_key}"
             if line.rerun is not None:
-                if line.is_answered:
+                if is_answered(line):
                     self._rerun_answers.put(key, at)
-            elif _has_bit(counted, number) or self._has_only_errors(key):
+            elif number in counted or self._has_only_errors(key):
                 self._answers.put(key, at)
-            if not _has_bit(judged, number):
+            if number not in judged:
                 name = digest_64(slot_name(line.slot))
                 self._unjudged[name] = max(line.generation, self._unjudged.get(name, _UNSET))
 
     def _has_only_errors(self, key: str) -> bool:
         """Return True if no answer without an error is indexed under a key."""
         found = self._answers.get(key)
-        return found is None or not decode_answer_line(found.line, 0).is_answered
+        return found is None or not is_answered(decode_answer_line(found.line, 0))
 
     def _decoded(self, index: LineIndex, found: IndexedLine | None, decoder: LineDecoder[Stored]) -> Stored | None:
         """Return the value of a line, None for no line. Raises StorageError when it cannot be read."""
@@ -324,13 +324,3 @@ def _slot_lines(path: Path, decode: Callable[[bytes, int], SlotLine]) -> Iterato
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{path}:{number + 1}: {reason(error)}") from error
         at += len(line) + 1
-
-
-def _set_bit(bits: bytearray, number: int) -> None:
-    if number // 8 >= len(bits):
-        bits.extend(bytes(number // 8 + 1 - len(bits)))
-    bits[number // 8] |= 1 << number % 8
-
-
-def _has_bit(bits: bytearray, number: int) -> bool:
-    return 0 <= number // 8 < len(bits) and bool(bits[number // 8] & 1 << number % 8)

@@ -7,6 +7,8 @@ its keys: a value that nobody reads must never become an empty answer.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
+from msgspec.structs import replace
+
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.chat import CALL_KEYS, CONTENT_KEYS
@@ -59,13 +61,21 @@ def read_answer_object(given: object, at: str, advice: str = ANSWER_ADVICE) -> s
     calls = {key: value[key] for key in CALL_KEYS if value.get(key)}
     if found is None and not calls:
         raise MessageError(at, f"holds no answer; its keys: {_listed(value)}", advice)
-    if found is not None and found.key in MESSAGES_KEYS:
-        return _last_answer(value[found.key], f"{at}.{found.key}")
+    messages_key = next((key for key in MESSAGES_KEYS if _is_given(value, key)), None)
+    if found is not None and messages_key is not None:
+        return _with_calls(_last_answer(value[messages_key], f"{at}.{messages_key}"), found.text, calls, at)
     if calls or found is None or found.key in (*CONTENT_KEYS, "parts"):
         without_texts = {key: item for key, item in value.items() if key not in TEXT_KEYS}
         content: JsonObject = {} if found is None or found.key == "parts" else {"content": value[found.key]}
         return read_answer({**without_texts, **content}, at)
     return found.text
+
+
+def _with_calls(last: Message, text: str, calls: JsonObject, at: str) -> Message:
+    """Return the last message of an answer with the `text` beside it, and with `calls` if it has none of its own."""
+    content = last.content if content_text(last.content) == text else text
+    own_calls = last.tool_calls or (read_answer(calls, at).tool_calls if calls else ())
+    return replace(last, content=content, tool_calls=own_calls)
 
 
 def named_answer(value: JsonObject, at: str, advice: str = ANSWER_ADVICE) -> NamedAnswer | None:
@@ -75,8 +85,8 @@ def named_answer(value: JsonObject, at: str, advice: str = ANSWER_ADVICE) -> Nam
     """
     texts = ((key, _text_under(value, key, at, _MAX_DEPTH)) for key in ANSWER_KEYS)
     found = [NamedAnswer(key, text) for key, text in texts if text is not None]
-    if any(each.key in MESSAGES_KEYS for each in found):  # as in a response: an empty text is that of its messages
-        found = [each for each in found if each != NamedAnswer("text", "")]
+    if any(each.key in MESSAGES_KEYS for each in found):  # as in a response: of a text and messages one may be empty
+        found = [each for each in found if each.text or each.key not in ("text", *MESSAGES_KEYS)] or found
     if len({each.text for each in found}) > 1:
         keys = " and ".join(repr(each.key) for each in found)
         raise MessageError(at, f"has several answers that differ, under {keys}; its keys: {_listed(value)}", advice)
@@ -91,10 +101,16 @@ def is_message(value: JsonValue) -> bool:
     return known or "role" in value or (value.get("kind") in KINDS and "parts" in value)
 
 
+def _is_given(value: JsonObject, key: str) -> bool:
+    """Return True if an object has a value under a key; an empty list or object is one only as content."""
+    item = value.get(key)
+    return item is not None and (item not in ([], (), {}) or key in CONTENT_KEYS)
+
+
 def _text_under(value: JsonObject, key: str, at: str, depth: int) -> str | None:
     """Return the text of the answer under a key; None if the key is missing, or its value holds no answer."""
     item, place = value.get(key), f"{at}.{key}"
-    if item is None or (item in ([], (), {}) and key not in CONTENT_KEYS):
+    if not _is_given(value, key):
         return None
     if key in ("choices", "candidates"):
         listed = messages_of_reply(value, at)

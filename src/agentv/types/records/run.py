@@ -1,5 +1,6 @@
 """Records of a run: run.json, the lines of events.jsonl and cases.jsonl."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -24,6 +25,13 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     plan: JsonObject = always({})
     git: JsonObject | None = None
     parents: tuple[str, ...] = ()
+
+    @property
+    def shard(self) -> str | None:
+        """The shard that the run is, such as `2/3`; None for a run of all cases."""
+        options = self.plan.get("options")
+        shard = options.get("shard") if isinstance(options, Mapping) else None
+        return shard if isinstance(shard, str) else None
 
 
 class EventRecord(Struct, frozen=True):
