@@ -31,6 +31,19 @@ def test_the_same_run_gives_the_same_file_with_a_line_per_case(project: Project)
     assert (cases[0]["rows"], cases[0]["measures"]["score"], cases[0]["measures"]["evaluator:has"]) == (2, 1.0, 1.0)
 
 
+def test_a_baseline_without_scores_is_refused_and_a_missing_one_is_named(project: Project) -> None:
+    project.cases = {"b": "question b", "a": "question a"}
+    (project.folder / "broken").write_text("a b")
+    assert project.call("run", "suite.yaml")[0] == 3
+    code, said = project.call("baseline", "save")
+    assert (code, "has no score; a baseline needs results that were judged" in said) == (4, True), said
+    assert not (project.folder / "baseline.jsonl").exists()
+    (project.folder / "broken").write_text("a")
+    assert project.call("run", "suite.yaml")[0] == 3
+    code, said = project.call("baseline", "save")
+    assert (code, "warning: 1 case of 2 without a score" in said) == (0, True), said
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
