@@ -1,6 +1,7 @@
 """`provider: a2a` with agents that attack their client. Needs the dependency group `protocols`."""
 
 import asyncio
+import gzip
 import json
 import resource
 import time
@@ -69,8 +70,9 @@ def task(state: str, *, artifact: str = "", **fields: Any) -> Json:
     return {"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}, "artifacts": artifacts, **fields}
 
 
-def status(state: str, **fields: Any) -> Json:
-    update = {"taskId": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}, **fields}
+def status(state: str, *, text: str = "", **fields: Any) -> Json:
+    message = {"message": {"messageId": "1", "role": "ROLE_AGENT", "parts": [{"text": text}]}} if text else {}
+    update = {"taskId": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}", **message}, **fields}
     return {"result": {"statusUpdate": update}}
 
 
@@ -244,12 +246,21 @@ def test_an_answer_in_many_chunks_is_put_together_in_linear_time() -> None:
     assert time.process_time() - started < 5
 
 
-def test_the_text_of_an_answer_has_a_limit() -> None:
+def test_the_texts_of_an_answer_and_of_its_states_have_a_limit() -> None:
     chunks = [chunk("x" * 2**20, append=index > 0) for index in range(11)]
-    with serving_agent(lambda _: [WORKING, *chunks, status("COMPLETED")]) as url:
-        failure = failure_of(target(url))
+    states = [status("WORKING", text=str(index) + "x" * 2**20) for index in range(11)]
+    for events in (chunks, states):
+        with serving_agent(lambda _, events=events: [WORKING, *events, status("COMPLETED")]) as url:  # type: ignore[misc]
+            failure = failure_of(target(url))
 
-    assert (failure.kind, failure.message) == ("too_large", "the answer is larger than 10 MiB; it was discarded")
+        assert failure.kind == "too_large"
+        assert failure.message == "the texts of the answer and of its states are larger than 10 MiB together"
+
+
+def test_a_compressed_answer_is_read() -> None:
+    compressed = reply(gzip.compress(card("http://unused").encode()), headers={"Content-Encoding": "gzip"})
+    with serving_agent(lambda _: [said("42")]) as url, serving(compressed) as cards:
+        assert ask(target(cards.url, endpoint=url)).text == "42"
 
 
 # --- addresses --------------------------------------------------------------------------------------------------

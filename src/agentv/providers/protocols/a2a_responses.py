@@ -32,7 +32,7 @@ class A2aResponse:
 
     `context_id` and `task_id` are those of the message, if it has any: the response must have the same. A task may have
     a message about each of its states; `_status_message` is the one about the current state. `_chunks` has the parts of
-    artifacts that come in chunks, and `_sizes` the characters of each artifact.
+    artifacts that come in chunks, `_sizes` the characters of each artifact, and `_size` all characters so far.
     """
 
     def __init__(self, *, context_id: str = "", task_id: str = "") -> None:
@@ -117,6 +117,7 @@ class A2aResponse:
             self._status_message = message or None
         last = self.updates[-1] if self.updates else None
         if last is None or (last.name, last.text or "") != (state, text):
+            self._grow(len(text))
             kind: TraceEventType = "message" if text else "model_step"
             self.updates.append(
                 TraceEvent(kind, timestamp=_text(status, "timestamp") or None, name=state, text=text or None)
@@ -134,10 +135,13 @@ class A2aResponse:
         else:
             self._artifacts[key] = artifact
             self._chunks.pop(key, None)
-        self._size += size - self._sizes.get(key, 0)
+        self._grow(size - self._sizes.get(key, 0))
         self._sizes[key] = size
+
+    def _grow(self, characters: int) -> None:
+        self._size += characters
         if self._size > MAX_TEXT:
-            message = f"the answer is larger than {MAX_TEXT / 2**20:g} MiB; it was discarded"
+            message = f"the texts of the answer and of its states are larger than {MAX_TEXT / 2**20:g} MiB together"
             raise ProviderError(Failure("too_large", message))
 
     def _whole_artifacts(self) -> list[JsonObject]:
