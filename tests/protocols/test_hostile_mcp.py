@@ -116,7 +116,7 @@ def test_the_check_of_many_tools_ends_at_the_time_out() -> None:
     failure = attack("tools", "10000", timeout_s=4.0, list="tools")
 
     assert failure.kind == "target_timeout"
-    assert "the server's list of tools could not be checked in the time that was left" in failure.message
+    assert "the server's list of tools could not be checked in the" in failure.message
     assert time.monotonic() - started < 15.0
 
 

@@ -28,7 +28,10 @@ async def checked(payload: JsonObject, shared: SharedParts, *, subject: str, tim
         found = await pool.call(payload, timeout_s=timeout_s)
     except EvaluatorError as error:
         if error.failure.kind == "deadline":
-            message = f"{subject} could not be checked in the time that was left for the call"
+            message = (
+                f"{subject} could not be checked in the {timeout_s:.1f} s that were left of the call's time limit; "
+                "the schema may take too long for any limit"
+            )
             raise ProviderError(Failure("target_timeout", message)) from None
         raise ProviderError(
             Failure("malformed_reply", f"{subject} cannot be checked: {error.failure.message}")
@@ -102,6 +105,6 @@ def _draft_problem(schema: JsonObject) -> str | None:
 
 
 def json_type(value: JsonValue) -> str:
-    """Return the type of a JSON value in the words of JSON, except that a `list` is an array."""
+    """Return the type of a JSON value for messages: `list`, `object`, `string`, `boolean`, `number` or `null`."""
     kinds = {list: "list", str: "string", bool: "boolean", dict: "object"}
     return "null" if value is None else kinds.get(type(value), "number")
