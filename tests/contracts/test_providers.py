@@ -16,7 +16,7 @@ import pytest
 from msgspec import Struct
 from tests.support.agents import recorded, stand_in
 from tests.support.asking import PATIENCE_S, ask, make_request, make_target, with_provider
-from tests.support.loopback import Server, hang_up, never_answer, reply, serving
+from tests.support.loopback import Server, hang_up, never_answer, reply_with_id, serving
 
 from agentv.providers import PROVIDERS
 from agentv.providers.agents.claude import ClaudeSettings
@@ -48,6 +48,7 @@ REPLY = json.dumps(  # each API reads its own part
         "choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}],
         "content": [{"type": "text", "text": ANSWER}],
         "supportedInterfaces": [{"url": "http://h/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        "id": "ID",
         "result": {"message": {"messageId": "1", "role": "ROLE_AGENT", "parts": [{"text": ANSWER}]}},
         "candidates": [{"content": {"parts": [{"text": ANSWER}]}, "finishReason": "STOP"}],
     }
@@ -162,7 +163,9 @@ CASES = {
 def place(tmp_path: Path) -> Iterator[Place]:
     (tmp_path / "one.jsonl").write_text(json.dumps({"id": "case-1", "text": ANSWER}) + "\n")
     (tmp_path / "other.jsonl").write_text(json.dumps({"id": "case-9", "text": ANSWER}) + "\n")
-    with serving(reply(REPLY)) as server, serving(never_answer) as quiet, serving(hang_up) as broken:
+    servers: list[Server] = []
+    with serving(reply_with_id(servers, REPLY)) as server, serving(never_answer) as quiet, serving(hang_up) as broken:
+        servers.append(server)
         yield Place(tmp_path, server, quiet, broken)
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
-from tests.support.loopback import never_answer, reply, serving
+from tests.support.loopback import Server, never_answer, reply, reply_with_id, serving
 from tests.support.ports import free_port, running
 
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
+from agentv.providers.protocols.a2a_addresses import is_same_origin
 from agentv.providers.protocols.a2a_responses import A2aResponse
 from agentv.providers.protocols.a2a_settings import A2aSettings
 from agentv.types.errors import EvalFileError, ProviderError
@@ -285,13 +286,16 @@ def test_a_card_that_cannot_be_used_is_a_failure(card: str, kind: str, expected:
     [
         ("<html>", "200 OK", "malformed_reply", "the agent's response cannot be read: "),
         ("not now", "503 Unavailable", "server_error", "the message was answered with HTTP status 503: not now"),
-        ('{"jsonrpc": "2.0", "id": 1, "result": {"hologram": 3}}', "200 OK", "unexpected_shape", "the agent"),
+        ('{"jsonrpc": "2.0", "id": "ID", "result": {"hologram": 3}}', "200 OK", "unexpected_shape", "the agent"),
     ],
 )
 def test_a_reply_that_is_not_one_of_a2a_is_a_failure(
     body: str, status: str, kind: str, expected: str, streaming: str
 ) -> None:
-    with serving(reply(body, status=status)) as server, serving(reply(card_of(server.url))) as cards:
+    servers: list[Server] = []
+    answer = reply_with_id(servers, body, status=status)
+    with serving(answer) as server, serving(reply(card_of(server.url))) as cards:
+        servers.append(server)
         failure = failure_of(target(cards.url, streaming=streaming), make_request("where"))
 
     assert failure.kind == kind
@@ -306,9 +310,11 @@ def card_of(url: str) -> str:
 def test_a_complete_answer_stays_one_if_its_stream_ends_badly() -> None:
     task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"},
             "artifacts": [{"artifactId": "1", "parts": [{"text": "42 euros."}]}]}  # fmt: skip
-    event = f"data: {json.dumps({'jsonrpc': '2.0', 'id': '1', 'result': {'task': task}})}\n\n"
-    broken = reply(event, headers={"Content-Type": "text/event-stream"}, length=len(event) + 100)
+    event = f"data: {json.dumps({'jsonrpc': '2.0', 'id': 'ID', 'result': {'task': task}})}\n\n"
+    servers: list[Server] = []
+    broken = reply_with_id(servers, event, headers={"Content-Type": "text/event-stream"}, length=len(event) + 100)
     with serving(broken) as server, serving(reply(card_of(server.url))) as cards:
+        servers.append(server)
         answer = ask(target(cards.url), make_request("how much"))
 
     assert (answer.text, answer.finish_reason) == ("42 euros.", "completed")
@@ -316,9 +322,8 @@ def test_a_complete_answer_stays_one_if_its_stream_ends_badly() -> None:
 
 @pytest.mark.parametrize(("scheme", "port"), [("http", 80), ("https", 443)])
 def test_the_usual_port_may_be_written(scheme: str, port: int) -> None:
-    client = pytest.importorskip("agentv.providers.protocols.a2a_client")
-    assert client.is_same_origin(f"{scheme}://h/rpc", f"{scheme}://h:{port}/card")
-    assert not client.is_same_origin(f"{scheme}://h/rpc", f"{scheme}://h:81/card")
+    assert is_same_origin(f"{scheme}://h/rpc", f"{scheme}://h:{port}/card")
+    assert not is_same_origin(f"{scheme}://h/rpc", f"{scheme}://h:81/card")
 
 
 # --- health -----------------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """A real HTTP server on loopback, in its own thread, with given answers."""
 
 import asyncio
+import json
 import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 Writer = asyncio.StreamWriter
 Answer = Callable[[Writer], Awaitable[None]]
@@ -102,6 +104,17 @@ def reply(
     async def answer(writer: Writer) -> None:
         writer.write(f"HTTP/1.1 {status}\r\n{head}\r\n".encode() + content)
         await writer.drain()
+
+    return answer
+
+
+def reply_with_id(servers: list[Server], body: str, **about: Any) -> Answer:
+    """Answer as `reply` does, with the id of the JSON-RPC request to the first server in place of "ID" in the body."""
+
+    async def answer(writer: Writer) -> None:
+        request = servers[0].requests[-1].body
+        asked = json.loads(request) if request.startswith(b"{") else {}
+        await reply(body.replace('"ID"', json.dumps(asked.get("id"))), **about)(writer)
 
     return answer
 

@@ -1,9 +1,8 @@
 """The `is_json` rule: a text is strict JSON and matches a JSON Schema, if one is given."""
 
-import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -14,108 +13,11 @@ from agentv.scoring.judge_replies.json_objects import (
     FoundObjects,
     find_objects,
 )
+from agentv.scoring.text.json_schema import SchemaCheck, check_schema, make_schema_check
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import EvaluatorTools
-
-if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
-
-
-SchemaCheck: TypeAlias = Callable[[JsonValue], Iterator[str]]
-"""A function that yields every violation in a value as `$.path: message`."""
-
-
-def check_schema(schema: Mapping[str, JsonValue], *, name: str = "schema") -> None:
-    """Raise ValueError, with the place of the error, if a schema is not valid; `name` is the setting's name."""
-    import jsonschema  # noqa: PLC0415 - imported only for suites with a schema
-
-    try:
-        _validator_class().check_schema(_plain(schema))
-    except jsonschema.SchemaError as error:
-        raise ValueError(f"`{name}` is not a valid JSON Schema: {error.json_path}: {error.message}") from error
-    _check_patterns(schema, "$", name)
-
-
-_VALUE_KEYWORDS = frozenset({"const", "enum", "default", "examples"})
-"""The keywords whose content is a value, not a schema."""
-
-
-def _check_patterns(value: JsonValue, path: str, name: str) -> None:
-    """Raise ValueError for a pattern in the part of a schema at `path` that cannot be compiled.
-
-    If a `$ref` makes a value under `_VALUE_KEYWORDS` a schema, its patterns are compiled only when they are used.
-    """
-    if isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            _check_patterns(item, f"{path}[{index}]", name)
-    if not isinstance(value, Mapping):
-        return
-    named = value.get("patternProperties")
-    for pattern in (value.get("pattern"), *(named if isinstance(named, Mapping) else ())):
-        if isinstance(pattern, str):
-            _check_pattern(pattern, path, name)
-    for key, item in value.items():
-        if key not in _VALUE_KEYWORDS:
-            _check_patterns(item, f"{path}.{key}", name)
-
-
-def _check_pattern(pattern: str, path: str, name: str) -> None:
-    from agentv.scoring.text.patterns import compile_pattern  # noqa: PLC0415 - as above
-
-    try:
-        compile_pattern(pattern)
-    except ValueError as error:
-        raise ValueError(f"`{name}` is not a valid JSON Schema: {path}: the pattern {pattern!r} {error}") from error
-
-
-def make_schema_check(schema: Mapping[str, JsonValue]) -> SchemaCheck:
-    """Return a function that yields the violations in a value, or raises EvaluatorError if the schema is unusable."""
-    import jsonschema  # noqa: PLC0415 - as above
-    import referencing  # noqa: PLC0415
-    import referencing.exceptions  # noqa: PLC0415
-
-    validator = _validator_class()(_plain(schema), registry=referencing.Registry())
-
-    def violations_of(value: JsonValue) -> Iterator[str]:
-        try:
-            for error in validator.iter_errors(value):
-                yield f"{error.json_path}: {_shortened(error.message)}"
-        except referencing.exceptions.Unresolvable as error:
-            raise EvaluatorError(f"the schema has a $ref that cannot be resolved: {error.ref}") from error
-        except (jsonschema.exceptions.UndefinedTypeCheck, RecursionError, OverflowError) as error:
-            raise EvaluatorError(f"the schema cannot be applied: {type(error).__name__}") from error
-
-    return violations_of
-
-
-@functools.cache
-def _validator_class() -> "type[Validator]":
-    import jsonschema  # noqa: PLC0415 - as above
-
-    from agentv.evaluators.rules.json_keywords import KEYWORDS  # noqa: PLC0415
-
-    extend: Callable[..., type[Validator]] = jsonschema.validators.extend
-    return extend(jsonschema.Draft202012Validator, KEYWORDS)
-
-
-def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the schema as dicts and lists; the jsonschema package accepts no other mappings."""
-    plain: dict[str, JsonValue] = {key: plain_json(value) for key, value in schema.items()}
-    return plain
-
-
-def plain_json(value: JsonValue) -> JsonValue:
-    """Return JSON made of dicts and lists only, copied."""
-    if isinstance(value, Mapping):
-        return _plain(value)
-    return [plain_json(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _shortened(message: str) -> str:
-    return message if len(message) <= 200 else f"{message[:200]} …"  # noqa: PLR2004 - one line on a screen
-
 
 MAX_MISSES = 10
 """The maximum number of violations that are listed."""

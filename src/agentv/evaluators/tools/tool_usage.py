@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from agentv.evaluators.named_files import function_files
 from agentv.evaluators.rules.base import Finding, reasoning_of
-from agentv.evaluators.rules.json import check_schema, first_problems, make_schema_check, plain_json
+from agentv.evaluators.rules.json import first_problems
 from agentv.evaluators.rules.text import check_range
 from agentv.execution.user_code import described, load_callable
 from agentv.scoring.results.criteria import criterion_named, failed_result, result_of
+from agentv.scoring.text.json_schema import check_schema, make_schema_check, plain_json
 from agentv.scoring.tools.recorded_calls import CallSource, recorded_calls
 from agentv.scoring.tools.tool_calls import ExpectedCall, name_matches
 from agentv.scoring.tools.trajectory import NO_TRACE, Trajectory, score_trajectory

@@ -6,8 +6,7 @@ import ipaddress
 import os
 import socket
 import ssl
-import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeAlias
@@ -19,16 +18,12 @@ from msgspec import Struct
 
 from agentv.execution.sharing import TurnQueue
 from agentv.providers.apis.http import HttpRequest, HttpResponse, is_event_stream, status_failure
+from agentv.providers.apis.response_body import MAX_BODY_BYTES, MAX_STREAM_BYTES, ResponseBody
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock, SharedParts
 
-MAX_BODY_BYTES = 10 * 2**20
-MAX_STREAM_BYTES = 10 * MAX_BODY_BYTES
-"""The maximum size of an event stream, which has an event for every few characters of an answer."""
-
 NETWORK = "http network"
-_PIECE_BYTES = 2**20
 _UNKNOWN_AUTHORITY = (18, 19, 20, 21)
 """The codes of OpenSSL for a certificate whose authority is not known, or that is signed by itself."""
 _AUTHORITY_ADVICE = "if you trust its authority, set SSL_CERT_FILE to a file with the authority's certificate"
@@ -125,7 +120,7 @@ async def check_url(url: str, shared: SharedParts, *, timeout_s: float) -> None:
 
 async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
     # Truncated compression is not an error here: the listener detects an incomplete stream.
-    body, is_over = _Body(response, MAX_STREAM_BYTES), False
+    body, is_over = _body_of(response, MAX_STREAM_BYTES), False
     while not is_over and (chunk := await response.content.readany()):
         is_over = any(listener(piece) for piece in body.pieces(chunk))
     with suppress(aiohttp.ClientError, OSError):
@@ -135,7 +130,7 @@ async def _listen(response: aiohttp.ClientResponse, listener: Listener) -> None:
 
 
 async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
-    body, pieces = _Body(response, max_bytes), list[bytes]()
+    body, pieces = _body_of(response, max_bytes), list[bytes]()
     while chunk := await response.content.readany():
         pieces += body.pieces(chunk)
     if body.is_truncated:
@@ -143,50 +138,8 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     return b"".join(pieces)
 
 
-class _Body:
-    """A body that is decompressed chunk by chunk, and refused as soon as it is too large, compressed or not."""
-
-    def __init__(self, response: aiohttp.ClientResponse, max_bytes: int) -> None:
-        self._decompressor = _decompressor(response.headers.get("Content-Encoding", "identity").lower())
-        self._max_bytes = max_bytes
-        self._decompressed_bytes = self._received_bytes = 0
-
-    @property
-    def is_truncated(self) -> bool:
-        """True if the chunks so far are only a part of a compressed body."""
-        return self._decompressor is not None and self._received_bytes > 0 and not self._decompressor.eof
-
-    def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the decompressed pieces of the next chunk."""
-        self._received_bytes += len(chunk)
-        for piece in _decompressed(self._decompressor, chunk) if self._decompressor else (chunk,):
-            self._decompressed_bytes += len(piece)
-            if max(self._decompressed_bytes, self._received_bytes) > self._max_bytes:
-                message = f"the response is larger than {self._max_bytes / 2**20:g} MiB; the answer was discarded"
-                raise ProviderError(Failure("too_large", message))
-            yield piece
-
-
-def _decompressed(decompressor: "zlib._Decompress", chunk: bytes) -> Iterator[bytes]:
-    """Yield the decompressed chunk in pieces of at most a mebibyte."""
-    is_full = False
-    while chunk or is_full:
-        try:
-            piece = decompressor.decompress(chunk, _PIECE_BYTES)
-        except zlib.error as error:
-            raise ProviderError(Failure("malformed_reply", f"the response cannot be decompressed: {error}")) from None
-        chunk, is_full = decompressor.unconsumed_tail, len(piece) == _PIECE_BYTES
-        yield piece
-
-
-def _decompressor(encoding: str) -> "zlib._Decompress | None":
-    if encoding in ("gzip", "x-gzip", "deflate"):
-        return zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
-    if encoding == "identity":
-        return None
-    raise ProviderError(
-        Failure("malformed_reply", f"the response has the encoding {encoding!r}, which was not requested")
-    )
+def _body_of(response: aiohttp.ClientResponse, max_bytes: int) -> ResponseBody:
+    return ResponseBody(response.headers.get("Content-Encoding", "identity"), max_bytes)
 
 
 def _network_failure(error: Exception, request: HttpRequest) -> Failure:

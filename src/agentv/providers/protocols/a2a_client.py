@@ -1,7 +1,6 @@
 """One agent, called through the A2A SDK: its card, its messages and tasks, and their failures."""
 
 import asyncio
-import ipaddress
 import json
 import logging
 import mimetypes
@@ -9,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import httpx
+import msgspec
 from a2a.client import Client, ClientConfig, ClientFactory
 from a2a.client.card_resolver import parse_agent_card
 from a2a.client.errors import A2AClientError, A2AClientTimeoutError
@@ -31,8 +31,11 @@ from google.protobuf.json_format import MessageToDict, ParseError
 from google.protobuf.message import Message as Protobuf
 from pydantic import ValidationError
 
+from agentv.providers.apis.response_body import MAX_STREAM_BYTES
+from agentv.providers.protocols.a2a_addresses import check_reachable, host_of, is_same_host, is_same_origin
 from agentv.providers.protocols.a2a_responses import A2aResponse
 from agentv.providers.protocols.a2a_settings import A2aSettings
+from agentv.providers.protocols.bounded_http import ACCEPT_ENCODING, BoundedBody
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
@@ -46,6 +49,9 @@ _CARD_PATHS = (".well-known/agent-card.json", ".well-known/agent.json")
 _BINDINGS = [TransportProtocol.JSONRPC.value, TransportProtocol.HTTP_JSON.value]
 _CONNECT_S = 30.0
 _CANCEL_S = 5.0
+_REST_S = 1.0
+"""Seconds to wait for the end of a stream after the last event of a response, which might contradict it."""
+
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 """Seconds between requests for the state of a task; each pause is twice as long as the one before, up to a limit."""
 
@@ -63,9 +69,10 @@ class A2aAgent:
     def __init__(self, settings: A2aSettings) -> None:
         self._settings = settings
         self._http = httpx.AsyncClient(
-            headers={"User-Agent": f"agentv/{__version__}", **settings.headers},
+            headers={"User-Agent": f"agentv/{__version__}", **ACCEPT_ENCODING, **settings.headers},
             timeout=httpx.Timeout(None, connect=_CONNECT_S),
             limits=httpx.Limits(max_connections=None),
+            event_hooks={"response": [_limit_body]},
         )
         self._opening = asyncio.Lock()
         self._client: Client | None = None
@@ -77,8 +84,9 @@ class A2aAgent:
         """
         async with self._opening:
             if self._client is None:
+                await check_reachable(self._settings.url, self._settings.allow_hosts)
                 card = await self._card()
-                self._apply_settings(card)
+                await self._apply_settings(card)
                 config = ClientConfig(
                     streaming=self._settings.streaming != "off",
                     polling=True,
@@ -96,19 +104,23 @@ class A2aAgent:
         """
         client = await self.connect()
         try:
-            async for event in client.send_message(SendMessageRequest(message=message)):
-                response.add(_json(event))
+            await _receive(client, message, response)
         except (A2AClientError, httpx.HTTPError):
             # A complete response stays valid. A task continues without its stream, and its state is polled below.
-            if not response.task_id and not response.is_over:
+            if response.is_empty:
                 raise
         if response.is_empty:
             raise ProviderError(Failure("unexpected_shape", "the agent replied with neither a message nor a task"))
-        pause_s = _FIRST_PAUSE_S
+        pause_s, size = _FIRST_PAUSE_S, 0
         while not response.is_over:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            response.add({"task": _json(await client.get_task(GetTaskRequest(id=response.task_id)))})
+            task = await client.get_task(GetTaskRequest(id=response.task_id))
+            size += task.ByteSize()
+            if size > MAX_STREAM_BYTES:
+                limit = f"{MAX_STREAM_BYTES / 2**20:g} MiB"
+                raise ProviderError(Failure("too_large", f"the states of the task are larger than {limit} together"))
+            response.add({"task": _json(task)})
 
     async def cancel(self, response: A2aResponse) -> str:
         """Cancel the task of a response if it is in progress; return the result as the end of a message, else ""."""
@@ -148,7 +160,7 @@ class A2aAgent:
         message = f"no agent card found at {', '.join(places)}; set `url` to the URL of the card"
         raise ProviderError(Failure("target_missing", message))
 
-    def _apply_settings(self, card: AgentCard) -> None:
+    async def _apply_settings(self, card: AgentCard) -> None:
         """Write the setting `endpoint` into a card. Raises ProviderError if the card does not fit the settings."""
         settings = self._settings
         interfaces = card.supported_interfaces
@@ -163,15 +175,87 @@ class A2aAgent:
         if settings.endpoint is not None:
             for interface in usable:
                 interface.url = settings.endpoint
-        elif settings.headers:
-            urls = (interface.url for interface in usable)
-            other = next((url for url in urls if not is_same_origin(url, settings.url)), None)
-            if other is not None:
-                message = (
-                    f"the agent's card names {other}, a server other than that of `url`, as the address for messages; "
-                    f"it would receive `headers`; to allow this, set `endpoint: {other}`"
-                )
-                raise ProviderError(Failure("config_error", message))
+        for interface in usable:
+            if settings.endpoint is None:
+                self._check_address(interface.url)
+            await check_reachable(interface.url, settings.allow_hosts)
+
+    def _check_address(self, url: str) -> None:
+        """Raise ProviderError for an address in the card that may not get the messages, or not the headers."""
+        settings = self._settings
+        if settings.headers and not is_same_origin(url, settings.url):
+            message = (
+                f"the agent's card names {url}, a server other than that of `url`, as the address for messages; "
+                f"it would receive `headers`; to allow this, set `endpoint: {url}`"
+            )
+            raise ProviderError(Failure("config_error", message))
+        host = host_of(url)
+        if not is_same_host(url, settings.url) and host not in map(str.lower, settings.allow_hosts):
+            message = (
+                f"the agent's card names {url}, on a host other than that of `url`, as the address for messages; "
+                f"to allow this, set `allow_hosts: [{host}]`"
+            )
+            raise ProviderError(Failure("config_error", message))
+
+
+async def _receive(client: Client, message: Message, response: A2aResponse) -> None:
+    """Send a message and add the events of its response, until the response or its stream ends.
+
+    After the last event of a response, the end of its stream is awaited for a second.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(None) as rest:
+            async for event in client.send_message(SendMessageRequest(message=message)):
+                response.add(_json(event))
+                if response.is_over and rest.when() is None:
+                    rest.reschedule(loop.time() + _REST_S)
+    except TimeoutError:
+        if not response.is_over:
+            raise
+
+
+async def _limit_body(response: httpx.Response) -> None:
+    try:
+        response.stream = _Body(response)
+    except ProviderError:
+        await response.aclose()
+        raise
+
+
+class _Body(BoundedBody, httpx.AsyncByteStream):
+    """A limited body, which must belong to its request if this is one of JSON-RPC. It ends after a final event."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        super().__init__(response.stream, response.headers)
+        self._request_id = _json_rpc_id(response.request) if response.is_success else None
+
+    def check_message(self, message: bytes) -> None:
+        """Raise ProviderError for the response to another request."""
+        super().check_message(message)
+        try:
+            value = msgspec.json.decode(message)
+        except (msgspec.DecodeError, RecursionError):
+            return  # the SDK reports it
+        if not isinstance(value, dict):
+            return
+        replied_to = value.get("id")
+        is_error = replied_to is None and "error" in value  # of a request whose id the agent could not read
+        if self._request_id is not None and replied_to != self._request_id and not is_error:
+            said = f"the agent replied to the JSON-RPC request {replied_to!r:.100} instead of {self._request_id!r}"
+            raise ProviderError(Failure("malformed_reply", said))
+        result = value.get("result", value)
+        update = result.get("statusUpdate", result) if isinstance(result, dict) else None
+        self.is_over |= isinstance(update, dict) and update.get("final") is True
+
+
+def _json_rpc_id(request: httpx.Request) -> str | None:
+    """Return the id of a JSON-RPC request, None for any other request."""
+    try:
+        asked = msgspec.json.decode(request.content)
+    except msgspec.DecodeError:
+        return None
+    return str(asked["id"]) if isinstance(asked, dict) and "jsonrpc" in asked else None
 
 
 def _card_places(url: str) -> Iterator[str]:
@@ -187,29 +271,6 @@ def _card_places(url: str) -> Iterator[str]:
     for folder in folders:
         for path in _CARD_PATHS:
             yield urlunsplit((parts.scheme, parts.netloc, f"{folder}/{path}", "", ""))
-
-
-def is_same_origin(one: str, other: str) -> bool:
-    """Return True for URLs with the same scheme, host and port.
-
-    `localhost`, loopback addresses and 0.0.0.0 count as one host.
-    """
-    first, second = urlsplit(one), urlsplit(other)
-    hosts = [first.hostname or "", second.hostname or ""]
-    is_same_host = hosts[0] == hosts[1] or all(map(_is_loopback, hosts))
-    return is_same_host and (first.scheme, _port(first)) == (second.scheme, _port(second))
-
-
-def _port(parts: SplitResult) -> int | None:
-    return {"http": 80, "https": 443}.get(parts.scheme) if parts.port is None else parts.port
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    return address.is_loopback or address.is_unspecified
 
 
 def make_message(

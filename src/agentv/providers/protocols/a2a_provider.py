@@ -33,9 +33,9 @@ class Exchange:
         self.responses: list[A2aResponse] = []
         self.notes: list[str] = []
 
-    def open_response(self) -> A2aResponse:
-        """Return the response to the next turn."""
-        self.responses.append(A2aResponse())
+    def open_response(self, *, context_id: str, task_id: str) -> A2aResponse:
+        """Return the response to the next turn, which must have the ids of its message, if it has any."""
+        self.responses.append(A2aResponse(context_id=context_id, task_id=task_id))
         return self.responses[-1]
 
     def response(self) -> ProviderResponse | None:
@@ -144,7 +144,7 @@ class A2aProvider:
             is_last = index == len(turns) - 1
             texts = [prompt.system, turn] if prompt.system and index == 0 else [turn]
             files = request.input_files if is_last else ()
-            response = exchange.open_response()
+            response = exchange.open_response(context_id=context_id, task_id=task_id)
             await agent.send(make_message(texts, files, context_id=context_id, task_id=task_id), response)
             context_id = response.context_id
             task_id = response.task_id if response.state == "input-required" else ""

@@ -4,8 +4,12 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 
 from agentv.providers.apis.responses import notes_on_cost, parse_cost
+from agentv.providers.apis.streamed_response import MAX_TEXT
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import DataPart, Message, Part, TextPart, TraceEvent, TraceEventType
@@ -16,6 +20,9 @@ from agentv.types.usage import Usage
 STOPPED_STATES = frozenset({"completed", "failed", "canceled", "rejected", "input-required", "auth-required"})
 """The states in which a task has ended or waits for the user."""
 
+_FINAL_STATES = frozenset({"completed", "failed", "canceled", "rejected"})
+"""The states after which a task has no other."""
+
 _PREFIX = "TASK_STATE_"
 _USAGE_KEYS = ("usage", "usageMetadata", "usage_metadata", "adk_usage_metadata")
 
@@ -23,19 +30,25 @@ _USAGE_KEYS = ("usage", "usageMetadata", "usage_metadata", "adk_usage_metadata")
 class A2aResponse:
     """The response to one message, collected from its events: a message, or a task with its updates and artifacts.
 
-    A task may have a message about each of its states; `_status_message` is the one about the current state.
+    `context_id` and `task_id` are those of the message, if it has any: the response must have the same. A task may have
+    a message about each of its states; `_status_message` is the one about the current state. `_chunks` has the parts of
+    artifacts that come in chunks, `_sizes` the characters of each artifact, and `_size` all characters so far.
     """
 
-    def __init__(self) -> None:
-        self.task_id = ""
-        self.context_id = ""
+    def __init__(self, *, context_id: str = "", task_id: str = "") -> None:
+        self.task_id = task_id
+        self.context_id = context_id
         self.state = ""
         self.updates: list[TraceEvent] = []
+        self._has_task = False
         self._message: JsonObject | None = None
         self._status_message: JsonObject | None = None
         self._earlier_messages: list[JsonObject] = []
         self._history: list[JsonObject] = []
         self._artifacts: dict[str, JsonObject] = {}
+        self._chunks: dict[str, list[JsonObject]] = {}
+        self._sizes: dict[str, int] = {}
+        self._size = 0
         self._metadata: list[JsonObject] = []
 
     @property
@@ -46,31 +59,43 @@ class A2aResponse:
     @property
     def is_empty(self) -> bool:
         """True if there was neither a message nor a task."""
-        return self._message is None and not self.task_id
+        return self._message is None and not self._has_task
 
     def add(self, event: JsonObject) -> None:
-        """Add an event: an object with `message`, `task`, `statusUpdate` or `artifactUpdate`."""
+        """Add an event: an object with `message`, `task`, `statusUpdate` or `artifactUpdate`.
+
+        Raises ProviderError for an event of another task or context, and for one that contradicts an earlier one.
+        """
         for key, value in event.items():
             if not isinstance(value, Mapping):
                 continue
-            self.context_id = _text(value, "contextId") or self.context_id
+            self._identify(value, id_key="id" if key == "task" else "taskId")
+            self._has_task |= key != "message" and bool(self.task_id)
+            self._add_metadata(value)
             if key == "message":
+                _refuse_user(value)
                 self._message = value
-                self.task_id = _text(value, "taskId")
-                self._metadata.append(_object(value, "metadata"))
             elif key == "task":
                 self._add_task(value)
             elif key == "statusUpdate":
-                self.task_id = _text(value, "taskId") or self.task_id
-                self._metadata.append(_object(value, "metadata"))
                 self._add_status(_object(value, "status"))
             elif key == "artifactUpdate":
-                self.task_id = _text(value, "taskId") or self.task_id
                 self._add_artifact(_object(value, "artifact"), append=value.get("append") is True)
 
+    def _identify(self, value: JsonObject, *, id_key: str) -> None:
+        """Set the ids of the response. Raises ProviderError if an event has others."""
+        task_id, context_id = _text(value, id_key), _text(value, "contextId")
+        for what, found, known in (("task", task_id, self.task_id), ("context", context_id, self.context_id)):
+            if found and known and found != known:
+                raise _malformed(f"the agent replied with the {what} {found!r:.100} instead of {known!r:.100}")
+        self.task_id = task_id or self.task_id
+        self.context_id = context_id or self.context_id
+
+    def _add_metadata(self, source: JsonObject) -> None:
+        if metadata := _object(source, "metadata"):
+            self._metadata.append(metadata)
+
     def _add_task(self, task: JsonObject) -> None:
-        self.task_id = _text(task, "id") or self.task_id
-        self._metadata.append(_object(task, "metadata"))
         self._history = list(_objects(task.get("history"))) or self._history
         for artifact in _objects(task.get("artifacts")):
             self._add_artifact(artifact, append=False)
@@ -78,16 +103,21 @@ class A2aResponse:
 
     def _add_status(self, status: JsonObject) -> None:
         state = _text(status, "state").removeprefix(_PREFIX).lower().replace("_", "-")
+        if self.state in _FINAL_STATES and state != self.state:
+            if not state:
+                return
+            raise _malformed(f"the agent's task has the state {state!r:.100} after {self.state!r}")
         message = _object(status, "message")
         text = parts_as_text(message)
-        if message:
-            self._metadata.append(_object(message, "metadata"))
+        _refuse_user(message)
+        self._add_metadata(message)
         if message or state != self.state:  # the message about the last state no longer applies
             if self._status_message is not None:
                 self._earlier_messages.append(self._status_message)
             self._status_message = message or None
         last = self.updates[-1] if self.updates else None
         if last is None or (last.name, last.text or "") != (state, text):
+            self._grow(len(text))
             kind: TraceEventType = "message" if text else "model_step"
             self.updates.append(
                 TraceEvent(kind, timestamp=_text(status, "timestamp") or None, name=state, text=text or None)
@@ -96,11 +126,30 @@ class A2aResponse:
 
     def _add_artifact(self, artifact: JsonObject, *, append: bool) -> None:
         key = _text(artifact, "artifactId")
-        before = self._artifacts.get(key)
-        if append and before is not None:
-            artifact = {**before, "parts": _joined([*_objects(before.get("parts")), *_objects(artifact.get("parts"))])}
-        self._artifacts[key] = artifact
-        self._metadata.append(_object(artifact, "metadata"))
+        self._add_metadata(artifact)
+        parts = list(_objects(artifact.get("parts")))
+        size = sum(len(_text(part, "text")) for part in parts)
+        if append and key in self._artifacts:
+            self._chunks.setdefault(key, list(_objects(self._artifacts[key].get("parts")))).extend(parts)
+            size += self._sizes[key]
+        else:
+            self._artifacts[key] = artifact
+            self._chunks.pop(key, None)
+        self._grow(size - self._sizes.get(key, 0))
+        self._sizes[key] = size
+
+    def _grow(self, characters: int) -> None:
+        self._size += characters
+        if self._size > MAX_TEXT:
+            message = f"the texts of the answer and of its states are larger than {MAX_TEXT / 2**20:g} MiB together"
+            raise ProviderError(Failure("too_large", message))
+
+    def _whole_artifacts(self) -> list[JsonObject]:
+        chunks = self._chunks
+        return [
+            {**artifact, "parts": _joined(chunks[key])} if key in chunks else artifact
+            for key, artifact in self._artifacts.items()
+        ]
 
     def status_text(self) -> str:
         """Return the text of the agent's message about the current state of its task; "" if there is none."""
@@ -108,7 +157,7 @@ class A2aResponse:
 
     def to_response(self) -> ProviderResponse:
         """Return the answer: the message, else the task's artifacts, else the last message of the agent in the task."""
-        sources = [self._message] if self._message is not None else list(self._artifacts.values())
+        sources = [self._message] if self._message is not None else self._whole_artifacts()
         parts = [part for source in sources for part in _objects(source.get("parts"))]
         if not parts:
             sources = [self._status_message] if self._status_message is not None else self._last_agent_turns()[-1:]
@@ -138,7 +187,8 @@ class A2aResponse:
         users = [index for index, turn in enumerate(self._history) if _text(turn, "role") == "ROLE_USER"]
         start = users[-1] + 1 if users else 0
         of_agent = [turn for turn in self._history[start:] if _text(turn, "role") == "ROLE_AGENT"]
-        return [turn for turn in of_agent if turn not in self._earlier_messages]
+        earlier = set(map(compact_json, self._earlier_messages))
+        return [turn for turn in of_agent if compact_json(turn) not in earlier]
 
     def _usage(self) -> Usage | None:
         """Return the token counts of the last metadata that has any."""
@@ -184,13 +234,20 @@ def _recorded(part: JsonObject) -> TextPart | DataPart:
 
 def _joined(parts: Iterable[JsonObject]) -> list[JsonValue]:
     """Return the parts of an artifact that came in chunks; consecutive texts are joined."""
-    joined: list[JsonObject] = []
-    for part in parts:
-        if joined and set(part) == {"text"} and set(joined[-1]) == {"text"}:
-            joined[-1] = {"text": f"{joined[-1]['text']}{part['text']}"}
-        else:
-            joined.append(part)
-    return list(joined)
+    joined: list[JsonValue] = []
+    for is_text, group in groupby(parts, key=lambda part: set(part) == {"text"}):
+        alike = list(group)
+        joined += [{"text": "".join(_text(part, "text") for part in alike)}] if is_text else alike
+    return joined
+
+
+def _refuse_user(message: JsonObject) -> None:
+    if _text(message, "role") == "ROLE_USER":
+        raise _malformed("the agent replied with a message with the role of the user")
+
+
+def _malformed(message: str) -> ProviderError:
+    return ProviderError(Failure("malformed_reply", message))
 
 
 def _text(value: JsonObject, key: str) -> str:

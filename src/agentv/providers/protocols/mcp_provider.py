@@ -5,18 +5,20 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import Draft202012Validator, validator_for
 from msgspec import Struct
 
 from agentv.execution.cancelled_calls import attach_call
+from agentv.providers.apis.response_body import MAX_BODY_BYTES
 from agentv.providers.local.http_template import value_of
+from agentv.providers.protocols.mcp_schemas import checked, json_type
 from agentv.providers.protocols.mcp_settings import McpSettings
 from agentv.types.errors import MissingExtraError, ProviderError, nearest
 from agentv.types.failures import Failure
@@ -26,6 +28,9 @@ from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
+
+MAX_QUOTED = 2_000
+"""The maximum number of characters of a server's words in the message of a failure."""
 
 _RECORDED = ("content", "structuredContent", "isError")
 """The keys of a result that are stored; all other keys belong to the protocol."""
@@ -60,7 +65,7 @@ def parse_question(question: str, tool: str | None) -> ToolRequest:
     except ValueError:  # Python reads integers of at most 4,300 digits
         raise _bad_request(f"the question has a number that is too long; expected {expected}") from None
     if not isinstance(value, dict):
-        raise _bad_request(f"the question is a JSON {_json_type(value)}; expected {expected}")
+        raise _bad_request(f"the question is a JSON {json_type(value)}; expected {expected}")
     if tool is not None:
         return ToolRequest(tool, value)
     unknown = [key for key in value if key not in ("tool", "name", "arguments", "args")]
@@ -73,17 +78,12 @@ def parse_question(question: str, tool: str | None) -> ToolRequest:
     if not isinstance(named, str) or not named:
         raise _bad_request(f"the question has no `tool` with the name of a tool; expected {expected}")
     if arguments is not None and not isinstance(arguments, dict):
-        raise _bad_request(f"`arguments` of the question is a JSON {_json_type(arguments)}; expected an object")
+        raise _bad_request(f"`arguments` of the question is a JSON {json_type(arguments)}; expected an object")
     return ToolRequest(named, arguments or {})
 
 
 def _bad_request(message: str) -> ProviderError:
     return ProviderError(Failure("bad_request", message))
-
-
-def _json_type(value: object) -> str:
-    kinds = {list: "list", str: "string", bool: "boolean", dict: "object"}
-    return "null" if value is None else kinds.get(type(value), "number")
 
 
 def read_result(request: ToolRequest, result: JsonObject, *, wants_structured: bool) -> ProviderResponse:
@@ -168,50 +168,12 @@ def _item_as_text(item: JsonObject) -> str:
 
 def tool_error_text(response: ProviderResponse, tool: str) -> str:
     """Return the sentence about a result that the tool marked as an error."""
-    details = f": {response.text}" if response.text.strip() else " without a text"
+    details = f": {response.text[:MAX_QUOTED]}" if response.text.strip() else " without a text"
     return f"tool {tool!r} reported an error{details}"
 
 
-def read_tools(tools: Sequence[JsonObject]) -> tuple[ProviderResponse, tuple[str, ...]]:
-    """Return the answer that lists the tools of a server, and the problems of their names and schemas."""
-    problems = tuple(_problems(tools))
-    listed: JsonObject = {"tools": list(tools), **({"problems": list(problems)} if problems else {})}
-    response = ProviderResponse(compact_json(listed), request={"list": "tools"})
-    return response, problems
-
-
-def _problems(tools: Sequence[JsonObject]) -> Iterator[str]:
-    seen: set[str] = set()
-    for tool in tools:
-        name = str(tool.get("name"))
-        if name in seen:
-            yield f"tool {name!r} is listed twice"
-        seen.add(name)
-        for key in ("inputSchema", "outputSchema"):
-            schema = tool.get(key)
-            problem = None if schema is None and key == "outputSchema" else schema_problem(schema)
-            if problem:
-                yield f"tool {name!r}: {key} {problem}"
-
-
-def schema_problem(schema: JsonValue) -> str | None:
-    """Return why a tool's schema cannot be used; None if it is a valid JSON Schema of an object."""
-    if not isinstance(schema, Mapping):
-        return "is missing" if schema is None else f"is a JSON {_json_type(schema)}, not an object"
-    if schema.get("type") != "object":
-        return f'has type {compact_json(schema.get("type"))}; arguments and results of a tool have type "object"'
-    try:
-        validator_for(schema, default=Draft202012Validator).check_schema(dict(schema))
-    except SchemaError as error:
-        at = "/".join(map(str, error.absolute_path))
-        return f"is not a valid JSON Schema{f' at {at}' if at else ''}: {error.message}"
-    except RecursionError:
-        return "is nested too deeply"
-    return None
-
-
 if TYPE_CHECKING:  # the SDK takes a second to import, and is an extra
-    from mcp import Client
+    from pydantic import BaseModel
 
     from agentv.providers.protocols.mcp_session import McpSession, McpSessions, ServerCommand
 
@@ -230,10 +192,11 @@ class McpProvider:
     kind = "mcp"
     keeps_deadlines = True
 
-    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:  # noqa: ARG002 - the factory's signature
+    def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
         if find_spec("mcp") is None:
             raise MissingExtraError("provider mcp", "mcp")
         self._target = target
+        self._shared = tools.shared
         self._settings = cast(McpSettings, target.settings)
         self._tool = self._settings.tool_template()
         self._arguments = self._settings.arguments_template()
@@ -250,7 +213,7 @@ class McpProvider:
         """Connect, and check that a fixed tool exists. Raises ProviderError of kind `healthcheck`."""
         settings = self._settings
         try:
-            tools = await self._with_client(self._target.try_timeout_s, _list_tools)
+            tools = await self._with_session(self._target.try_timeout_s, _list_tools)
         except ProviderError as error:
             raise ProviderError(_unhealthy(self._target.name, error.failure.message)) from None
         names = [str(tool.get("name")) for tool in tools]
@@ -275,39 +238,61 @@ class McpProvider:
         return ToolRequest(tool, json.loads(self._arguments.fill(find)))
 
     async def _list(self, timeout_s: float) -> ProviderResponse:
-        response, problems = read_tools(await self._with_client(timeout_s, _list_tools))
+        ends_at = time.monotonic() + timeout_s
+        tools = await self._with_session(timeout_s, _list_tools)
+        problems = await self._checked({"tools": tools}, "the server's list of tools", ends_at=ends_at)
+        listed: JsonObject = {"tools": tools, **({"problems": problems} if problems else {})}
+        response = ProviderResponse(compact_json(listed), request={"list": "tools"})
         if problems and not self._settings.judge_errors:
-            message = f"the server's list of tools is wrong: {'; '.join(problems)}"
+            message = f"the server's list of tools is wrong: {'; '.join(problems)[:MAX_QUOTED]}"
             raise ProviderError(Failure("malformed_reply", message), partial=response)
         return response
 
     async def _call(self, call: ToolRequest, timeout_s: float) -> ProviderResponse:
-        async def work(client: "Client") -> JsonObject:
-            result = await client.call_tool(call.tool, dict(call.arguments))
-            return cast(JsonObject, result.model_dump(mode="json", by_alias=True, exclude_unset=True))
-
+        ends_at = time.monotonic() + timeout_s
         unanswered = ProviderResponse("", request=call.to_json())
         try:
-            result = await self._with_client(timeout_s, work)
+            result, schema = await self._with_session(timeout_s, partial(_result_and_schema, call))
         except ProviderError as error:
             raise ProviderError(error.failure, partial=unanswered) from None
         except asyncio.CancelledError as error:
             attach_call(error, unanswered)
             raise
         response = read_result(call, result, wants_structured=self._settings.answer == "structured")
+        try:
+            await self._check_result(call.tool, result, schema, ends_at=ends_at)
+        except ProviderError as error:
+            raise ProviderError(error.failure, partial=response) from None
         if result.get("isError") and not self._settings.judge_errors:
             raise ProviderError(Failure("target_exit", tool_error_text(response, call.tool)), partial=response)
         return response
 
-    async def _with_client(self, timeout_s: float, work: "Callable[[Client], Awaitable[T]]") -> T:
-        """Call `work` with the client of a session. Raises ProviderError for every failure."""
+    async def _check_result(self, tool: str, result: JsonObject, schema: JsonValue, *, ends_at: float) -> None:
+        """Raise ProviderError unless the structured content of a result matches the tool's output schema."""
+        if schema is None:
+            return
+        if "structuredContent" not in result:
+            message = f"tool {tool!r} has an outputSchema, but its result has no structured content"
+            raise ProviderError(Failure("malformed_reply", message))
+        payload: JsonObject = {"schema": schema, "value": result["structuredContent"]}
+        subject = f"the structured content of tool {tool!r} and its outputSchema"
+        if problems := await self._checked(payload, subject, ends_at=ends_at):
+            message = f"the structured content of tool {tool!r} does not match its outputSchema: {'; '.join(problems)}"
+            raise ProviderError(Failure("malformed_reply", message))
+
+    async def _checked(self, payload: JsonObject, subject: str, *, ends_at: float) -> list[str]:
+        timeout_s = max(0.0, ends_at - time.monotonic())
+        return await checked(payload, self._shared, subject=subject, timeout_s=timeout_s)
+
+    async def _with_session(self, timeout_s: float, work: "Callable[[McpSession], Awaitable[T]]") -> T:
+        """Call `work` with a session. Raises ProviderError for every failure."""
         from agentv.providers.protocols.mcp_session import failure_of, timeout_failure  # noqa: PLC0415 - imports the SDK
 
         async with self._session() as session:
             stderr_start = 0 if session.process is None else session.process.error_bytes
             try:
                 async with asyncio.timeout(timeout_s):
-                    return await work(await session.client())
+                    return await work(session)
             except TimeoutError:
                 # The server may be stuck: the next call starts a new one.
                 session.is_retired = True
@@ -339,18 +324,39 @@ class McpProvider:
         )
 
 
-async def _list_tools(client: "Client") -> list[JsonObject]:
+async def _result_and_schema(call: ToolRequest, session: "McpSession") -> tuple[JsonObject, JsonValue]:
+    """Return the result of a tool, and the output schema that it must match, if any."""
+    client = await session.client()
+    result = _json(await client.call_tool(call.tool, dict(call.arguments)))
+    if result.get("isError"):
+        return result, None
+    if call.tool not in session.output_schemas:
+        listed = {str(tool.get("name")): tool.get("outputSchema") for tool in await _list_tools(session)}
+        session.output_schemas.update({call.tool: None, **listed})
+    return result, session.output_schemas[call.tool]
+
+
+async def _list_tools(session: "McpSession") -> list[JsonObject]:
+    client = await session.client()
     tools: list[JsonObject] = []
     cursor: str | None = None
+    size = 0
     for _ in range(MAX_PAGES):
-        page = await client.list_tools(cursor=cursor, cache_mode="refresh")
-        tools += (
-            cast(JsonObject, tool.model_dump(mode="json", by_alias=True, exclude_unset=True)) for tool in page.tools
-        )
+        page = await client.list_tools(cursor=cursor)
+        listed = [_json(tool) for tool in page.tools]
+        size += len(compact_json(listed))
+        if size > MAX_BODY_BYTES:
+            limit = f"{MAX_BODY_BYTES / 2**20:g} MiB"
+            raise ProviderError(Failure("too_large", f"the list of tools is larger than {limit}; it was discarded"))
+        tools += listed
         cursor = page.next_cursor
         if cursor is None:
             return tools
     raise ProviderError(Failure("malformed_reply", f"the list of tools has more than {MAX_PAGES} pages"))
+
+
+def _json(model: "BaseModel") -> JsonObject:
+    return cast(JsonObject, model.model_dump(mode="json", by_alias=True, exclude_unset=True))
 
 
 def _unhealthy(target: str, why: str) -> Failure:

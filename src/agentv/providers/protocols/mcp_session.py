@@ -31,17 +31,20 @@ from pydantic import ValidationError
 
 from agentv.execution.processes.tree import ProcessTree, finish, start_tree
 from agentv.providers.agents.commands import start_failure
+from agentv.providers.apis.response_body import MAX_BODY_BYTES
+from agentv.providers.apis.streamed_response import MAX_EVENT_BYTES
+from agentv.providers.protocols.bounded_http import ACCEPT_ENCODING, BoundedBody, check_values
 from agentv.providers.protocols.mcp_settings import McpSettings
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
+from agentv.types.json_value import JsonValue
 from agentv.version import __version__
 
-MAX_MESSAGE_BYTES = 32 * 2**20
 _STDERR_TAIL = 2_000
 """The number of characters that messages quote from the end of standard error."""
 
 _GRACE_S = 2.0
-"""The time that a server gets to end by itself once its input is closed."""
+"""The time that a server gets to end by itself once its input is closed, or to confirm the end of a session."""
 
 _MAX_STRAY_CHARACTERS = 200
 
@@ -66,14 +69,14 @@ class ServerProcess:
     """A server's process, started and ended as an asynchronous context, which yields streams for the SDK.
 
     `stray_lines` counts the lines on standard output that are not messages, `first_stray` is the first of them.
-    `is_too_large` is True once a line exceeds MAX_MESSAGE_BYTES; no further message is read then. `error_bytes` is the
+    `refusal` is the failure of a message that is too large; no further message is read then. `error_bytes` is the
     number of bytes that the server has written to standard error.
     """
 
     def __init__(self, command: ServerCommand) -> None:
         self.stray_lines = 0
         self.first_stray = ""
-        self.is_too_large = False
+        self.refusal: Failure | None = None
         self._command = command
         self.error_bytes = 0
         self._errors = b""
@@ -115,7 +118,7 @@ class ServerProcess:
 
     async def _connect(self, process: "subprocess.Popen[bytes]") -> Streams:
         loop = asyncio.get_running_loop()
-        output = asyncio.StreamReader(limit=MAX_MESSAGE_BYTES)
+        output = asyncio.StreamReader(limit=MAX_BODY_BYTES)
         errors = asyncio.StreamReader()
         self._pipes = [
             (await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(output), process.stdout))[0],
@@ -139,7 +142,11 @@ class ServerProcess:
                     if not line.strip():
                         continue
                     try:
+                        check_values(line)
                         message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ProviderError as error:
+                        self.refusal = error.failure
+                        break
                     except ValueError:
                         self._count_stray(line)
                         continue
@@ -154,7 +161,8 @@ class ServerProcess:
         try:
             return await output.readline()
         except ValueError:
-            self.is_too_large = True
+            limit = f"{MAX_BODY_BYTES / 2**20:g} MiB"
+            self.refusal = Failure("too_large", f"a message of the server is larger than {limit}")
             return b""
 
     def _count_stray(self, line: bytes) -> None:
@@ -219,14 +227,18 @@ class McpSession:
     """One connection. `process` is None for a server at a URL.
 
     `status` is the last HTTP error status of a server at a URL, None once a failure has reported it; `excerpt` is the
-    beginning of that response. `users` counts the calls in progress. A retired session is used for no further call. It
-    is closed after the last call in progress, or earlier if its process has ended.
+    beginning of that response. `refusal` is the failure of a response that was not read to its end, None once it is
+    reported. `output_schemas` are those of the tools that were listed. `users` counts the calls in progress. A retired
+    session is used for no further call. It is closed after the last call in progress, or earlier if its process has
+    ended.
     """
 
     def __init__(self, server: ServerCommand | str, headers: dict[str, str]) -> None:
         self.process = ServerProcess(server) if isinstance(server, ServerCommand) else None
         self.status: int | None = None
         self.excerpt = ""
+        self.refusal: Failure | None = None
+        self.output_schemas: dict[str, JsonValue] = {}
         self.users = 0
         self.is_retired = False
         self._server = server
@@ -245,7 +257,10 @@ class McpSession:
         """Connect, set the result of `_client`, and hold the connection open until `close`."""
         try:
             async with AsyncExitStack() as stack:
-                client = await stack.enter_async_context(Client(await self._transport(stack)))
+                client = await stack.enter_async_context(Client(await self._transport(stack), cache=None))
+                # The SDK checks results by the server's schemas in the event loop, which such a check can block for
+                # ever; see mcp_schemas.py.
+                client.session.validate_tool_result = _accept_result  # type: ignore[method-assign]
                 self._client.set_result(client)
                 await self._closing.wait()
         except Exception as error:  # noqa: BLE001 - `client` raises it if connecting failed
@@ -261,12 +276,20 @@ class McpSession:
             return self.process
         http = await stack.enter_async_context(
             httpx2.AsyncClient(
-                headers={"User-Agent": f"agentv/{__version__}", **self._headers},
+                headers={"User-Agent": f"agentv/{__version__}", **ACCEPT_ENCODING, **self._headers},
                 timeout=httpx2.Timeout(None, connect=_CONNECT_S),
-                event_hooks={"response": [self._note_error_status]},
+                event_hooks={"response": [self._limit_body, self._note_error_status]},
             )
         )
-        return streamable_http_client(str(self._server), http_client=http)
+        return streamable_http_client(str(self._server), http_client=http, max_sse_event_size=MAX_EVENT_BYTES)
+
+    async def _limit_body(self, response: httpx2.Response) -> None:
+        try:
+            response.stream = _Body(response.stream, response.headers, self)
+        except ProviderError as error:
+            self.refusal = error.failure
+            await response.aclose()
+            raise httpx2.StreamError(error.failure.message) from error
 
     async def _note_error_status(self, response: httpx2.Response) -> None:
         if response.is_error and response.request.method == "POST":  # a failed GET is harmless: its stream is optional
@@ -280,10 +303,33 @@ class McpSession:
             return
         if not self._client.done():
             self._task.cancel()
+        if self.process is None:  # closing sends a request, which the server may never answer
+            asyncio.get_running_loop().call_later(_GRACE_S, self._task.cancel)
         with suppress(asyncio.CancelledError, Exception):
             await self._task
         if self._client.done() and not self._client.cancelled():
             self._client.exception()  # retrieved, so that asyncio does not log it as never retrieved
+
+
+async def _accept_result(name: str, result: mcp_types.CallToolResult) -> None:
+    """Check nothing."""
+
+
+class _Body(BoundedBody, httpx2.AsyncByteStream):
+    """A limited body of a session's responses. A failure is raised as an error that the SDK handles."""
+
+    def __init__(self, stream: object, headers: httpx2.Headers, session: McpSession) -> None:
+        super().__init__(stream, headers)
+        self._session = session
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yield the pieces of the body. Raises StreamError, with the failure in the session's `refusal`."""
+        try:
+            async for piece in super().__aiter__():
+                yield piece
+        except ProviderError as error:
+            self._session.refusal = error.failure
+            raise httpx2.StreamError(error.failure.message) from error
 
 
 class McpSessions:
@@ -348,6 +394,9 @@ async def failure_of(error: Exception, session: McpSession, settings: McpSetting
     cause = next(_leaves(error))
     if isinstance(cause, ProviderError):
         return cause.failure
+    if session.refusal is not None:
+        refusal, session.refusal = session.refusal, None
+        return refusal
     if isinstance(cause, OSError) and session.process is not None:
         return _not_started(cause, settings, session.process.cwd)
     is_closed = isinstance(cause, MCPError) and cause.code == jsonrpc.CONNECTION_CLOSED
@@ -377,9 +426,8 @@ def _not_started(error: OSError, settings: McpSettings, cwd: str) -> Failure:
 
 def _ended_failure(session: McpSession) -> Failure:
     process = session.process
-    if process is not None and process.is_too_large:
-        limit = f"{MAX_MESSAGE_BYTES / 2**20:g} MiB"
-        return Failure("too_large", f"the server sent a message of more than {limit}; the server was stopped")
+    if process is not None and process.refusal is not None:
+        return replace(process.refusal, message=f"{process.refusal.message}; the server was stopped")
     code = None if process is None else process.exit_code
     how = ""
     if code is not None:
@@ -398,10 +446,11 @@ def _failure(error: BaseException, session: McpSession) -> Failure:
         if error.code == jsonrpc.CONNECTION_CLOSED:
             session.is_retired = True
             return Failure("transport", "the server closed the connection before it answered", retryable=False)
+        message = error.message[:_EXCERPT]
         if error.message.startswith(_UNREADABLE_RESPONSE_STARTS):
-            return Failure("malformed_reply", f"the server's response cannot be read: {error.message.splitlines()[0]}")
+            return Failure("malformed_reply", f"the server's response cannot be read: {message.splitlines()[0]}")
         kind = _KINDS_BY_CODE.get(error.code, "server_error")
-        return Failure(kind, f"the server refused the request: {error.message} (code {error.code})")
+        return Failure(kind, f"the server refused the request: {message} (code {error.code})")
     if isinstance(error, httpx2.TransportError):
         session.is_retired = True
         host = urlsplit(str(error.request.url)).netloc.rpartition("@")[2]
@@ -410,7 +459,7 @@ def _failure(error: BaseException, session: McpSession) -> Failure:
         return Failure("transport", f"{what} ({error})", retryable=is_unconnected)
     if isinstance(error, ValidationError):
         return Failure("unexpected_shape", f"the server's result is not a valid MCP result: {_main_problem(error)}")
-    return Failure("malformed_reply", str(error) or type(error).__name__)
+    return Failure("malformed_reply", str(error)[:_EXCERPT] or type(error).__name__)
 
 
 def _status_of(error: MCPError, session: McpSession) -> int | None:

@@ -1,0 +1,243 @@
+"""`provider: mcp` with servers that attack their client. Needs the dependency group `protocols`."""
+
+import asyncio
+import gzip
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.loopback import Answer, Server, Writer, endless, never_answer, reply, serving
+
+from agentv.providers.protocols.mcp_settings import McpSettings
+from agentv.types.errors import ProviderError
+from agentv.types.failures import Failure
+from agentv.types.provider import Provider
+from agentv.types.targets import ResolvedTarget
+
+pytest.importorskip("mcp", reason="the MCP SDK is not installed: uv sync --group protocols")
+
+SERVER = Path(__file__).parent.parent / "fixtures" / "hostile_mcp_server.py"
+CALL = '{"tool": "say"}'
+
+
+def hostile(*attack: str, **settings: Any) -> ResolvedTarget:
+    return make_target("mcp", McpSettings(command=sys.executable, args=(str(SERVER), *attack), **settings))
+
+
+def attack(*words: str, timeout_s: float = 20.0, **settings: Any) -> Failure:
+    return failure_of(hostile(*words, **settings), make_request(CALL, timeout_s=timeout_s))
+
+
+# --- schemas ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keyword", ["doubling", "branching"])
+def test_a_schema_that_doubles_ends_at_the_time_out_of_its_call(keyword: str) -> None:
+    async def use(provider: Provider) -> tuple[float, float]:
+        last_tick, longest_pause, started = time.monotonic(), 0.0, time.monotonic()
+
+        async def tick() -> None:
+            nonlocal last_tick, longest_pause
+            while True:
+                longest_pause = max(longest_pause, time.monotonic() - last_tick)
+                last_tick = time.monotonic()
+                await asyncio.sleep(0.01)
+
+        ticking = asyncio.create_task(tick())
+        with pytest.raises(ProviderError) as raised:
+            await provider.invoke(make_request(CALL, timeout_s=4.0))
+        ticking.cancel()
+        assert raised.value.failure.kind == "target_timeout"
+        assert "the structured content of tool 'say' and its outputSchema could not" in raised.value.failure.message
+        assert raised.value.partial is not None
+        assert raised.value.partial.text == "said"
+        return longest_pause, time.monotonic() - started
+
+    longest_pause, duration = with_provider(hostile(keyword), use)
+    assert longest_pause < 3.0, "the check blocked the event loop"
+    assert duration < 15.0
+
+
+def test_a_pattern_that_backtracks_is_named() -> None:
+    failure = attack("pattern")
+
+    assert failure.kind == "malformed_reply"
+    assert "the pattern '^(a|a)*$' of the schema did not finish within 1 s" in failure.message
+
+
+def test_a_reference_to_a_url_is_not_fetched() -> None:
+    with serving(reply('{"type": "object"}')) as other:
+        failure = attack("remote", f"{other.url}/schema.json")
+        assert other.requests == []
+
+    assert failure.kind == "malformed_reply"
+    assert f"the schema has a $ref that cannot be resolved: {other.url}/schema.json" in failure.message
+
+
+def test_a_result_that_does_not_match_its_schema_is_a_malformed_reply() -> None:
+    failure = attack("wrong")
+
+    assert failure.kind == "malformed_reply"
+    assert "the structured content of tool 'say' does not match its outputSchema: $.a: 'aaa" in failure.message
+    assert "tool 'say' has an outputSchema, but its result has no structured content" in attack("silent").message
+
+
+@pytest.mark.slow
+def test_a_server_that_hangs_the_check_of_its_schema_does_not_hang_other_targets(tmp_path: Path) -> None:
+    targets = [
+        {"name": "hostile", "provider": "mcp", "command": sys.executable, "args": [str(SERVER), "doubling"],
+         "timeout_seconds": 4},
+        {"name": "calm", "provider": "mcp", "command": sys.executable, "args": [str(SERVER), "calm"]},
+    ]  # fmt: skip
+    case = {"id": "a", "input": CALL, "evaluators": [{"name": "said", "type": "contains", "value": "said"}]}
+    (tmp_path / ".agentv").mkdir()
+    (tmp_path / ".agentv" / "targets.yaml").write_text(json.dumps({"targets": targets}), "utf-8")
+    (tmp_path / "suite.yaml").write_text(json.dumps({"targets": ["hostile", "calm"], "evalcases": [case]}), "utf-8")
+
+    program = [sys.executable, "-m", "agentv", "run", "suite.yaml"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+
+    rows = [json.loads(line) for path in tmp_path.rglob("results.jsonl") for line in path.read_text().splitlines()]
+    found = {row["target"]: row["status"] for row in rows if "target" in row}
+    assert found == {"hostile": "error", "calm": "pass"}, done.stdout + done.stderr
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------
+
+
+def test_the_check_of_many_tools_ends_at_the_time_out() -> None:
+    started = time.monotonic()
+    failure = attack("tools", "10000", timeout_s=4.0, list="tools")
+
+    assert failure.kind == "target_timeout"
+    assert "the server's list of tools could not be checked in the" in failure.message
+    assert time.monotonic() - started < 15.0
+
+
+def test_a_list_of_tools_without_end_is_too_large() -> None:
+    failure = attack("cursor", "1000000", list="tools")
+
+    assert failure.kind == "too_large"
+    assert failure.message == "the list of tools is larger than 10 MiB; it was discarded"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("line",), "a message of the server is larger than 10 MiB"),
+        (("text", "12000000"), "a message of the server is larger than 10 MiB"),
+        (("items", "9000000"), "a message of the server has more than 100,000 values"),
+        (("values", "9000000"), "a message of the server has more than 100,000 values"),
+    ],
+    ids=["line", "text", "items", "values"],
+)
+def test_a_message_that_is_too_large_is_not_read(words: tuple[str, ...], message: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    failure = attack(*words)
+
+    assert failure.kind == "too_large"
+    assert f"{message}; the server was stopped" in failure.message
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 200
+
+
+def test_many_commas_in_a_text_are_one_value() -> None:
+    assert ask(hostile("commas", "500000"), make_request(CALL)).text == "," * 500_000
+
+
+@pytest.mark.parametrize("words", [("errors", "5000000"), ("refusal", "5000000")])
+def test_what_a_server_says_is_quoted_only_in_part(words: tuple[str, ...]) -> None:
+    assert len(attack(*words).message) < 5_000
+
+
+def test_notifications_without_end_take_no_memory_and_end_at_the_time_out() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    failure = attack("notify", timeout_s=3.0)
+
+    assert failure.kind == "target_timeout"
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 100
+
+
+# --- messages ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [("ids",), ("shapes",)])
+def test_a_message_that_answers_no_request_is_no_answer(words: tuple[str, ...]) -> None:
+    assert attack(*words, timeout_s=2.0).kind == "target_timeout"
+
+
+def test_a_value_that_is_nested_too_deeply_is_no_answer() -> None:
+    assert attack("deep", timeout_s=2.0).kind == "target_timeout"
+
+
+# --- streamable HTTP --------------------------------------------------------------------------------------------
+
+
+def at(url: str, **settings: Any) -> ResolvedTarget:
+    return make_target("mcp", McpSettings(url=url, **settings))
+
+
+JSON, STREAM = "Content-Type: application/json\r\n", "Content-Type: text/event-stream\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (endless(b"x" * 2**16, head=JSON), "the response is larger than 10 MiB"),
+        (endless(b"x" * 2**16, head=STREAM), "an event of the stream is larger than 10 MiB"),
+        (
+            reply(
+                gzip.compress(bytes(50 * 2**20)),
+                headers={"Content-Type": "application/json", "Content-Encoding": "gzip"},
+            ),
+            "the response is larger than 10 MiB",
+        ),
+        (
+            reply(json.dumps([1] * 200_000), headers={"Content-Type": "application/json"}),
+            "a message of the server has more than 100,000 values",
+        ),
+        (endless(b"x" * 2**16, head=JSON.replace("json", "json\r\nContent-Encoding: br")), "the encoding 'br'"),
+    ],
+    ids=["body", "event", "gzip", "values", "encoding"],
+)
+def test_a_response_that_is_too_large_is_not_read(answer: Answer, message: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with serving(answer) as server:
+        failure = failure_of(at(server.url), make_request(CALL, timeout_s=20.0))
+
+    assert failure.kind == ("malformed_reply" if "encoding" in message else "too_large")
+    assert message in failure.message
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 150
+
+
+def test_a_server_that_does_not_confirm_the_end_of_a_session_does_not_delay_a_run() -> None:
+    servers: list[Server] = []
+
+    async def answer(writer: Writer) -> None:
+        request = servers[0].requests[-1]
+        if not request.line.startswith("POST"):
+            await never_answer(writer)
+        message = json.loads(request.body)
+        result: dict[str, Any] = {"content": [{"type": "text", "text": "said"}]}
+        if message["method"] == "initialize":
+            info = {"name": "hostile", "version": "1"}
+            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+        if message["method"] == "tools/list":
+            result = {"tools": [{"name": "say", "inputSchema": {"type": "object"}}]}
+        known = ("initialize", "tools/list", "tools/call")
+        end = {"result": result} if message["method"] in known else {"error": {"code": -32601, "message": "unknown"}}
+        body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), **end})
+        await reply(body, headers={"Content-Type": "application/json", "Mcp-Session-Id": "1"})(writer)
+
+    with serving(answer) as server:
+        servers.append(server)
+        started = time.monotonic()
+        assert ask(at(server.url), make_request(CALL)).text == "said"
+
+    assert any(request.line.startswith("DELETE") for request in server.requests)
+    assert time.monotonic() - started < 15.0
