@@ -123,6 +123,23 @@ def test_large_values_and_binaries_travel_with_the_run(tmp_path: Path, url: Stor
     assert [answer.text for answer in open_run(pulled).answers()] == [text]
 
 
+def test_only_wanted_files_and_their_large_values_are_pulled(tmp_path: Path, url: StoreUrl) -> None:
+    store = RunFolder(tmp_path / "here", RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    store.append_answer(make_answer(text="answer" * 50_000))
+    store.append(make_result(candidate_answer="result" * 50_000))
+    store.close("finished")
+    push(Path(store.folder), url)
+    with connect(url) as connection:
+        puller = RunPuller(connection, url, RUN.run_id)
+        folder = puller.pull(tmp_path / "there", files=("results.jsonl",)).folder
+        assert set(contents(folder)).isdisjoint({"answers.jsonl", "events.jsonl"})
+        assert len(list((folder / "blobs").iterdir())) == 1
+        assert [row.candidate_answer for row in open_run(folder).results()] == ["result" * 50_000]
+        puller.pull(tmp_path / "there")
+    assert contents(folder) == contents(Path(store.folder))
+
+
 def test_large_values_of_two_runs_are_kept_once(tmp_path: Path, url: StoreUrl) -> None:
     for run_id in ("first", "second"):
         store = RunFolder(tmp_path / "here", run_id, clock=at_noon)

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -243,21 +243,26 @@ class RunPuller:
         self._url = url
         self._run_id = run_id
 
-    def pull(self, runs_folder: Path) -> Pulled:
-        """Pull the run; a new folder appears only when it is complete."""
+    def pull(self, runs_folder: Path, *, files: Collection[str] | None = None) -> Pulled:
+        """Pull the run; a new folder appears only when it is complete.
+
+        With `files`, a new folder gets only these files, and the blobs that they refer to.
+        """
         folder = runs_folder / self._run_id
         with store_errors(self._url, f"cannot send run {self._run_id}"), self._connection.transaction():
             # All statements read one snapshot of the database.
             self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            return self._extend(folder) if folder.exists() else self._create(folder)
+            return self._extend(folder) if folder.exists() else self._create(folder, files)
 
-    def _create(self, folder: Path) -> Pulled:
+    def _create(self, folder: Path, files: Collection[str] | None) -> Pulled:
         partial = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         make_run_folder(partial)
         try:
-            pull_blobs(self._connection, self._run_id, partial / "blobs")
-            lines = sum(self._append(table, partial) for table in TABLES)
+            wanted = [table for table in TABLES if files is None or table.file in files]
+            lines = sum(self._append(table, partial) for table in wanted)
+            only = None if files is None else _blobs_named_in(partial / table.file for table in wanted)
+            pull_blobs(self._connection, self._run_id, partial / "blobs", only=only)
             descriptor = os.open(partial / RUN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self._record())
@@ -336,6 +341,7 @@ class RunPuller:
 
 BLOB_PART_BYTES = 4 << 20
 _BLOB_NAME = re.compile(r"sha256-([0-9a-f]{64})")
+_BLOB_REFERENCE = re.compile(rb'"sha256:([0-9a-f]{64})"')
 _ADD_REFERENCE = "INSERT INTO agentv.run_blobs (run_id, sha256) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 _ADD_PART = "INSERT INTO agentv.blobs (sha256, part, data) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 _HAS_BLOB = "SELECT EXISTS (SELECT FROM agentv.blobs WHERE sha256 = %s)"
@@ -372,13 +378,15 @@ class BlobPusher:
                 part += 1
 
 
-def pull_blobs(connection: "Connection", run_id: str, folder: Path) -> int:
-    """Write the missing blobs of a run into a folder; return their number.
+def pull_blobs(connection: "Connection", run_id: str, folder: Path, *, only: Collection[str] | None = None) -> int:
+    """Write the missing blobs of a run into a folder, of those in `only` (None: all); return their number.
 
     Raises StorageError when the database's copy is damaged.
     """
     rows = connection.execute("SELECT sha256 FROM agentv.run_blobs WHERE run_id = %s", [run_id]).fetchall()
     missing = {str(row[0]) for row in rows} - _blobs_in(folder)
+    if only is not None:
+        missing &= set(only)
     for sha256 in sorted(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
         _pull_blob(connection, sha256, folder)
@@ -405,6 +413,12 @@ def _pull_blob(connection: "Connection", sha256: str, folder: Path) -> None:
         partial.unlink()
         raise StorageError(f"the store's copy of the blob {sha256} is damaged; push its run again")
     partial.rename(path)
+
+
+def _blobs_named_in(paths: Iterable[Path]) -> set[str]:
+    """Return the SHA-256 of each blob that a line of these files refers to."""
+    lines = (line for path in paths for line in whole_lines(path) if b'"$blob":' in line)
+    return {found.decode() for line in lines for found in _BLOB_REFERENCE.findall(line)}
 
 
 def _blobs_in(folder: Path) -> set[str]:

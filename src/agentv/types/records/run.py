@@ -1,5 +1,6 @@
 """Records of a run: run.json, the lines of events.jsonl and cases.jsonl."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -24,6 +25,21 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     plan: JsonObject = always({})
     git: JsonObject | None = None
     parents: tuple[str, ...] = ()
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The paths of the suites in the plan."""
+        return self._planned("suites", "path")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of the targets in the plan."""
+        return self._planned("targets", "name")
+
+    def _planned(self, part: str, key: str) -> tuple[str, ...]:
+        planned = self.plan.get(part)
+        found = [each.get(key) for each in planned if isinstance(each, Mapping)] if isinstance(planned, list) else []
+        return tuple(each for each in found if isinstance(each, str))
 
 
 class EventRecord(Struct, frozen=True):
