@@ -114,6 +114,21 @@ def test_the_store_without_a_url_is_the_configured_one(call: Call, url: str, mon
     assert (code, "--store is followed by 'latest', which is not the URL of a store" in err) == (4, True)
 
 
+@pytest.mark.usefixtures("puller")
+@pytest.mark.parametrize("command", ["show", "report", "trend", "compare night-0", "store pull"])
+def test_rows_that_were_edited_in_the_database_are_named(call: Call, url: str, command: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "UPDATE agentv.results SET verdict = 'pass', line = convert_to(replace(replace(convert_from(line, 'UTF8'), "
+            '\'"verdict":"fail"\', \'"verdict":"pass"\'), \'"score":0.0\', \'"score":1.0\'), \'UTF8\') '
+            "WHERE run_id = (SELECT run_id FROM agentv.runs WHERE name = 'night-1')"
+        )
+    run = () if command == "trend" else ("night-1",)
+    code, out, err = call(*command.split(), *run, "--store", url)
+    assert "results.jsonl was changed after it was written: its first 3 lines are not as recorded" in out + err
+    assert code == (3 if command == "store pull" else 0)
+
+
 def pulled(call: Call, *arguments: str) -> list[str]:
     code, out, err = call("store", "pull", *arguments, "--json")
     assert code == 0, err

@@ -57,6 +57,7 @@ def test_an_empty_database_gets_every_step_and_a_second_upgrade_none() -> None:
             "0006_quota_leases",
             "0007_repeated_results",
             "0008_first_answers",
+            "0009_append_only",
         )
         assert upgrade(connection, url) == ()
         check_version(connection, url)
@@ -67,7 +68,7 @@ def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
     with connect(url) as connection:
         make_tables(connection, version=1)
         with pytest.raises(
-            StorageError, match=r"tables of version 1, and this agentv needs version 8; .*store upgrade"
+            StorageError, match=r"tables of version 1, and this agentv needs version 9; .*store upgrade"
         ):
             check_version(connection, url)
         assert upgrade(connection, url) == (
@@ -78,6 +79,7 @@ def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
             "0006_quota_leases",
             "0007_repeated_results",
             "0008_first_answers",
+            "0009_append_only",
         )
         check_version(connection, url)
 
@@ -113,6 +115,7 @@ def test_results_of_the_version_before_are_kept_and_repeated_ones_pushed_again(t
             "0006_quota_leases",
             "0007_repeated_results",
             "0008_first_answers",
+            "0009_append_only",
         )
         assert connection.execute("SELECT seq FROM agentv.results ORDER BY seq").fetchall() == [
             (0,),
@@ -141,7 +144,7 @@ def test_first_answers_count_in_runs_that_were_pushed_before(tmp_path: Path) -> 
         connection.execute("DELETE FROM agentv.schema_versions WHERE version = 8")
         # No row of an older version has a mark.
         connection.execute("DELETE FROM agentv.results WHERE eval_id = 'a' AND generation = 2")
-        assert upgrade(connection, url) == ("0008_first_answers",)
+        assert upgrade(connection, url) == ("0008_first_answers", "0009_append_only")
         query = "SELECT eval_id, generation FROM agentv.counted_results ORDER BY eval_id"
         assert connection.execute(query).fetchall() == [("a", 0), ("b", 1), ("c", 2), ("d", 1), ("e", 0)]
 
@@ -183,6 +186,7 @@ def test_upgrades_at_once_wait_for_each_other() -> None:
             "0006_quota_leases",
             "0007_repeated_results",
             "0008_first_answers",
+            "0009_append_only",
         ),
     ]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import click
 from msgspec import Struct
 
-from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
+from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs, print_edits
 from agentv.cli.screen import terminal_style
 from agentv.reports.compare.groups import (
     ComparedGroup,
@@ -38,7 +38,6 @@ from agentv.scoring.comparison.sides import CaseName, Side, evaluator_of
 from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
-from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonObject
@@ -258,8 +257,7 @@ def _load_runs(
 def _warn_of_edits(runs: Sequence[FoundScores]) -> None:
     stored = {run.stored.folder: run.stored for run in runs if run.stored is not None}
     for each in stored.values():
-        for warning in edit_warnings(each):
-            click.echo(f"warning: {one_line(warning)}", err=True)
+        print_edits(each)
 
 
 def _compare(before: FoundScores, after: FoundScores, options: CompareOptions) -> Comparison:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.indexed import run_index
-from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
+from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs, print_edits
 from agentv.cli.screen import terminal_style
 from agentv.reports.run.end_table import group_tables
 from agentv.scoring.counting.groups import count_groups
@@ -218,6 +218,8 @@ def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -
     from agentv.storage.run.stored import open_run
 
     stored, query = open_run(runs.find(reference)), options.query
+    if isinstance(runs, StoreRuns):
+        print_edits(stored)
     if query.suites and stored.suites:
         query = replace(query, suites=find_suites(query.suites, stored.suites))
     shown = find_rows(runs.home, stored, query, verbose=options.verbose)

@@ -101,13 +101,14 @@ def pull_command(runs: tuple[str, ...], url: str | None, *, as_json: bool, **fil
     """Copy runs from the database into this project: those named by RUN, else those that the options select.
 
     RUN is a run id or its prefix, a name, 'latest' or 'latest~1'. If this project has a different run with the same id,
-    that run is not copied and the exit code is 3.
+    that run is not copied and the exit code is 3. It is also 3 if a run differs from its recorded checksums.
     """
     from pathlib import Path
 
-    from agentv.cli.run_sources import open_store
+    from agentv.cli.run_sources import open_store, print_edits
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import runs_folder
+    from agentv.storage.run.stored import open_run
     from agentv.types.errors import ConfigError, StorageError
 
     wanted = _wanted_runs(**filters)
@@ -127,7 +128,9 @@ def pull_command(runs: tuple[str, ...], url: str | None, *, as_json: bool, **fil
                 code = EXIT_STORE
                 click.echo(f"error: {error}", err=True)
                 continue
-            pulled.append({"run_id": run_id, "lines": found.lines, "folder": str(found.folder)})
+            changes = print_edits(open_run(found.folder))
+            code = EXIT_STORE if changes else code
+            pulled.append({"run_id": run_id, "lines": found.lines, "folder": str(found.folder), "edited": changes})
             if not as_json:
                 outcome = f"{found.lines} lines pulled into" if found.lines else "already here:"
                 click.echo(f"{run_id}: {outcome} {found.folder}")

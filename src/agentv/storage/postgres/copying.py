@@ -121,10 +121,13 @@ class RunPusher:
         row = self._connection.execute("SELECT record FROM agentv.runs WHERE run_id = %s", [run.run_id]).fetchone()
         if row is not None and not is_same_run(bytes(row[0]), run):
             raise StorageError(f"the store {self._url} has a different run {run.run_id}; this one was not pushed")
+        record = path.read_bytes()
+        if row is not None and bytes(row[0]) == record:
+            return
         planned = run.plan.get("rows")
         values = [
             run.run_id,
-            path.read_bytes(),
+            record,
             fitting_text(run.name),
             run.created_at,
             fitting_text(run.agentv_version),
