@@ -29,7 +29,8 @@ class RunStore(Protocol):
 class SharedRun(Struct, frozen=True):
     """One shared run; `counts` are its current results by state, `pushed_at` is its last push.
 
-    `record` is the content of its run.json, None if that cannot be read.
+    `created_at` is its start by the clock of its machine, `started_at` by that of the store, if it has one. `record` is
+    the content of its run.json, None if that cannot be read.
     """
 
     run_id: str
@@ -39,6 +40,7 @@ class SharedRun(Struct, frozen=True):
     pushed_at: datetime
     counts: Mapping[str, int] = field(default_factory=dict)
     record: RunRecord | None = None
+    started_at: datetime | None = None
 
 
 class Pushed(Struct, frozen=True):

@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Callable
-from functools import cache
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -376,6 +377,33 @@ def test_a_run_is_found_by_id_start_suffix_name_and_age(tmp_path: Path, url: Sto
         ):
             with pytest.raises(ConfigError, match=message):
                 find_shared_run(connection, url, reference)
+
+
+def test_runs_are_ordered_by_their_start_on_the_clock_of_the_server(tmp_path: Path, url: StoreUrl) -> None:
+    now = datetime.now(UTC)
+    day = timedelta(days=1)
+    # By the clock of its machine: the start of each run, and the time of its push.
+    runs = {
+        "now": (now, now),
+        "ahead": (now + day, now + day),
+        "later": (now, now),
+        "behind": (now - 3 * day, now - 3 * day),
+        "of-last-week": (now - 7 * day, now),
+        "set-back": (now + day, now),
+    }
+    with connect(url) as connection:
+        for run_id, (start, pushed) in runs.items():
+            folder = write_run(tmp_path, run_id, created_at=start)
+            RunPusher(folder, connection, url, clock=partial(lambda time: time, pushed)).push()
+        assert [run.run_id for run in list_shared_runs(connection, url)] == [
+            "of-last-week",
+            "now",
+            "ahead",
+            "later",
+            "behind",
+            "set-back",
+        ]
+        assert find_shared_run(connection, url, "latest") == "set-back"
 
 
 NUMBERS = iter(range(10**9))

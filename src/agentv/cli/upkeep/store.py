@@ -207,6 +207,7 @@ def _to_json(run: "SharedRun") -> "JsonObject":
         "run_id": run.run_id,
         "name": run.name,
         "created_at": None if run.created_at is None else run.created_at.isoformat(),
+        "started_at": None if run.started_at is None else run.started_at.isoformat(),
         "state": run.state,
         "counts": run.counts,
         "pushed_at": run.pushed_at.isoformat(),

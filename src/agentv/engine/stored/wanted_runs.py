@@ -42,7 +42,8 @@ class WantedRuns(Struct, frozen=True):
         return found[-self.last :] if self.last else found
 
     def _has(self, run: SharedRun) -> bool:
-        is_new = self.since is None or (run.created_at is not None and run.created_at >= self.since)
+        start = run.started_at or run.created_at
+        is_new = self.since is None or (start is not None and start >= self.since)
         if run.record is None or not is_new:
             return False
         has_tag = not self.tags or bool(set(self.tags).intersection(run.record.tags))

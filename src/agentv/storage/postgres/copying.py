@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from agentv.storage.run.lock import RunLock
 from agentv.storage.run.stored import StoredRun
 from agentv.storage.shared_runs import Pulled
 from agentv.types.errors import StorageError
+from agentv.types.protocols import Clock
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
@@ -68,24 +70,33 @@ class GrowingFileReader:
 
 
 _PUT_RUN = """
-INSERT INTO agentv.runs (run_id, record, name, created_at, agentv_version, planned)
-VALUES (%s, %s, %s, %s, %s, %s)
+INSERT INTO agentv.runs (run_id, record, name, created_at, agentv_version, planned, started_at)
+VALUES (%s, %s, %s, %s, %s, %s, now() - greatest(%s, interval '0'))
 ON CONFLICT (run_id) DO UPDATE SET record = excluded.record, name = excluded.name, pushed_at = now()
 """
 _SET_STATE = "UPDATE agentv.runs SET state = %s, pushed_at = now() WHERE run_id = %s"
 
 
+def utc_now() -> datetime:
+    """Return the time of this machine's clock."""
+    return datetime.now(UTC)
+
+
 class RunPusher:
     """Pushes the lines of one run's folder, also those written later, to the database.
+
+    A run started as long before its first push as `clock`, the one of its machine, says; the server's clock gives the
+    time of the push.
 
     The constructor compares the database's lines of the run with the folder; `push` continues after them. Raises
     StorageError when the database has different or more lines than the folder, or when the connection breaks; a new
     pusher on a new connection then continues.
     """
 
-    def __init__(self, folder: Path, connection: "Connection", url: "StoreUrl") -> None:
+    def __init__(self, folder: Path, connection: "Connection", url: "StoreUrl", *, clock: Clock = utc_now) -> None:
         self._connection = connection
         self._url = url
+        self._clock = clock
         self._stored = StoredRun(folder)
         self.run_id = self._stored.run_id
         self.pushed = 0
@@ -132,6 +143,7 @@ class RunPusher:
             run.created_at,
             fitting_text(run.agentv_version),
             planned if isinstance(planned, int) else None,
+            self._clock() - run.created_at,
         ]
         self._connection.execute(_PUT_RUN, values)
 

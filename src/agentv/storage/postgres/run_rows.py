@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
 _SHOWN = 8
-_IDS = "SELECT run_id, name FROM agentv.runs ORDER BY created_at, run_id"
-_RUNS = "SELECT run_id, name, created_at, state, pushed_at, record FROM agentv.runs ORDER BY created_at, run_id"
+_IDS = "SELECT run_id, name FROM agentv.runs ORDER BY started_at, run_id"
+_RUNS = (
+    "SELECT run_id, name, created_at, started_at, state, pushed_at, record FROM agentv.runs ORDER BY started_at, run_id"
+)
 _COUNTS = """
 SELECT run_id, CASE WHEN status IN ('error', 'skipped') THEN status ELSE coalesce(verdict, status) END, count(*)
 FROM agentv.counted_results GROUP BY 1, 2
@@ -50,12 +52,13 @@ def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedR
             run_id=run_id,
             name=name,
             created_at=created_at,
+            started_at=started_at,
             state=state,
             pushed_at=pushed_at,
             counts=counts.get(run_id, {}),
             record=_read_record(bytes(record)),
         )
-        for run_id, name, created_at, state, pushed_at, record in rows
+        for run_id, name, created_at, started_at, state, pushed_at, record in rows
     )
 
 
