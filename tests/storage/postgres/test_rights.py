@@ -134,3 +134,16 @@ def test_another_user_cannot_continue_a_run_but_members_of_its_role_can(
     with connect(ben) as connection:
         (run,) = list_shared_runs(connection, ben)
     assert run.counts == {"fail": 4}
+
+
+def test_deleting_runs_needs_the_rights_that_the_page_names(
+    tmp_path: Path, url: str, member_urls: tuple[StoreUrl, StoreUrl]
+) -> None:
+    ann, ben = member_urls
+    push(write_run(tmp_path / "here"), ann)
+    name = ben.text.partition("//")[2].partition("@")[0]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"GRANT DELETE ON agentv.runs, agentv.blobs, agentv.run_blobs TO {name}".encode())
+    with connect(ben) as connection:
+        assert remove_shared_runs(connection, ben, [RUN.run_id]) == (RUN.run_id,)
+        assert connection.execute("SELECT count(*) FROM agentv.results").fetchone() == (0,)
