@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +12,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
+from tests.support.waiting import until
 
 from agentv import krippendorff_alpha
 from agentv.cli.main import main
+from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
@@ -209,11 +213,32 @@ def test_labels_have_one_writer_which_does_not_block_the_run(run: StoredRun, cal
     assert call("label", "--in", file)[0] == 0
     writing.release()
     other = RunLock(run.folder, "labels.lock")
-    code, _, err = call("label", "--in", file)
+    with pytest.raises(StorageError, match=f"the label file of run {run.run_id} is being written by process"):
+        append_labels(run.folder, run.labels(), run_id=run.run_id, wait_s=0.1)
     other.release()
-    assert code == 3
-    assert f"the label file of run {run.run_id} is being written by process" in err
     assert len(run.labels()) == 1
+
+
+def test_imports_at_once_wait_for_each_other(run: StoredRun) -> None:
+    lock = RunLock(run.folder, "labels.lock")
+    imports = []
+    for number in range(3):
+        file = write(said(4, annotator=f"annotator-{number}"), name=f"labels-{number}.jsonl")
+        command = [sys.executable, "-m", "agentv", "label", "--in", file]
+        imports.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    waiting = run.folder / "labels.lock"
+    assert until(lambda: all(each.poll() is not None or has_open(each.pid, waiting) for each in imports))
+    lock.release()
+    ended = [(*each.communicate(timeout=60), each.returncode) for each in imports]
+    assert [(err, code) for _, err, code in ended] == [("", 0)] * 3
+    assert {label.annotator for label in run.labels()} == {"annotator-0", "annotator-1", "annotator-2"}
+    assert [event.type for event in run.events()].count("labelled") == 3
+    assert list(edit_warnings(run)) == []
+
+
+def has_open(pid: int, path: Path) -> bool:
+    """Return True if a process has a file open."""
+    return any(os.path.realpath(descriptor) == str(path) for descriptor in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def test_a_disk_that_takes_nothing_keeps_what_was_there(run: StoredRun, call: Call) -> None:

@@ -1,8 +1,11 @@
 """A project that is sent to nodes on other machines: the same rows as here, and nothing that must not travel."""
 
 import asyncio
+import os
+import pickle
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +13,7 @@ from typing import ClassVar
 import pytest
 from tests.contracts.test_backends import files_of
 from tests.support.cluster import ProcessMachines, ProcessNode, plan_of, run_on, stored_rows
+from tests.support.waiting import until
 
 from agentv.engine.cluster.packing import MAX_BYTES, check_packable, is_packed, pack, unpack
 from agentv.types.errors import ConfigError
@@ -98,7 +102,7 @@ def test_nodes_with_a_copy_of_the_project_write_the_same_rows_as_a_run_here(fold
     elsewhere = asyncio.run(run_on(folder, sent_away, backend="ray", ray_address=ADDRESS))
     assert elsewhere.verdict == here.verdict, elsewhere.notes
     assert rows_of(folder) == of_here
-    assert list((tmp_path / "temporary").glob("agentv-project-*")) == []
+    assert list((tmp_path / "temporary").glob("agentv-*-project-*")) == []
 
 
 def test_no_file_with_variables_is_sent(folder: Path) -> None:
@@ -144,7 +148,7 @@ def test_a_kept_workspace_stays_on_its_node_and_the_row_names_both(folder: Path,
     path.write_text(path.read_text().replace("../template}", "../template, keep: always}"))
     report = asyncio.run(run_on(folder, ProcessMachines(1), backend="ray", ray_address=ADDRESS))
     assert report.folder is not None
-    (kept,) = (tmp_path / "temporary").glob("agentv-project-*/project/.agentv/workspaces/*")
+    (kept,) = (tmp_path / "temporary").glob("agentv-*-project-*/project/.agentv/workspaces/*")
     assert f'"path":"node-0:{kept}"' in Path(report.folder, "answers.jsonl").read_text()
     assert [each.name for each in kept.parents[2].iterdir()] == [".agentv"]
 
@@ -181,3 +185,37 @@ def test_programs_and_links_stay_what_they_are(folder: Path) -> None:
     place = unpack(pack(plan_of(folder))) / "project"
     assert (place / "tool").stat().st_mode & 0o111
     assert (place / "link").readlink() == Path("tool")
+
+
+UNPACK = """
+import pickle, sys, time
+from agentv.engine.cluster.packing import unpack
+print(unpack(pickle.load(sys.stdin.buffer)), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("saved", ["", "workspaces/kept/file", "repositories/0/HEAD"])
+def test_the_copy_of_a_killed_node_is_removed_but_for_saved_workspaces(
+    folder: Path, tmp_path: Path, saved: str
+) -> None:
+    env = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    node = subprocess.Popen([sys.executable, "-c", UNPACK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+    assert node.stdin is not None
+    assert node.stdout is not None
+    node.stdin.write(pickle.dumps(pack(plan_of(folder))))
+    node.stdin.close()
+    copy = Path(node.stdout.readline().decode().strip())
+    home = copy / "project" / ".agentv"
+    if saved:
+        (home / saved).parent.mkdir(parents=True)
+        (home / saved).write_text("saved")
+    node.kill()
+    node.stdout.close()
+    node.wait()
+    assert until(lambda: not (copy / "project" / "agent.py").exists() and not (home / "targets.yaml").exists())
+    if saved.startswith("workspaces"):
+        assert until(lambda: sorted(home.iterdir()) == [home / "repositories", home / "workspaces"])
+        assert (home / saved).read_text() == "saved"
+    else:
+        assert until(lambda: not copy.exists())

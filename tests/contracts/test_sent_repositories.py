@@ -257,5 +257,5 @@ def test_a_kept_workspace_keeps_the_repository_that_it_was_cloned_from(place: Pa
     suite = place / "project" / "evals" / "suite.yaml"
     suite.write_text(SUITE.split("  - {id: of-case", maxsplit=1)[0].replace("GIT}", f"{repository}, keep: always}}"))
     asyncio.run(run_on(place / "project", ProcessMachines(1), allow_paths=str(place), **OPTIONS))
-    (kept,) = (place / "temporary").glob("agentv-project-*/.agentv/workspaces/*")
+    (kept,) = (place / "temporary").glob("agentv-*-project-*/.agentv/workspaces/*")
     assert git(kept, "log", "--format=%s") == "two\none"

@@ -1,9 +1,13 @@
 """A run on a real Ray cluster: the same rows as here, and none lost or doubled when nodes are killed."""
 
 import json
+import os
 import random
+import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from tests.support.ray_cluster import RayCluster
@@ -46,6 +50,34 @@ def test_no_row_of_a_killed_node_with_segments_is_lost(cluster: RayCluster, tmp_
     assert ended.rows == Counter(f"case-{number}" for number in range(cases))
     assert ended.bills.total() < 2 * cases
     assert until(lambda: not list(cluster.temporary.glob("agentv-*-segments-*")))
+
+
+@pytest.mark.parametrize("part", ["driver", "process"])
+def test_no_copy_of_the_project_stays_after_a_kill(
+    cluster: RayCluster, tmp_path: Path, part: Literal["driver", "process"]
+) -> None:
+    write_project(tmp_path, cases=600)
+    function = tmp_path / "function.py"
+    function.write_text(function.read_text().replace('return "yes"', 'await asyncio.sleep(1)\n    return "yes"'))
+    run = cluster.agentv("run", ".", "--backend", "ray", "--ray-address", cluster.address, "--display", "none")
+    with subprocess.Popen(run, cwd=tmp_path, env=cluster.env, stderr=subprocess.PIPE) as driver:
+
+        def has_called_on_all_nodes() -> bool:
+            return len(list(cluster.temporary.glob("agentv-*-project-*/calls.txt"))) == 3
+
+        try:
+            # The processes of Ray may take most of a minute to start.
+            assert until(has_called_on_all_nodes) or until(has_called_on_all_nodes)
+            copies = set(cluster.temporary.glob("agentv-*-project-*"))
+            if part == "driver":
+                driver.kill()
+                assert until(lambda: not any(each.exists() for each in copies))
+            else:
+                os.kill(cluster.actors("NodeActor")[0], signal.SIGKILL)
+                assert until(lambda: len([each for each in copies if each.exists()]) == 2)
+        finally:
+            driver.kill()
+    assert until(lambda: not list(cluster.temporary.glob("agentv-*-project-*")))
 
 
 @pytest.mark.parametrize("part", PARTS)

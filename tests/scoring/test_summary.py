@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.support.rows import make_row
 
-from agentv.scoring.counting.summary import Summary
+from agentv.scoring.counting.summary import MAX_LISTED_ANSWER, Summary
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, TraceEvent
@@ -168,6 +168,14 @@ def test_a_case_whose_trials_disagree_is_flaky() -> None:
     for row in (make_row("a"), make_row("a", score=0.0, trial=1), make_row("b"), make_row("b", trial=1)):
         summary.add(row)
     assert summary.flaky == ("a (t)",)
+
+
+def test_a_listed_row_keeps_the_beginning_of_a_long_answer() -> None:
+    summary = summary_of(replace(make_row("a", score=0.0), candidate_answer="long " * 100_000))
+    for kept in (*summary.counts.failing, *summary.counts.worst):
+        assert len(kept.candidate_answer) == MAX_LISTED_ANSWER
+        assert kept.candidate_answer.startswith("long long")
+        assert kept.candidate_answer.endswith("… (cut; the stored result has all 500,000 characters)")
 
 
 def test_only_ten_failing_rows_are_kept_and_all_are_counted() -> None:

@@ -18,6 +18,13 @@ def test_white_space_is_that_of_python(text: str) -> None:
     assert form.of(text) == " ".join(text.split())
 
 
+@given(st.text(alphabet="a✓ \n\u2003", max_size=8), st.text(alphabet="b ", max_size=8))
+def test_white_space_of_a_long_text_is_that_of_a_short_one(one: str, other: str) -> None:
+    form = TextForm(unicode="none", case_sensitive=True)
+    for text in (f"{'word ✓' * 11_000}{one}", one.join([other] * 20_000), f"{'✓' * 65_535}{one}{other}"):
+        assert form.of(text) == " ".join(text.split())
+
+
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_case_and_white_space_of_ascii_are_those_of_python(text: str) -> None:
     assert TextForm().of(text) == " ".join(text.lower().split())

@@ -1,6 +1,6 @@
 """The protocols of stores of shared runs, and the values that their methods return."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from agentv.storage.run.folder import RunFolder
 from agentv.types.protocols import ResultStore
+from agentv.types.records.run import RunRecord
 
 
 @runtime_checkable
@@ -26,7 +27,11 @@ class RunStore(Protocol):
 
 
 class SharedRun(Struct, frozen=True):
-    """One shared run; `counts` are its current results by state, `pushed_at` is its last push."""
+    """One shared run; `counts` are its current results by state, `pushed_at` is its last push.
+
+    `created_at` is its start by the clock of its machine, `started_at` by that of the store, if it has one. `record` is
+    the content of its run.json, None if that cannot be read.
+    """
 
     run_id: str
     name: str | None
@@ -34,6 +39,8 @@ class SharedRun(Struct, frozen=True):
     state: str
     pushed_at: datetime
     counts: Mapping[str, int] = field(default_factory=dict)
+    record: RunRecord | None = None
+    started_at: datetime | None = None
 
 
 class Pushed(Struct, frozen=True):
@@ -72,8 +79,8 @@ class SharedRuns(Protocol):
     def push(self, folder: Path) -> Pushed:
         """Copy the lines of a run folder that the store lacks."""
 
-    def pull(self, run_id: str, runs_folder: Path) -> Pulled:
-        """Copy the lines of a run that this machine lacks."""
+    def pull(self, run_id: str, runs_folder: Path, *, files: Collection[str] | None = None) -> Pulled:
+        """Copy the lines of a run that this machine lacks; of a new folder only the named files, None for all."""
 
     def remove(self, run_ids: Sequence[str]) -> tuple[str, ...]:
         """Delete runs; return the ids that existed."""

@@ -176,8 +176,8 @@ class RunReport(Struct, frozen=True):
     by: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return the usual text without `results`: asyncio logs the repr of what its main task returned."""
-        return repr_without(self, "results", "outputs")
+        """Return the usual text without results, whose answers may be long: asyncio takes the repr of what it ran."""
+        return repr_without(self, "failing", "worst", "errors", "results", "outputs")
 
     @property
     def passed(self) -> bool | None:

@@ -14,7 +14,7 @@ from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPuller, RunPusher
 from agentv.storage.postgres.migrations import check_version, migrations, newest_version, upgrade, version_of
 from agentv.storage.run.folder import RunFolder
-from agentv.templating.store_url import parse_store_url
+from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.errors import StorageError
 
 
@@ -29,6 +29,13 @@ def make_tables(connection: Connection[Any], *, version: int) -> None:
         name, statements = migrations()[number]
         connection.execute(statements.encode())
         connection.execute("INSERT INTO agentv.schema_versions (version, name) VALUES (%s, %s)", [number, name])
+
+
+def push_without_start(folder: Path, connection: Connection[Any], url: StoreUrl) -> None:
+    """Push a run into tables of before version 10, which have no start of a run."""
+    connection.execute("ALTER TABLE agentv.runs ADD COLUMN started_at timestamptz")
+    RunPusher(folder, connection, url).push()
+    connection.execute("ALTER TABLE agentv.runs DROP COLUMN started_at")
 
 
 def forget_first_answers(connection: Connection[Any]) -> None:
@@ -57,6 +64,8 @@ def test_an_empty_database_gets_every_step_and_a_second_upgrade_none() -> None:
             "0006_quota_leases",
             "0007_repeated_results",
             "0008_first_answers",
+            "0009_append_only",
+            "0010_started_at",
         )
         assert upgrade(connection, url) == ()
         check_version(connection, url)
@@ -67,7 +76,7 @@ def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
     with connect(url) as connection:
         make_tables(connection, version=1)
         with pytest.raises(
-            StorageError, match=r"tables of version 1, and this agentv needs version 8; .*store upgrade"
+            StorageError, match=r"tables of version 1, and this agentv needs version 10; .*store upgrade"
         ):
             check_version(connection, url)
         assert upgrade(connection, url) == (
@@ -78,6 +87,8 @@ def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
             "0006_quota_leases",
             "0007_repeated_results",
             "0008_first_answers",
+            "0009_append_only",
+            "0010_started_at",
         )
         check_version(connection, url)
 
@@ -104,7 +115,7 @@ def test_results_of_the_version_before_are_kept_and_repeated_ones_pushed_again(t
         make_tables(connection, version=4)
         for number in (7, 8):  # a push needs their table and columns
             connection.execute(migrations()[number][1].encode())
-        RunPusher(tmp_path / RUN.run_id, connection, url).push()
+        push_without_start(tmp_path / RUN.run_id, connection, url)
         connection.execute("DROP TABLE agentv.repeated_results")
         forget_first_answers(connection)
         assert connection.execute("SELECT count(*) FROM agentv.results").fetchone() == (7,)
@@ -113,6 +124,8 @@ def test_results_of_the_version_before_are_kept_and_repeated_ones_pushed_again(t
             "0006_quota_leases",
             "0007_repeated_results",
             "0008_first_answers",
+            "0009_append_only",
+            "0010_started_at",
         )
         assert connection.execute("SELECT seq FROM agentv.results ORDER BY seq").fetchall() == [
             (0,),
@@ -136,12 +149,12 @@ def test_first_answers_count_in_runs_that_were_pushed_before(tmp_path: Path) -> 
     folder.close("finished")
     with connect(url) as connection:
         make_tables(connection, version=8)
-        RunPusher(tmp_path / RUN.run_id, connection, url).push()
+        push_without_start(tmp_path / RUN.run_id, connection, url)
         forget_first_answers(connection)
         connection.execute("DELETE FROM agentv.schema_versions WHERE version = 8")
         # No row of an older version has a mark.
         connection.execute("DELETE FROM agentv.results WHERE eval_id = 'a' AND generation = 2")
-        assert upgrade(connection, url) == ("0008_first_answers",)
+        assert upgrade(connection, url) == ("0008_first_answers", "0009_append_only", "0010_started_at")
         query = "SELECT eval_id, generation FROM agentv.counted_results ORDER BY eval_id"
         assert connection.execute(query).fetchall() == [
             ("a", 0),
@@ -190,6 +203,8 @@ def test_upgrades_at_once_wait_for_each_other() -> None:
             "0006_quota_leases",
             "0007_repeated_results",
             "0008_first_answers",
+            "0009_append_only",
+            "0010_started_at",
         ),
     ]
 

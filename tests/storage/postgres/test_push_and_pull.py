@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Callable
-from functools import cache
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,23 @@ def test_large_values_and_binaries_travel_with_the_run(tmp_path: Path, url: Stor
     pulled = pull(url, tmp_path / "there").folder
     assert contents(pulled) == contents(folder)
     assert [answer.text for answer in open_run(pulled).answers()] == [text]
+
+
+def test_only_wanted_files_and_their_large_values_are_pulled(tmp_path: Path, url: StoreUrl) -> None:
+    store = RunFolder(tmp_path / "here", RUN.run_id, clock=at_noon)
+    store.begin(make_run())
+    store.append_answer(make_answer(text="answer" * 50_000))
+    store.append(make_result(candidate_answer="result" * 50_000))
+    store.close("finished")
+    push(Path(store.folder), url)
+    with connect(url) as connection:
+        puller = RunPuller(connection, url, RUN.run_id)
+        folder = puller.pull(tmp_path / "there", files=("results.jsonl",)).folder
+        assert set(contents(folder)).isdisjoint({"answers.jsonl", "events.jsonl"})
+        assert len(list((folder / "blobs").iterdir())) == 1
+        assert [row.candidate_answer for row in open_run(folder).results()] == ["result" * 50_000]
+        puller.pull(tmp_path / "there")
+    assert contents(folder) == contents(Path(store.folder))
 
 
 def test_large_values_of_two_runs_are_kept_once(tmp_path: Path, url: StoreUrl) -> None:
@@ -359,6 +377,33 @@ def test_a_run_is_found_by_id_start_suffix_name_and_age(tmp_path: Path, url: Sto
         ):
             with pytest.raises(ConfigError, match=message):
                 find_shared_run(connection, url, reference)
+
+
+def test_runs_are_ordered_by_their_start_on_the_clock_of_the_server(tmp_path: Path, url: StoreUrl) -> None:
+    now = datetime.now(UTC)
+    day = timedelta(days=1)
+    # By the clock of its machine: the start of each run, and the time of its push.
+    runs = {
+        "now": (now, now),
+        "ahead": (now + day, now + day),
+        "later": (now, now),
+        "behind": (now - 3 * day, now - 3 * day),
+        "of-last-week": (now - 7 * day, now),
+        "set-back": (now + day, now),
+    }
+    with connect(url) as connection:
+        for run_id, (start, pushed) in runs.items():
+            folder = write_run(tmp_path, run_id, created_at=start)
+            RunPusher(folder, connection, url, clock=partial(lambda time: time, pushed)).push()
+        assert [run.run_id for run in list_shared_runs(connection, url)] == [
+            "of-last-week",
+            "now",
+            "ahead",
+            "later",
+            "behind",
+            "set-back",
+        ]
+        assert find_shared_run(connection, url, "latest") == "set-back"
 
 
 NUMBERS = iter(range(10**9))

@@ -2,14 +2,13 @@
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 from msgspec import Struct
 
+from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs, print_edits
 from agentv.cli.screen import terminal_style
-from agentv.loading.files.places import find_home
 from agentv.reports.compare.groups import (
     ComparedGroup,
     GroupedComparison,
@@ -39,7 +38,6 @@ from agentv.scoring.comparison.sides import CaseName, Side, evaluator_of
 from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
-from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonObject
@@ -164,6 +162,7 @@ class CompareOptions(Struct, frozen=True, kw_only=True):
     baseline: str | None
     by: str | None
     unpaired: bool
+    store: str | None
 
     @property
     def row_filters(self) -> tuple[RowFilter, RowFilter] | None:
@@ -191,7 +190,11 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
     """Compare runs with the first of them; return the exit code."""
     options.refuse_conflicts()
     gates = _parse_gates(options)
-    runs = _load_runs(find_home(Path.cwd()), references, options)
+    with open_runs(options.store) as source:
+        return _compare_runs(_load_runs(source, references, options), options, gates)
+
+
+def _compare_runs(runs: Sequence[FoundScores], options: CompareOptions, gates: tuple[ScopedGate, ...] | None) -> int:
     _check_gated_evaluators(gates or (), runs)
     _warn_of_edits(runs)
     first, *others = runs
@@ -228,7 +231,9 @@ def _check_gated_evaluators(gates: Sequence[ScopedGate], runs: Sequence[FoundSco
             raise gate.wrong_argument(str(UnknownNameError("evaluator", gate.argument or "", known=known)))
 
 
-def _load_runs(home: Path, references: Sequence[str], options: CompareOptions) -> list[FoundScores]:
+def _load_runs(
+    source: ProjectRuns | StoreRuns, references: Sequence[str], options: CompareOptions
+) -> list[FoundScores]:
     """Return the runs; the others are compared with the first. Raises ConfigError for too few or too many."""
     chosen = list(references)
     if options.baseline is not None:
@@ -238,7 +243,7 @@ def _load_runs(home: Path, references: Sequence[str], options: CompareOptions) -
         if len(chosen) > _TWO_RUNS:
             raise ConfigError(f"--targets and --prompts take one RUN (default: latest) or two, not {len(chosen)}")
         return [
-            find_scores(home, reference, rows, by=options.by)
+            find_scores(source.home, source.compared(reference), rows, by=options.by)
             for reference, rows in zip((chosen[0], chosen[-1]), options.row_filters, strict=True)
         ]
     if len(chosen) < _TWO_RUNS:
@@ -246,14 +251,13 @@ def _load_runs(home: Path, references: Sequence[str], options: CompareOptions) -
     if len(chosen) > _TWO_RUNS and (options.format == "agentv-ts" or options.by is not None):
         option = "--by" if options.by is not None else "--format agentv-ts"
         raise ConfigError(f"{option} compares exactly two runs")
-    return [find_scores(home, reference, by=options.by) for reference in chosen]
+    return [find_scores(source.home, source.compared(reference), by=options.by) for reference in chosen]
 
 
 def _warn_of_edits(runs: Sequence[FoundScores]) -> None:
     stored = {run.stored.folder: run.stored for run in runs if run.stored is not None}
     for each in stored.values():
-        for warning in edit_warnings(each):
-            click.echo(f"warning: {one_line(warning)}", err=True)
+        print_edits(each)
 
 
 def _compare(before: FoundScores, after: FoundScores, options: CompareOptions) -> Comparison:
@@ -406,6 +410,7 @@ def _grouping_of(words: tuple[str, ...]) -> str | None:
     metavar="N",
     help="Number of improved and of regressed cases to list.",
 )
+@READ_STORE_OPTION
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the permutation tests.")
 @click.option(
     "--format",

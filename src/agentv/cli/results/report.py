@@ -11,12 +11,12 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.cli.run_sources import READ_STORE_OPTION, open_runs
 from agentv.cli.screen import terminal_style
 from agentv.cli.terminal import command_stream, own_stdout
 from agentv.engine.stored.judged_by import present_file_notes
 from agentv.engine.stored.report import load_report
 from agentv.engine.stored.report_tools import report_tools
-from agentv.loading.files.places import find_home
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.run.end_table import end_report, group_tables
@@ -25,7 +25,6 @@ from agentv.reports.run.report_json import report_text
 from agentv.reports.run.row_text import RowLabels
 from agentv.reports.text.printable import runner_parses_log
 from agentv.scoring.counting.groups import count_groups, kind_named
-from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.events import RowKept, RunEnded
 from agentv.types.records.answer import Answer
@@ -46,19 +45,27 @@ class ReportOptions(Struct, frozen=True):
     exit_code: bool = False
     as_json: bool = False
     by: tuple[str, ...] = ()
+    store: str | None = None
 
 
 def report(reference: str, options: ReportOptions) -> int:
     """Write the report of a stored run to the outputs, or print it if there are none; return the exit code."""
     if options.as_json and (options.format_name or STDOUT in options.outputs):
         raise click.UsageError("--json and another report on standard output cannot be combined; omit one of them")
-    stored = open_run(find_run(find_home(Path.cwd()), reference))
+    with open_runs(options.store) as runs:
+        stored = open_run(runs.find(reference, with_baseline=True))
+        return _report(stored, options, is_here=not runs.option)
+
+
+def _report(stored: StoredRun, options: ReportOptions, *, is_here: bool) -> int:
+    """Write the report of a run. Only a run of this machine is named with its folder."""
     outputs = tuple(dict.fromkeys(options.outputs))
     if options.format_name and STDOUT not in outputs:
         outputs = (*outputs, STDOUT)
     with own_stdout() as stdout, _exports(outputs, options, stdout) as exports:
         run_report = load_report(stored, _forward(_rows(stored, options), exports))
-        run_report = replace(run_report, notes=(*run_report.notes, *present_file_notes(stored)))
+        folder = run_report.folder if is_here else None
+        run_report = replace(run_report, folder=folder, notes=(*run_report.notes, *present_file_notes(stored)))
         if options.by:
             kinds = set(map(kind_named, options.by))
             others = (group for group in run_report.groups if group.by not in kinds)
@@ -192,6 +199,7 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
     metavar="KEY",
     help="Also show pass rates and means grouped by KEY (the same keys as in `agentv show --by`); repeatable.",
 )
+@READ_STORE_OPTION
 @click.option("--exit-code", is_flag=True, help="Exit with the exit code of the run instead of 0.")
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(
@@ -202,6 +210,7 @@ def command(
     include_trace: bool,
     include_reruns: bool,
     by: tuple[str, ...],
+    store: str | None,
     exit_code: bool,
     as_json: bool,
 ) -> int:
@@ -220,5 +229,6 @@ def command(
         exit_code=exit_code,
         as_json=as_json,
         by=by,
+        store=store,
     )
     return report(run, options)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.indexed import run_index
+from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs, print_edits
 from agentv.cli.screen import terminal_style
 from agentv.reports.run.end_table import group_tables
 from agentv.scoring.counting.groups import count_groups
@@ -158,6 +159,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     metavar="KEY",
     help="Instead of single results, show pass rates and means for each value of KEY.",
 )
+@READ_STORE_OPTION
 @click.option("--side-by-side", is_flag=True, help="Put the answers of a case next to each other.")
 @click.option("--json", "as_json", is_flag=True, help="Print the stored data as one JSON object.")
 @click.option(
@@ -171,6 +173,7 @@ def command(
     case: str | None,
     *,
     by: tuple[str, ...],
+    store: str | None,
     side_by_side: bool,
     as_json: bool,
     verbose: bool,
@@ -188,34 +191,52 @@ def command(
     With --side-by-side, filters such as --failed or --tag select cases, and all answers to these cases are shown.
     Only --target and --prompt also limit which of the answers are shown.
     """
-    from agentv.loading.files.places import find_home
-    from agentv.storage.run.find import find_run, find_suites
-    from agentv.storage.run.stored import open_run
-
-    home = find_home(Path.cwd())
     query = make_query(case, **given)
     if by and query.page_size is not None:
         raise ConfigError("--by counts all selected results and cannot be combined with --page or --page-size")
     if side_by_side and (by or as_json or query.page_size is not None):
         raise ConfigError("--side-by-side cannot be combined with --by, --json, --page or --page-size")
-    stored = open_run(find_run(home, run))
+    with open_runs(store) as runs:
+        options = ShowOptions(case, query, by, is_side_by_side=side_by_side, as_json=as_json, verbose=verbose)
+        _show(runs, run, options)
+    return 0
+
+
+class ShowOptions(Struct, frozen=True):
+    """What `agentv show` shows of a run, and how."""
+
+    case: str | None
+    query: RowQuery
+    by: tuple[str, ...]
+    is_side_by_side: bool
+    as_json: bool
+    verbose: bool
+
+
+def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -> None:
+    from agentv.storage.run.find import find_suites
+    from agentv.storage.run.stored import open_run
+
+    stored, query = open_run(runs.find(reference)), options.query
+    if isinstance(runs, StoreRuns):
+        print_edits(stored)
     if query.suites and stored.suites:
         query = replace(query, suites=find_suites(query.suites, stored.suites))
-    shown = find_rows(home, stored, query, verbose=verbose)
-    if by:
-        _print_groups(stored, shown, by, as_json=as_json)
-    elif side_by_side:
+    shown = find_rows(runs.home, stored, query, verbose=options.verbose)
+    if options.by:
+        _print_groups(stored, shown, options.by, as_json=options.as_json)
+    elif options.is_side_by_side:
         _print_side_by_side(stored, shown, query)
-    elif as_json:
+    elif options.as_json:
         _print_json(stored, shown, query)
-    elif case is None:
+    elif options.case is None:
         _print_rows(stored, shown, query)
+        click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE{runs.option}")
     else:
         style = terminal_style()
         views = _views(stored, shown, query)
         for number, view in enumerate(views):
             click.echo(("\n" if number else "") + style.case_view(view).render(), nl=False)
-    return 0
 
 
 def _print_groups(stored: StoredRun, shown: ShownRows, by: Sequence[str], *, as_json: bool) -> None:
@@ -285,7 +306,6 @@ def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
         click.echo(f"\nre-run: {count_text(reruns, 'result')}; first answers count, and each case shows its re-runs")
     if shown.page is not None and query.page_size is not None:
         click.echo(f"\n{page_text(shown.page, query)}")
-    click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE")
 
 
 def _print_corrected_rates(stored: StoredRun) -> None:

@@ -3,21 +3,20 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import Struct
 
-from agentv.cli.indexed import run_index
+from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
 from agentv.cli.screen import refuse_unknown_suffixes, terminal_style, write_sheets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.trend_runs import WantedPlaces, left_out_parts, load_trend_runs, refuse_unknown
-from agentv.loading.files.places import find_home
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.reports.trend import TrendView, TrendWords, trend_sheet, trend_to_json
 from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metric
+from agentv.scoring.counting.run_sums import MetricKey
 from agentv.storage.run.checksums import edit_warning_of_results, load_checksums
 from agentv.storage.run.find import ListedRun
 from agentv.storage.run.stored import StoredRun
@@ -35,6 +34,7 @@ class TrendOptions(Struct, frozen=True, kw_only=True):
     with_parts: bool
     with_runs: bool
     outputs: tuple[str, ...]
+    store: str | None
     as_json: bool
     verbose: bool
 
@@ -43,12 +43,15 @@ def trend(options: TrendOptions) -> int:
     """Print the trends and write them to the outputs; return the exit code."""
     metric = parse_metric(options.metric)
     refuse_unknown_suffixes(options.outputs)
-    home = find_home(Path.cwd())
+    with open_runs(options.store) as source:
+        return _trend(source, options, metric)
+
+
+def _trend(source: ProjectRuns | StoreRuns, options: TrendOptions, metric: MetricKey) -> int:
     wanted = WantedPlaces(options.suites, options.targets)
-    with run_index(home, verbose=options.verbose) as index:
+    with source.trend(verbose=options.verbose) as (listed, load_sums):
         last = None if options.by_commit else options.last
-        listed = index.runs()
-        runs = load_trend_runs(listed, index.sums, wanted=wanted, last=last, with_parts=options.with_parts)
+        runs = load_trend_runs(listed, load_sums, wanted=wanted, last=last, with_parts=options.with_parts)
     if not options.with_parts:
         _note_left_out(left_out_parts(listed, wanted))
     refuse_unknown(wanted, metric, listed, runs)
@@ -65,7 +68,7 @@ def trend(options: TrendOptions) -> int:
     elif series:
         _print(series, words, options)
     else:
-        click.echo(f"no matching run with results in {home}")
+        click.echo(f"no matching run with results in {source.name}")
     for output in options.outputs:
         click.echo(f"Wrote {one_line(output)}", err=options.as_json)
     return 0
@@ -126,6 +129,7 @@ def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptio
 @click.option(
     "--by", type=click.Choice(["run", "commit"]), default="run", show_default=True, help="One point per run or commit."
 )
+@READ_STORE_OPTION
 @click.option("--all", "with_parts", is_flag=True, help="Include partial, sharded, stopped and pytest runs.")
 @click.option("--runs", "with_runs", is_flag=True, help="Also list the runs of each trend.")
 @click.option(

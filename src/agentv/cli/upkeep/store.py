@@ -1,15 +1,16 @@
 """`agentv store`: share runs through a team database (PostgreSQL)."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentv.cli.options import Span
+
 if TYPE_CHECKING:
-    from agentv.storage.shared_runs import ManagedRunStore, SharedRun, SharedRuns
-    from agentv.templating.store_url import StoreUrl
+    from agentv.engine.stored.wanted_runs import WantedRuns
+    from agentv.storage.shared_runs import SharedRun
     from agentv.types.json_value import JsonObject
 
 
@@ -35,7 +36,9 @@ def upgrade_command(url: str | None, *, as_json: bool) -> int:
 
     URL is the address of the database (default: AGENTV_STORE, else .agentv.yaml).
     """
-    store_url, store = _find_store(url)
+    from agentv.cli.run_sources import find_store
+
+    store_url, store = find_store(url)
     upgraded = store.upgrade()
     outcome = f"upgraded with {', '.join(upgraded.applied)}" if upgraded.applied else "is up to date"
     _print_result(
@@ -59,6 +62,7 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
     """
     from pathlib import Path
 
+    from agentv.cli.run_sources import open_store
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run
     from agentv.types.errors import StorageError
@@ -67,7 +71,7 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
     folders = [find_run(home, run) for run in runs]
     code = 0
     pushed: list[JsonObject] = []
-    with _opened(url) as (shared, store_url):
+    with open_store(url) as (shared, store_url):
         for folder in folders:
             try:
                 run = shared.push(folder)
@@ -84,34 +88,69 @@ def push_command(runs: tuple[str, ...], url: str | None, *, as_json: bool) -> in
     return code
 
 
-@command.command("pull")
-@click.argument("run", metavar="RUN")
+@command.command("pull", short_help="Copy runs from the database into this project.")
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
+@click.option("--suite", "suites", multiple=True, metavar="PATH", help="Pull runs of this eval file; repeatable.")
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="Pull runs of this target; repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Pull runs with this tag; repeatable.")
+@click.option("--since", type=Span(), metavar="SPAN", help="Pull runs started in this time, e.g. 12h or 7d.")
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Pull only the newest N of the selected runs.")
 @_store_option
 @_json_option
-def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
-    """Copy a run from the database into this project.
+def pull_command(runs: tuple[str, ...], url: str | None, *, as_json: bool, **filters: Any) -> int:
+    """Copy runs from the database into this project: those named by RUN, else those that the options select.
 
     RUN is a run id or its prefix, a name, 'latest' or 'latest~1'. If this project has a different run with the same id,
-    nothing is copied and the command fails with exit code 3.
+    that run is not copied and the exit code is 3. It is also 3 if a run differs from its recorded checksums.
     """
     from pathlib import Path
 
+    from agentv.cli.run_sources import open_store, print_edits
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import runs_folder
+    from agentv.storage.run.stored import open_run
+    from agentv.types.errors import ConfigError, StorageError
 
-    home = find_home(Path.cwd())
-    with _opened(url) as (shared, store_url):
-        run_id = shared.find(run)
-        pulled = shared.pull(run_id, runs_folder(home))
-    outcome = f"{pulled.lines} lines pulled into" if pulled.lines else "already here:"
-    fields: JsonObject = {
-        "store": store_url.shown,
-        "run_id": run_id,
-        "lines": pulled.lines,
-        "folder": str(pulled.folder),
-    }
-    _print_result(fields, f"{run_id}: {outcome} {pulled.folder}", as_json=as_json)
-    return 0
+    wanted = _wanted_runs(**filters)
+    if wanted.are_all != bool(runs):
+        raise ConfigError(
+            "name the runs to pull, or select them with --suite, --target, --tag, --since and --last, but not both"
+        )
+    folder = runs_folder(find_home(Path.cwd()))
+    code = 0
+    pulled: list[JsonObject] = []
+    with open_store(url) as (shared, store_url):
+        ids = list(dict.fromkeys(map(shared.find, runs))) or [run.run_id for run in wanted.of(shared.list())]
+        for run_id in ids:
+            try:
+                found = shared.pull(run_id, folder)
+            except StorageError as error:
+                code = EXIT_STORE
+                click.echo(f"error: {error}", err=True)
+                continue
+            changes = print_edits(open_run(found.folder))
+            code = EXIT_STORE if changes else code
+            pulled.append({"run_id": run_id, "lines": found.lines, "folder": str(found.folder), "edited": changes})
+            if not as_json:
+                outcome = f"{found.lines} lines pulled into" if found.lines else "already here:"
+                click.echo(f"{run_id}: {outcome} {found.folder}")
+        if as_json:
+            only = pulled[0] if len(pulled) == 1 else {}
+            _print_result({"store": store_url.shown, **only, "pulled": list(pulled)}, "", as_json=True)
+    return code
+
+
+def _wanted_runs(
+    suites: tuple[str, ...], targets: tuple[str, ...], tags: tuple[str, ...], since: float | None, last: int | None
+) -> "WantedRuns":
+    from datetime import timedelta
+
+    from agentv.engine.running.clock import make_clock
+    from agentv.engine.stored.trend_runs import WantedPlaces
+    from agentv.engine.stored.wanted_runs import WantedRuns
+
+    earliest = None if since is None else make_clock()() - timedelta(seconds=since)
+    return WantedRuns(WantedPlaces(suites, targets), tags, earliest, last)
 
 
 @command.command("list")
@@ -119,10 +158,11 @@ def pull_command(run: str, url: str | None, *, as_json: bool) -> int:
 @_json_option
 def list_command(url: str | None, *, as_json: bool) -> int:
     """List the runs in the database, latest first."""
+    from agentv.cli.run_sources import open_store
     from agentv.reports.run.views import counts_text
     from agentv.reports.text.printable import one_line
 
-    with _opened(url) as (shared, store_url):
+    with open_store(url) as (shared, store_url):
         runs = shared.list()[::-1]
     lines = [
         f"{one_line(run.run_id)}  {run.state:11}  {counts_text(run.counts)}  {one_line(run.name or '')}".rstrip()
@@ -144,10 +184,11 @@ def rm_command(runs: tuple[str, ...], url: str | None, *, yes: bool, as_json: bo
     RUN is a run id or its prefix, a name, 'latest' or 'latest~1'. If a run is still in progress, it reappears in the
     database with its next result.
     """
+    from agentv.cli.run_sources import open_store
     from agentv.reports.text.amounts import count_text
     from agentv.reports.text.printable import one_line
 
-    with _opened(url) as (shared, store_url):
+    with open_store(url) as (shared, store_url):
         ids = list(dict.fromkeys(map(shared.find, runs)))
         runs_text = count_text(len(ids), "run")
         for run_id in ids:
@@ -166,44 +207,11 @@ def _to_json(run: "SharedRun") -> "JsonObject":
         "run_id": run.run_id,
         "name": run.name,
         "created_at": None if run.created_at is None else run.created_at.isoformat(),
+        "started_at": None if run.started_at is None else run.started_at.isoformat(),
         "state": run.state,
         "counts": run.counts,
         "pushed_at": run.pushed_at.isoformat(),
     }
-
-
-def _find_store(url: str | None) -> "tuple[StoreUrl, ManagedRunStore]":
-    """Return the store of the option, environment or config. Raises ConfigError if none is set or it is write-only."""
-    import os
-    from pathlib import Path
-
-    from agentv.engine.planning.inputs import load_project_parts
-    from agentv.engine.running.run_stores import open_run_store
-    from agentv.engine.stored.team_store import named_store
-    from agentv.storage.shared_runs import ManagedRunStore
-    from agentv.types.errors import ConfigError
-
-    store_url = named_store(url, cwd=Path.cwd(), env=os.environ)
-    if store_url is None:
-        raise ConfigError(
-            "no store is configured: give its URL (postgresql://user@host/database), set AGENTV_STORE, "
-            "or set `store:` in .agentv.yaml"
-        )
-    specs, _gates = load_project_parts([Path.cwd()])
-    store = open_run_store(store_url, specs)
-    if not isinstance(store, ManagedRunStore):
-        raise ConfigError(
-            f"`agentv store` cannot be used with {store_url}: this store only receives runs as they are executed"
-        )
-    return store_url, store
-
-
-@contextmanager
-def _opened(url: str | None) -> "Iterator[tuple[SharedRuns, StoreUrl]]":
-    """Open the store until the end of the block."""
-    store_url, store = _find_store(url)
-    with store.opened() as shared:
-        yield shared, store_url
 
 
 def _print_result(fields: "JsonObject", text: str, *, as_json: bool) -> None:

@@ -34,7 +34,7 @@ from agentv.engine.cluster.lines import (
     StoredLine,
 )
 from agentv.engine.cluster.node_segments import NodeSegments, SpoolRules, check_segment_storage, slim_answer
-from agentv.engine.cluster.packing import discard, placed_workspaces, unpack
+from agentv.engine.cluster.packing import placed_workspaces, unpack
 from agentv.engine.cluster.tasks import RunSpec, TaskData, TaskReader, load_plan, moved_path
 from agentv.engine.cluster.workspaces import PlacedWorkspaces
 from agentv.engine.planning.fingerprints import Fingerprints
@@ -43,6 +43,7 @@ from agentv.engine.running.answer_cache import make_run_cache
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import judge_outcomes
+from agentv.execution.processes.left_behind import remove_temporary
 from agentv.execution.quotas import QuotaClient
 from agentv.execution.user_code import described
 from agentv.scoring.keys.identity import files_of
@@ -348,8 +349,8 @@ class NodeWork:
             self._quota.close()
             await self._runtime.__aexit__(None, None, None)
             self._runtime = None
-        if self._project_copy is not None and self._spec.packed is not None:
-            await asyncio.to_thread(discard, self._project_copy, self._spec.packed)
+        if self._project_copy is not None:
+            await asyncio.to_thread(remove_temporary, self._project_copy)
             self._project_copy = None
         lines: list[Line] = []
         while taken := await self._outbox.take(0):

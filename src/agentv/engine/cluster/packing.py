@@ -4,7 +4,6 @@ import io
 import os
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 from pathlib import Path
@@ -14,7 +13,8 @@ from msgspec.structs import replace
 from agentv.engine.cluster.tasks import Packed, moved_path, plan_files, scripts_of
 from agentv.engine.cluster.workspaces import PlacedWorkspaces, copied_repositories, templates_of
 from agentv.engine.planning.plan import RunPlan
-from agentv.execution.workspaces.folder_trees import remove_tree
+from agentv.execution.processes.left_behind import KEPT_FILE, temporary_folder
+from agentv.execution.processes.tree import WATCHER
 from agentv.loading.files.places import HOME_FOLDER, find_repository_root
 from agentv.types.errors import ConfigError
 
@@ -24,8 +24,11 @@ MAX_BYTES = 200_000_000
 REPOSITORIES = "repositories"
 """The folder of repositories in the `.agentv` of a copied project; clones in workspaces share the git objects here."""
 
+WORKSPACES = "workspaces"
+"""The folder of saved workspaces in a `.agentv`."""
+
 _UNSENT_FOLDERS = frozenset({".git", ".hg", "__pycache__", ".venv", "node_modules"})
-_UNSENT_HOME_PARTS = frozenset({"runs", "cache", "workspaces", "git", "logs"})
+_UNSENT_HOME_PARTS = frozenset({"runs", "cache", WORKSPACES, "git", "logs"})
 """The parts of a `.agentv` folder with results and caches."""
 
 
@@ -87,13 +90,21 @@ def pack(plan: RunPlan, *, run_id: str | None = None) -> Packed:
 
 
 def unpack(packed: Packed) -> Path:
-    """Unpack a project into a new temporary folder, and return the folder."""
-    folder = Path(tempfile.mkdtemp(prefix="agentv-project-")).resolve()
+    """Unpack a project into a new temporary folder, and return the folder.
+
+    `remove_temporary` removes it, except for saved workspaces and the repositories that they share. If this process is
+    killed, its watcher does that.
+    """
+    WATCHER.start()
+    folder = temporary_folder("project").resolve()
     with tarfile.open(fileobj=io.BytesIO(packed.tar)) as tar:
         tar.extractall(folder, filter="tar")
     if packed.has_git:  # marks the root: eval files are named by their path in the repository
         (folder / ".git").mkdir()
     _link_caches(folder / packed.home)
+    kept = folder / KEPT_FILE
+    kept.unlink(missing_ok=True)  # a file of the project, or a link
+    kept.write_text(f"{packed.home}/{WORKSPACES}\n{packed.home}/{REPOSITORIES}\n", "utf-8")
     return folder
 
 
@@ -125,21 +136,6 @@ def _link_caches(home: Path) -> None:
     for name in ("cache", "git"):
         (caches / name).mkdir(parents=True, exist_ok=True)
         (home / name).symlink_to(caches / name)
-
-
-def discard(folder: Path, packed: Packed) -> None:
-    """Remove the copy of a project in `folder`, except for saved workspaces and the repositories that they share."""
-    home = folder / packed.home
-    workspaces, repositories = home / "workspaces", home / REPOSITORIES
-    if not workspaces.exists():
-        remove_tree(folder)
-        return
-    for parent in workspaces.relative_to(folder).parents:
-        for entry in (folder / parent).iterdir():
-            if entry.is_symlink() or entry.is_file():
-                entry.unlink()
-            elif not (workspaces.is_relative_to(entry) or repositories.is_relative_to(entry)):
-                remove_tree(entry)
 
 
 def _required_files(plan: RunPlan, run_id: str | None) -> Iterator[Path]:

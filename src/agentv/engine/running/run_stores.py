@@ -8,7 +8,7 @@ from pathlib import Path
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.stored.team_store import NamedQuota
 from agentv.execution.user_code import raised_at
-from agentv.registry import Specs, load_reference
+from agentv.registry import Registry, Specs, load_reference
 from agentv.storage.files.object_store import check_url
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
@@ -82,19 +82,19 @@ def with_team_store(store_url: StoreUrl | None, specs: Specs, open_folder: Calla
     """
     if store_url is None:
         return open_folder()
-    store = open_run_store(store_url, specs)
+    store = open_run_store(store_url, specs.stores)
     with _named_errors(store_url):
         return store.share_run(open_folder)
 
 
-def open_run_store(url: StoreUrl, specs: Specs) -> RunStore:
+def open_run_store(url: StoreUrl, stores: Registry) -> RunStore:
     """Return the store of runs behind a URL, whose scheme names its plug-in.
 
     Raises UnknownNameError for an unknown scheme, ConfigError for a store that does not take runs.
     """
-    spec = specs.stores.get(url.scheme)
+    spec = stores.get(url.scheme)
     if spec.run_store is None:
-        known = ", ".join(store.name for store in specs.stores if store.run_store is not None)
+        known = ", ".join(store.name for store in stores if store.run_store is not None)
         raise ConfigError(f"the store {spec.name!r} is for judgements, not for runs; stores for runs: {known}")
     make = load_reference(spec.run_store)
     with _named_errors(url):

@@ -1,7 +1,7 @@
 """The runs of a trend, from the list of stored runs; no more runs are read than the points need."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -32,6 +32,18 @@ class WantedPlaces(Struct, frozen=True):
         has_suite = not self.suites or any(is_suite_named(suite, name) for name in self.suites)
         return has_suite and (not self.targets or target in self.targets)
 
+    def are_in(self, run: RunRecord) -> bool:
+        """Return True if a suite and target of a run's plan are included."""
+        return any(map(self.has, product(run.suites, run.targets)))
+
+    def refuse_unknown(self, suites: Collection[str], targets: Collection[str]) -> None:
+        """Raise UnknownNameError for a wanted suite or target that is not among the known ones, if there are any."""
+        if suites:
+            find_suites(self.suites, tuple(suites))
+        for name in self.targets:
+            if targets and name not in targets:
+                raise UnknownNameError("target", name, known=targets)
+
 
 def refuse_unknown(
     wanted: WantedPlaces, metric: MetricKey, listed: Sequence[ListedRun], found: Sequence[TrendRun]
@@ -43,11 +55,7 @@ def refuse_unknown(
     runs = [_trend_run_of(each, each.run) for each in listed if each.run is not None]
     suites = {name for run in runs for name in run.suites} | {suite for run in found for suite, _ in run.sums}
     targets = {name for run in runs for name in run.targets} | {target for run in found for _, target in run.sums}
-    if suites:
-        find_suites(wanted.suites, tuple(suites))
-    for name in wanted.targets:
-        if targets and name not in targets:
-            raise UnknownNameError("target", name, known=targets)
+    wanted.refuse_unknown(suites, targets)
     evaluators = {name for run in found for sums in run.sums.values() for name in sums.evaluators}
     if metric[0] == "evaluator" and evaluators and metric[1] not in evaluators:
         raise UnknownNameError("evaluator", metric[1] or "", known=evaluators)
@@ -127,7 +135,7 @@ def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
             for each in objects_of(run.plan.get("suites"))
             if (path := _text(each.get("path")))
         },
-        targets=tuple(name for each in objects_of(run.plan.get("targets")) if (name := _text(each.get("name")))),
+        targets=run.targets,
     )
 
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import tempfile
 import time
@@ -14,12 +13,15 @@ import psutil
 from msgspec import Struct
 
 from agentv.execution.processes.live_trees import PROCESS_MARK
+from agentv.execution.workspaces.folder_trees import remove_tree
 
 MARK = "AGENTV_COMMAND"
 """The environment variable by which the descendants of a command are found. Its value is `/PROCESS/COMMAND`: the mark
 of the process that started the command, then the mark of the command. A nested command appends another such pair."""
 
 PREFIX = "agentv-"
+KEPT_FILE = ".agentv-kept"
+"""A file of a temporary folder: the paths in the folder that are not removed with it, one a line."""
 _VALID_MARK = re.compile(r"[0-9a-f]{16}")
 """The form of a mark. Marks are read from files that may be edited; another form could match foreign processes."""
 
@@ -51,6 +53,31 @@ def temporary_folders(mark: str) -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob(f"{PREFIX}{mark}-*"))
 
 
+def remove_temporary(folder: Path) -> None:
+    """Remove a temporary folder; if the first path of its KEPT_FILE exists, leave what that file names."""
+    file = folder / KEPT_FILE
+    try:
+        kept = [folder / line for line in file.read_text("utf-8").splitlines()]
+    except (OSError, ValueError):
+        kept = []
+    if not kept or not kept[0].exists():
+        remove_tree(folder)
+        return
+    _remove_but([file, *kept], folder)
+
+
+def _remove_but(kept: Collection[Path], folder: Path) -> None:
+    for entry in folder.iterdir():
+        if entry in kept:
+            continue
+        if entry.is_dir() and not entry.is_symlink() and any(path.is_relative_to(entry) for path in kept):
+            _remove_but(kept, entry)
+        elif entry.is_symlink() or entry.is_file():
+            entry.unlink()
+        else:
+            remove_tree(entry)
+
+
 def clear(marks: Collection[str], sessions: Collection[int] = ()) -> Cleared:
     """End the commands that the processes with these marks left running, and remove their temporary folders.
 
@@ -70,7 +97,7 @@ def clear(marks: Collection[str], sessions: Collection[int] = ()) -> Cleared:
         time.sleep(_PAUSE_S)
     folders = [folder for mark in marks for folder in temporary_folders(mark)]
     for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_temporary(folder)
     return Cleared(len(ended), len(folders))
 
 

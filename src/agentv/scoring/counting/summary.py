@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from agentv.scoring.counting.case_sums import Spill, case_of, session_of
 from agentv.scoring.counting.groups import DEFAULT_KINDS, Groups
 from agentv.scoring.counting.matrix import PlanOrder, matrix_summary
@@ -92,6 +94,8 @@ def _variant_of(slot: ResultKey) -> _Variant:
 
 HISTOGRAM_BINS = 10
 _BIN_EDGES = tuple(n / HISTOGRAM_BINS for n in range(1, HISTOGRAM_BINS))
+MAX_LISTED_ANSWER = 256 * 1024
+"""The most characters of an answer that a listed row keeps, so that few long answers do not fill the memory."""
 MAX_FAILING = 10
 MAX_WORST = MAX_ERRORS = 5
 _MAX_WAITING = 256
@@ -167,6 +171,7 @@ class RowCounts:
     def _list_not_passed(self, result: CaseResult, state: RowState) -> None:
         """Count a row that did not pass; store it if it is among the first ones or has one of the lowest scores."""
         self.failing_total += 1
+        result = _with_short_answer(result)
         if len(self.failing) < MAX_FAILING:
             self.failing.append(result)
         if state == "error":
@@ -471,6 +476,15 @@ class Summary:
 
     def _latencies(self) -> list[Durations]:
         return [tally.latencies for tally in self.counts.targets.values()]
+
+
+def _with_short_answer(result: CaseResult) -> CaseResult:
+    """Return the row with at most MAX_LISTED_ANSWER characters of its answer, ending with a note if it is cut."""
+    answer = result.candidate_answer
+    if len(answer) <= MAX_LISTED_ANSWER:
+        return result
+    note = f"… (cut; the stored result has all {len(answer):,} characters)"
+    return replace(result, candidate_answer=f"{answer[: MAX_LISTED_ANSWER - len(note)]}{note}")
 
 
 def _score(result: CaseResult) -> float:

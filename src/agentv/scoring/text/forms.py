@@ -1,5 +1,6 @@
 """The normalized form for comparing texts: one Unicode form, one case, one blank between words."""
 
+import re
 import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -41,6 +42,9 @@ UnicodeForm: TypeAlias = Literal["NFC", "NFKC", "none"]
 
 _OTHER_BLANKS = tuple(letter for letter in map(chr, range(128)) if letter.isspace() and letter != " ")
 _BLANKS = str.maketrans(dict.fromkeys(_OTHER_BLANKS, " "))
+_PIECE = 1 << 16
+_WORDS_OF_PIECE = re.compile(rf".{{1,{_PIECE}}}\S*", re.DOTALL)
+"""A piece of a text that does not end within a word."""
 
 
 class TextForm(Struct, frozen=True, kw_only=True):
@@ -63,9 +67,9 @@ class TextForm(Struct, frozen=True, kw_only=True):
         """
         if not text.isascii():
             made = self._of_letters(text)
-            return " ".join(made.split()) if self.normalize_whitespace else made
+            return well_spaced(made) if self.normalize_whitespace else made
         plain = text if self.case_sensitive else text.lower()  # ASCII is the same in every Unicode form
-        return _well_spaced(plain) if self.normalize_whitespace else plain
+        return well_spaced(plain) if self.normalize_whitespace else plain
 
     def _of_letters(self, text: str) -> str:
         made = text if self.unicode == "none" else normalized(self.unicode, text)
@@ -76,16 +80,21 @@ class TextForm(Struct, frozen=True, kw_only=True):
         return folded if self.unicode == "none" else normalized(self.unicode, folded)
 
 
-def _well_spaced(plain: str) -> str:
-    """Return an ASCII text with one blank between words.
+def well_spaced(text: str) -> str:
+    """Return a text with one blank between words and none at the ends.
 
-    Most texts have that already, and checking is faster than splitting.
+    Most ASCII texts have that already, and checking is faster than splitting. A long text is split in pieces, because
+    its words take many times its memory.
     """
-    if any(map(plain.__contains__, _OTHER_BLANKS)):
-        plain = plain.translate(_BLANKS)
-    if "  " in plain or plain.startswith(" ") or plain.endswith(" "):
-        return " ".join(plain.split())
-    return plain
+    if text.isascii():
+        if any(map(text.__contains__, _OTHER_BLANKS)):
+            text = text.translate(_BLANKS)
+        if not ("  " in text or text.startswith(" ") or text.endswith(" ")):
+            return text
+    if len(text) <= _PIECE:
+        return " ".join(text.split())
+    pieces = (" ".join(piece[0].split()) for piece in _WORDS_OF_PIECE.finditer(text))
+    return " ".join(filter(None, pieces))
 
 
 SWAPS = {"4": "a", "@": "a", "3": "e", "1": "il", "0": "o", "5": "s", "$": "s", "7": "t"}

@@ -50,6 +50,12 @@ def connect(url: StoreUrl) -> "Connection":
         return psycopg.connect(url.text, autocommit=True, **defaults)  # type: ignore[arg-type] # strings or numbers
 
 
+_NOT_YOURS = (
+    "it was stored by another user of the database. Only that user and members of its role may continue the run or "
+    "change its tags; others may label it"
+)
+
+
 @contextmanager
 def store_errors(url: StoreUrl, problem: str, *, hint: str = "") -> Iterator[None]:
     """Convert the driver's errors into a StorageError of one line without secrets: "the store URL PROBLEM: …".
@@ -62,5 +68,7 @@ def store_errors(url: StoreUrl, problem: str, *, hint: str = "") -> Iterator[Non
         yield
     except psycopg.Error as error:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        if isinstance(error, psycopg.errors.InsufficientPrivilege) and "row-level security" in reason:
+            reason = _NOT_YOURS
         advice = f". {hint}" if hint else ""
         raise StorageError(f"the store {url} {problem}: {url.redact(reason)}{advice}") from None

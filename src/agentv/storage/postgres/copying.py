@@ -7,7 +7,8 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from agentv.storage.run.lock import RunLock
 from agentv.storage.run.stored import StoredRun
 from agentv.storage.shared_runs import Pulled
 from agentv.types.errors import StorageError
+from agentv.types.protocols import Clock
 
 if TYPE_CHECKING:
     from agentv.storage.postgres.connection import Connection
@@ -68,24 +70,33 @@ class GrowingFileReader:
 
 
 _PUT_RUN = """
-INSERT INTO agentv.runs (run_id, record, name, created_at, agentv_version, planned)
-VALUES (%s, %s, %s, %s, %s, %s)
+INSERT INTO agentv.runs (run_id, record, name, created_at, agentv_version, planned, started_at)
+VALUES (%s, %s, %s, %s, %s, %s, now() - greatest(%s, interval '0'))
 ON CONFLICT (run_id) DO UPDATE SET record = excluded.record, name = excluded.name, pushed_at = now()
 """
 _SET_STATE = "UPDATE agentv.runs SET state = %s, pushed_at = now() WHERE run_id = %s"
 
 
+def utc_now() -> datetime:
+    """Return the time of this machine's clock."""
+    return datetime.now(UTC)
+
+
 class RunPusher:
     """Pushes the lines of one run's folder, also those written later, to the database.
+
+    A run started as long before its first push as `clock`, the one of its machine, says; the server's clock gives the
+    time of the push.
 
     The constructor compares the database's lines of the run with the folder; `push` continues after them. Raises
     StorageError when the database has different or more lines than the folder, or when the connection breaks; a new
     pusher on a new connection then continues.
     """
 
-    def __init__(self, folder: Path, connection: "Connection", url: "StoreUrl") -> None:
+    def __init__(self, folder: Path, connection: "Connection", url: "StoreUrl", *, clock: Clock = utc_now) -> None:
         self._connection = connection
         self._url = url
+        self._clock = clock
         self._stored = StoredRun(folder)
         self.run_id = self._stored.run_id
         self.pushed = 0
@@ -121,14 +132,18 @@ class RunPusher:
         row = self._connection.execute("SELECT record FROM agentv.runs WHERE run_id = %s", [run.run_id]).fetchone()
         if row is not None and not is_same_run(bytes(row[0]), run):
             raise StorageError(f"the store {self._url} has a different run {run.run_id}; this one was not pushed")
+        record = path.read_bytes()
+        if row is not None and bytes(row[0]) == record:
+            return
         planned = run.plan.get("rows")
         values = [
             run.run_id,
-            path.read_bytes(),
+            record,
             fitting_text(run.name),
             run.created_at,
             fitting_text(run.agentv_version),
             planned if isinstance(planned, int) else None,
+            self._clock() - run.created_at,
         ]
         self._connection.execute(_PUT_RUN, values)
 
@@ -243,21 +258,26 @@ class RunPuller:
         self._url = url
         self._run_id = run_id
 
-    def pull(self, runs_folder: Path) -> Pulled:
-        """Pull the run; a new folder appears only when it is complete."""
+    def pull(self, runs_folder: Path, *, files: Collection[str] | None = None) -> Pulled:
+        """Pull the run; a new folder appears only when it is complete.
+
+        With `files`, a new folder gets only these files, and the blobs that they refer to.
+        """
         folder = runs_folder / self._run_id
         with store_errors(self._url, f"cannot send run {self._run_id}"), self._connection.transaction():
             # All statements read one snapshot of the database.
             self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            return self._extend(folder) if folder.exists() else self._create(folder)
+            return self._extend(folder) if folder.exists() else self._create(folder, files)
 
-    def _create(self, folder: Path) -> Pulled:
+    def _create(self, folder: Path, files: Collection[str] | None) -> Pulled:
         partial = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         make_run_folder(partial)
         try:
-            pull_blobs(self._connection, self._run_id, partial / "blobs")
-            lines = sum(self._append(table, partial) for table in TABLES)
+            wanted = [table for table in TABLES if files is None or table.file in files]
+            lines = sum(self._append(table, partial) for table in wanted)
+            only = None if files is None else _blobs_named_in(partial / table.file for table in wanted)
+            pull_blobs(self._connection, self._run_id, partial / "blobs", only=only)
             descriptor = os.open(partial / RUN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self._record())
@@ -336,6 +356,7 @@ class RunPuller:
 
 BLOB_PART_BYTES = 4 << 20
 _BLOB_NAME = re.compile(r"sha256-([0-9a-f]{64})")
+_BLOB_REFERENCE = re.compile(rb'"sha256:([0-9a-f]{64})"')
 _ADD_REFERENCE = "INSERT INTO agentv.run_blobs (run_id, sha256) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 _ADD_PART = "INSERT INTO agentv.blobs (sha256, part, data) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 _HAS_BLOB = "SELECT EXISTS (SELECT FROM agentv.blobs WHERE sha256 = %s)"
@@ -372,13 +393,15 @@ class BlobPusher:
                 part += 1
 
 
-def pull_blobs(connection: "Connection", run_id: str, folder: Path) -> int:
-    """Write the missing blobs of a run into a folder; return their number.
+def pull_blobs(connection: "Connection", run_id: str, folder: Path, *, only: Collection[str] | None = None) -> int:
+    """Write the missing blobs of a run into a folder, of those in `only` (None: all); return their number.
 
     Raises StorageError when the database's copy is damaged.
     """
     rows = connection.execute("SELECT sha256 FROM agentv.run_blobs WHERE run_id = %s", [run_id]).fetchall()
     missing = {str(row[0]) for row in rows} - _blobs_in(folder)
+    if only is not None:
+        missing &= set(only)
     for sha256 in sorted(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
         _pull_blob(connection, sha256, folder)
@@ -405,6 +428,12 @@ def _pull_blob(connection: "Connection", sha256: str, folder: Path) -> None:
         partial.unlink()
         raise StorageError(f"the store's copy of the blob {sha256} is damaged; push its run again")
     partial.rename(path)
+
+
+def _blobs_named_in(paths: Iterable[Path]) -> set[str]:
+    """Return the SHA-256 of each blob that a line of these files refers to."""
+    lines = (line for path in paths for line in whole_lines(path) if b'"$blob":' in line)
+    return {found.decode() for line in lines for found in _BLOB_REFERENCE.findall(line)}
 
 
 def _blobs_in(folder: Path) -> set[str]:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
 _SHOWN = 8
-_RUNS = "SELECT run_id, name, created_at, state, pushed_at FROM agentv.runs ORDER BY created_at, run_id"
+_IDS = "SELECT run_id, name FROM agentv.runs ORDER BY started_at, run_id"
+_RUNS = (
+    "SELECT run_id, name, created_at, started_at, state, pushed_at, record FROM agentv.runs ORDER BY started_at, run_id"
+)
 _COUNTS = """
 SELECT run_id, CASE WHEN status IN ('error', 'skipped') THEN status ELSE coalesce(verdict, status) END, count(*)
 FROM agentv.counted_results GROUP BY 1, 2
@@ -25,11 +28,15 @@ FROM agentv.counted_results GROUP BY 1, 2
 
 def is_same_run(record: bytes, run: RunRecord) -> bool:
     """Return True if another copy's run.json describes this run; its name and tags may differ."""
+    other = _read_record(record)
+    return other is not None and (other.run_id, other.created_at, other.plan) == (run.run_id, run.created_at, run.plan)
+
+
+def _read_record(record: bytes) -> RunRecord | None:
     try:
-        other = RUNS.of_line(record)
+        return RUNS.of_line(record)
     except (ValueError, OSError):
-        return False
-    return (other.run_id, other.created_at, other.plan) == (run.run_id, run.created_at, run.plan)
+        return None
 
 
 def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedRun, ...]:
@@ -39,17 +46,19 @@ def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedR
         rows = connection.execute(_COUNTS).fetchall()
         for run_id, state, count in rows:
             counts.setdefault(run_id, {})[str(state)] = count
-        rows = connection.execute(_RUNS).fetchall()
+        rows = connection.execute(_RUNS.encode(), binary=True).fetchall()
     return tuple(
         SharedRun(
             run_id=run_id,
             name=name,
             created_at=created_at,
+            started_at=started_at,
             state=state,
             pushed_at=pushed_at,
             counts=counts.get(run_id, {}),
+            record=_read_record(bytes(record)),
         )
-        for run_id, name, created_at, state, pushed_at in rows
+        for run_id, name, created_at, started_at, state, pushed_at, record in rows
     )
 
 
@@ -59,7 +68,7 @@ def find_shared_run(connection: "Connection", url: "StoreUrl", reference: str) -
     Raises ConfigError, listing the runs, when no run or several runs match.
     """
     with store_errors(url, "cannot be read"):
-        rows = connection.execute(_RUNS).fetchall()
+        rows = connection.execute(_IDS).fetchall()
     ids = [str(row[0]) for row in rows]
     latest = _LATEST.fullmatch(reference)
     if latest and int(latest[1] or 0) < len(ids):

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -278,9 +278,9 @@ class PostgresRuns:
         pusher.push_state()
         return Pushed(pusher.run_id, lines)
 
-    def pull(self, run_id: str, runs_folder: Path) -> Pulled:
-        """Copy the lines of a run that this machine lacks."""
-        return RunPuller(self._connection, self._url, run_id).pull(runs_folder)
+    def pull(self, run_id: str, runs_folder: Path, *, files: Collection[str] | None = None) -> Pulled:
+        """Copy the lines of a run that this machine lacks; of a new folder only the named files, None for all."""
+        return RunPuller(self._connection, self._url, run_id).pull(runs_folder, files=files)
 
     def remove(self, run_ids: Sequence[str]) -> tuple[str, ...]:
         """Delete runs with all their lines; return the ids that existed."""

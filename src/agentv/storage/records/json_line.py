@@ -146,10 +146,16 @@ def _to_encodable(value: object, levels: int, remaining: Iterator[int]) -> JsonV
         return _placeholder(value)
 
 
+_PIECE = 1 << 20
+
+
 def _is_utf8(text: str) -> bool:
-    """Return False for a text with lone surrogates."""
+    """Return False for a text with lone surrogates. A long text is not copied as a whole."""
+    if text.isascii():
+        return True
     try:
-        text.encode()
+        for start in range(0, len(text), _PIECE):
+            text[start : start + _PIECE].encode()
     except UnicodeEncodeError:
         return False
     return True

@@ -335,6 +335,7 @@ class RunFolder:
         try:
             # Searching for one byte is faster than for the key `$blob`, and few lines have a dollar sign.
             if len(line) > BLOB_LIMIT or (b"$" in line and may_have_blobs(line)):
+                line = encoded = b""  # a long line is not kept while its parts are stored
                 line = encode(self._blobs.extract(to_encodable(record)))
             if self._flusher.error is not None:
                 raise self._flusher.error

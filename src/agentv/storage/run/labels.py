@@ -18,6 +18,8 @@ from agentv.types.records.label import Label
 
 LABELS_FILE = "labels.jsonl"
 LABELS_LOCK = "labels.lock"
+WAIT_S = 30.0
+"""Seconds for which an import waits for another one of the same run."""
 
 
 def append_labels(
@@ -26,15 +28,15 @@ def append_labels(
     *,
     run_id: str,
     note: Callable[[str, Mapping[str, JsonValue]], object] = lambda _type, _fields: None,
+    wait_s: float = WAIT_S,
 ) -> tuple[Label, ...]:
     """Append all labels or none to a run's folder, and fsync; return them with their `seq`.
 
-    `note` writes the event of the run with the file's new checksum.
-
-    Raises StorageError when another process writes labels of this run, or when they cannot be written.
+    `note` writes the event of the run with the file's new checksum. Waits while another process writes labels of this
+    run. Raises StorageError if it does so for longer than `wait_s`, or if the labels cannot be written.
     """
     try:
-        lock = RunLock(folder, LABELS_LOCK, what="the label file of run")
+        lock = RunLock(folder, LABELS_LOCK, what="the label file of run", wait_s=wait_s)
         try:
             file = LineFile(folder / LABELS_FILE)
             try:
@@ -46,6 +48,8 @@ def append_labels(
                 checksum = file.checksum
             finally:
                 file.close()
+            # Under the lock, so that the event of one import does not keep another from writing its own.
+            note("labelled", {"checksums": {LABELS_FILE: checksum}})
         finally:
             lock.release()
     except StorageError:
@@ -54,7 +58,6 @@ def append_labels(
         raise StorageError(
             f"cannot write {folder / LABELS_FILE}: {error.strerror or error}; no label was saved"
         ) from error
-    note("labelled", {"checksums": {LABELS_FILE: checksum}})
     return numbered
 
 

@@ -2,13 +2,13 @@
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from agentv.storage.run.find import list_run_folders, readable_run
-from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.run import RunRecord
@@ -62,23 +62,37 @@ def part_of(run: RunRecord, state: str, *, results: int | None = None) -> str:
     return ", ".join(filter(None, reasons))
 
 
+class ComparableRun(Protocol):
+    """A run of this machine or of a store, as far as its likeness to another needs it."""
+
+    @property
+    def run(self) -> RunRecord:
+        """The content of its run.json."""
+
+    def state(self) -> str:
+        """Return its state."""
+
+    def counts(self) -> Mapping[str, int]:
+        """Count its results by state."""
+
+
 class Likeness(Struct, frozen=True):
     """What a run is compared by: the paths of its suites, and the options that selected some of their cases."""
 
     suites: frozenset[str]
     selection: str = ""
 
-    def accepts(self, run: StoredRun) -> bool:
+    def accepts(self, run: ComparableRun) -> bool:
         """Return True for a finished run of the same suites, with all of their cases or with the same selection."""
-        if frozenset(run.suites) != self.suites or run.state() != "finished":
+        if frozenset(run.run.suites) != self.suites or run.state() != "finished":
             return False
         results = sum(run.counts().values()) if run.run.parents else None
         return part_of(run.run, "finished", results=results) in ("", self.selection)
 
 
-def likeness_of(run: StoredRun) -> Likeness:
+def likeness_of(run: ComparableRun) -> Likeness:
     """Return the likeness of a stored run."""
-    return Likeness(frozenset(run.suites), part_of(run.run, "finished"))
+    return Likeness(frozenset(run.run.suites), part_of(run.run, "finished"))
 
 
 def suites_and_options(suites: Sequence[str], options: JsonObject) -> Likeness:
@@ -93,39 +107,44 @@ def is_relative_reference(reference: str, *, has_anchor: bool) -> bool:
 
 
 def find_like(home: Path, reference: str, like: Likeness | None = None) -> Path:
-    """Return the folder of the run that `latest` or `latest~N` names in a comparison.
+    """Return the folder of the run that `latest` or `latest~N` names in a comparison; see `nth_like`."""
+    return nth_like(filter(None, map(readable_run, reversed(list_run_folders(home)))), reference, like).folder
+
+
+Run = TypeVar("Run", bound=ComparableRun)
+
+
+def nth_like(newest_first: Iterable[Run], reference: str, like: Likeness | None = None) -> Run:
+    """Return the run that `latest` or `latest~N` names in a comparison.
 
     With `like`, `latest` is the newest run like it. Without it, `latest` is the newest run, and `latest~N` the N-th run
     before it that is like it. Raises ConfigError if there is none, with the newest runs that are left out.
     """
     found = _LATEST.fullmatch(reference)
     back = int(found[1] or 0) if found is not None else 0
-    folders = list(list_run_folders(home))
+    runs = iter(newest_first)
     if like is None:
-        newest = readable_run(folders.pop()) if folders else None
-        like = None if newest is None else likeness_of(newest)
+        newest = next(runs, None)
+        if newest is None:
+            raise ConfigError(f"there is no run {reference!r}; no run is stored yet")
+        like = likeness_of(newest)
         back -= 1
     left_out: list[str] = []
-    for folder in reversed(folders):
-        run = readable_run(folder)
-        if run is None or like is None:
-            continue
+    for run in runs:
         if not like.accepts(run):
-            left_out.append(f"{run.run_id} ({_why_unlike(run, like)})")
+            left_out.append(f"{run.run.run_id} ({_why_unlike(run, like)})")
         elif back == 0:
-            return run.folder
+            return run
         else:
             back -= 1
-    if not folders and like is None:
-        raise ConfigError(f"there is no run {reference!r}; no run is stored yet")
     listed = f"; left out: {', '.join(left_out[:_MAX_LISTED])}" if left_out else ""
     raise ConfigError(
         f"there is no run {reference!r} of the same eval files and cases{listed}. Name a run to compare with it anyway"
     )
 
 
-def _why_unlike(run: StoredRun, like: Likeness) -> str:
+def _why_unlike(run: ComparableRun, like: Likeness) -> str:
     state = run.state()
-    if frozenset(run.suites) != like.suites:
+    if frozenset(run.run.suites) != like.suites:
         return "other eval files"
     return part_of(run.run, state) or state

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import socket
+import time
 from pathlib import Path
 
 from agentv.execution.processes.live_trees import PROCESS_MARK
@@ -12,19 +13,21 @@ from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject
 
 LOCK_NAME = "lock"
+_POLL_S = 0.02
 
 
 class RunLock:
     """An exclusive lock for writing a run, held until `release` or the end of the process.
 
-    `name` is the name of the lock file; `what` is the name of the locked part in messages. `dead_writer` is the last
-    writer if it died before it released the lock, else None.
+    `name` is the name of the lock file, `what` that of the locked part in messages. The constructor waits for the lock
+    for `wait_s` and then raises StorageError. `dead_writer` is the last writer if it died before it released the lock,
+    else None.
     """
 
-    def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run") -> None:
+    def __init__(self, folder: Path, name: str = LOCK_NAME, *, what: str = "run", wait_s: float = 0) -> None:
         self._descriptor = open_for_writing(folder / name, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_within(wait_s, self._descriptor)
         except BlockingIOError as error:
             os.close(self._descriptor)
             holder = read_holder(folder, name)
@@ -46,6 +49,20 @@ class RunLock:
         """Release the lock; the empty file stays, because removing it could break another writer's lock."""
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
+
+
+def _lock_within(seconds: float, descriptor: int) -> None:
+    """Lock a file. Raises BlockingIOError if another process has not released it within this time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return
 
 
 def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:

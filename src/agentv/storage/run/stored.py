@@ -112,9 +112,7 @@ class StoredRun:
     @property
     def suites(self) -> tuple[str, ...]:
         """The paths of the suites in the run's plan."""
-        planned = self.run.plan.get("suites")
-        paths = [each.get("path") for each in planned if isinstance(each, Mapping)] if isinstance(planned, list) else []
-        return tuple(path for path in paths if isinstance(path, str))
+        return self.run.suites
 
     @property
     def has_given_answers(self) -> bool:

@@ -33,6 +33,21 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         shard = options.get("shard") if isinstance(options, Mapping) else None
         return shard if isinstance(shard, str) else None
 
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The paths of the suites in the plan."""
+        return self._planned("suites", "path")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of the targets in the plan."""
+        return self._planned("targets", "name")
+
+    def _planned(self, part: str, key: str) -> tuple[str, ...]:
+        planned = self.plan.get(part)
+        found = [each.get(key) for each in planned if isinstance(each, Mapping)] if isinstance(planned, list) else []
+        return tuple(each for each in found if isinstance(each, str))
+
 
 class EventRecord(Struct, frozen=True):
     """An event of a run: a line of events.jsonl.

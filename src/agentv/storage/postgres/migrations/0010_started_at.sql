@@ -1,0 +1,8 @@
+-- When a run started by the clock of the server, which decides the order of runs: the clock of a machine may be wrong.
+
+ALTER TABLE agentv.runs ADD COLUMN started_at timestamptz;
+UPDATE agentv.runs SET started_at = least(coalesce(created_at, pushed_at), pushed_at);
+ALTER TABLE agentv.runs ALTER COLUMN started_at SET DEFAULT now();
+ALTER TABLE agentv.runs ALTER COLUMN started_at SET NOT NULL;
+CREATE INDEX runs_by_start ON agentv.runs (started_at);
+ALTER POLICY added ON agentv.runs WITH CHECK (started_at <= now());
