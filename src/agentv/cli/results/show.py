@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.indexed import run_index
-from agentv.cli.screen import terminal_style
+from agentv.cli.screen import terminal_style, warn_of_edits
 from agentv.reports.run.end_table import group_tables
 from agentv.scoring.counting.groups import count_groups
 from agentv.storage.index.row_query import PAGE_SIZE, RowPage, RowQuery
@@ -124,6 +124,9 @@ _MAX_SIDE_BY_SIDE = 20
 _WIDTH_WITHOUT_TERMINAL = 80
 """The characters per line of --side-by-side if standard output is not a terminal."""
 
+_LISTED_FILES = ("results.jsonl",)
+"""The files whose checksums are compared for a list of results; for a case, all files are."""
+
 _STATES = ("pass", "borderline", "fail", "error", "skipped")
 _SORTS = ("written", "id", "state", "score", "cost", "duration")
 
@@ -188,6 +191,7 @@ def command(
     With --side-by-side, filters such as --failed or --tag select cases, and all answers to these cases are shown.
     Only --target and --prompt also limit which of the answers are shown.
     """
+    from agentv.engine.stored.report import find_edits
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run, find_suites
     from agentv.storage.run.stored import open_run
@@ -201,13 +205,15 @@ def command(
     stored = open_run(find_run(home, run))
     if query.suites and stored.suites:
         query = replace(query, suites=find_suites(query.suites, stored.suites))
+    edits = find_edits(stored, None if case is not None or side_by_side else _LISTED_FILES)
+    warn_of_edits(stored.run_id, edits)
     shown = find_rows(home, stored, query, verbose=verbose)
     if by:
-        _print_groups(stored, shown, by, as_json=as_json)
+        _print_groups(stored, shown, by, edits=edits, as_json=as_json)
     elif side_by_side:
         _print_side_by_side(stored, shown, query)
     elif as_json:
-        _print_json(stored, shown, query)
+        _print_json(stored, shown, query, edits)
     elif case is None:
         _print_rows(stored, shown, query)
     else:
@@ -218,7 +224,9 @@ def command(
     return 0
 
 
-def _print_groups(stored: StoredRun, shown: ShownRows, by: Sequence[str], *, as_json: bool) -> None:
+def _print_groups(
+    stored: StoredRun, shown: ShownRows, by: Sequence[str], *, edits: Sequence[str], as_json: bool
+) -> None:
     from agentv.reports.run.report_json import group_to_json
     from agentv.reports.text.printable import printable_json
     from agentv.types.messages_json import pretty_json
@@ -230,6 +238,7 @@ def _print_groups(stored: StoredRun, shown: ShownRows, by: Sequence[str], *, as_
     output: dict[str, JsonValue] = {
         "schema": SHOW_SCHEMA,
         "run_id": stored.run_id,
+        "edits": list(edits),
         "groups": [group_to_json(group) for group in groups],
     }
     click.echo(printable_json(pretty_json(output)))
@@ -338,7 +347,7 @@ def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
     raise ConfigError(f"run {stored.run_id} has no case {case!r}.{hint}")
 
 
-def _print_json(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
+def _print_json(stored: StoredRun, shown: ShownRows, query: RowQuery, edits: Sequence[str]) -> None:
     from agentv.engine.stored.corrected_rates import corrected_or_note
     from agentv.reports.run.report_json import corrected_to_json
     from agentv.reports.text.printable import one_line, printable_json
@@ -346,6 +355,7 @@ def _print_json(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     from agentv.types.messages_json import pretty_json
 
     output: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": to_record(stored.run), "state": stored.state()}
+    output["edits"] = list(edits)
     if query.case is None:
         output["counts"] = shown.counts(stored)
         rates, notes = corrected_or_note(stored)
