@@ -244,7 +244,7 @@ class Runtime:
         else:
             project = Path(self.home).absolute().parent
             identity += [target.name, os.path.relpath(target.path, project) if target.path else ""]
-        key = "\0".join(sorted(target.secrets)).encode()
+        key = "\0".join(sorted(target.own_secrets)).encode()
         return hmac.new(key, digest(identity).encode(), hashlib.sha256).hexdigest()
 
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
