@@ -112,3 +112,20 @@ def test_a_setup_that_fails_is_that_rows_error_and_no_call_is_made(run: Callable
 def test_a_target_that_works_in_no_folder_is_refused_before_the_run(run: Callable[..., RunReport]) -> None:
     with pytest.raises(ConfigError, match="does not work in a folder"):
         run("{template: template}", target="{name: t, provider: mock, response: x}")
+
+
+def test_an_answer_with_folders_that_are_too_deep_is_an_error_and_stays_stored(
+    run: Callable[..., RunReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "agent.py").write_text(
+        "import os\nfor _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\nprint('x')\n"
+    )
+    report = run("{template: template}")
+    (error, *others) = [row.error for row in report.results]
+    assert error is not None
+    assert (error.kind, len(others)) == ("too_large", 1)
+    assert "nested more than 500 levels" in error.message
+    assert [answer["partial"]["text"].strip() for answer in answers(report)] == ["x", "x"]
+    assert list((tmp_path / "temporary").iterdir()) == []

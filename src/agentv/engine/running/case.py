@@ -16,6 +16,7 @@ from agentv.engine.calling.answer import (
     OnLogLine,
     answers_by_turn,
     call_with_fallbacks,
+    failed_answer,
     failed_outcome,
     hold_conversation,
     joined_answers,
@@ -126,6 +127,14 @@ def open_wanted_workspace(
         shared=runtime.shared,
         machine=runtime.machine,
     )
+
+
+async def _captured(workspace: "Workspace", answer: Answer) -> tuple[WorkspaceChanges, Answer]:
+    """Return the changes in a workspace, and the answer; it is a failed one if the changes cannot be captured."""
+    try:
+        return await workspace.capture(), answer
+    except ProviderError as error:
+        return WorkspaceChanges(), answer if answer.error is not None else failed_answer(answer, error.failure)
 
 
 def workspace_name(task: CaseTask) -> str:
@@ -679,7 +688,7 @@ class CaseRunner(Struct, frozen=True):
                 prepared = _in_folder(prepared, workspace.path)
                 judged: dict[int, EvaluatorResult] = {}
                 answer = await self._answer(target_session, prepared, judged, before_repeat=workspace.reset)
-                captured = await workspace.capture()
+                captured, answer = await _captured(workspace, answer)
                 cleaner = target_session.cleaner()
                 (fields,) = cleaner.clean_all(captured_to_json(captured, workspace, keep=wanted.config.keep))
                 answer = replace(answer, workspace=fields, repaired=answer.repaired or cleaner.repaired)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import tempfile
 import time
@@ -14,6 +13,7 @@ import psutil
 from msgspec import Struct
 
 from agentv.execution.processes.live_trees import PROCESS_MARK
+from agentv.execution.workspaces.folder_trees import remove_tree
 
 MARK = "AGENTV_COMMAND"
 """The environment variable by which the descendants of a command are found. Its value is `/PROCESS/COMMAND`: the mark
@@ -70,7 +70,7 @@ def clear(marks: Collection[str], sessions: Collection[int] = ()) -> Cleared:
         time.sleep(_PAUSE_S)
     folders = [folder for mark in marks for folder in temporary_folders(mark)]
     for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
     return Cleared(len(ended), len(folders))
 
 
