@@ -901,3 +901,38 @@ def test_of_a_link_only_the_link_is_removed(tmp_path: Path) -> None:
     assert remove_tree(tmp_path / "lost")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert remove_tree(tmp_path / "missing")
+
+
+# --- submodules --------------------------------------------------------------------------------------------------
+
+GITMODULES = (
+    '[submodule "lib"]\n\tpath = vendor/lib\n\turl = ../lib\n[submodule "x"]\n\tpath = vendor/x\n\turl = ../x\n'
+)
+
+
+def notes_of(base_dir: Path, **settings: object) -> tuple[str, ...]:
+    async def read_notes(workspace: Workspace) -> tuple[str, ...]:
+        return workspace.source_notes
+
+    return use(workspace_from_json(settings), base_dir, read_notes)  # type: ignore[arg-type] # JSON
+
+
+def test_submodules_that_are_not_fetched_are_named(template: Path) -> None:
+    assert notes_of(template.parent, template="template") == ()
+    (template / ".gitmodules").write_text(GITMODULES)
+    commit_all(template)
+    (note,) = notes_of(template.parent, git=template.as_uri())
+    assert "submodules of" in note
+    assert "are not fetched: vendor/lib, vendor/x; add those that are needed under `repos`" in note
+
+
+def test_repos_in_the_places_of_submodules_replace_them(template: Path, tmp_path: Path) -> None:
+    commit_all(template)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".gitmodules").write_text(GITMODULES)
+    commit_all(other)
+    added = [{"path": "vendor/lib", "git": "template"}, {"path": "vendor/x", "git": "template"}]
+    assert notes_of(template.parent, git="other", repos=added) == ()
+    (note,) = notes_of(template.parent, git="template", repos=[{"path": "o", "git": "other"}])
+    assert "o/vendor/lib" in note

@@ -685,6 +685,8 @@ class CaseRunner(Struct, frozen=True):
         try:
             placed = wanted if self.place_workspace is None else self.place_workspace(wanted)
             async with open_wanted_workspace(placed, workspace_name(task), runtime) as workspace:
+                for note in workspace.source_notes:
+                    self.note(task, note)
                 prepared = _in_folder(prepared, workspace.path)
                 judged: dict[int, EvaluatorResult] = {}
                 answer = await self._answer(target_session, prepared, judged, before_repeat=workspace.reset)

@@ -447,6 +447,11 @@ class Workspace:
         self._is_finished = False
 
     @property
+    def source_notes(self) -> tuple[str, ...]:
+        """What the source does not have."""
+        return self._source.notes
+
+    @property
     def saved_location(self) -> str:
         """Where messages say that the workspace is saved: its path, or `node:path` on a cluster node."""
         return f"{self._machine}:{self.saved_path}" if self._machine else str(self.saved_path)
