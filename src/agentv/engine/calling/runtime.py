@@ -129,7 +129,7 @@ class Runtime:
         self._providers: dict[int, tuple[ResolvedTarget, ResilientProvider]] = {}
         self._embedders: dict[int, SharedEmbedder] = {}
         self._limiters: dict[str, AccountLimiter] = {}
-        self._redactors: dict[tuple[int, int, tuple[str, ...]], Redactor] = {}
+        self._redactors: dict[tuple[int, int, tuple[str, ...], frozenset[str]], Redactor] = {}
         self._settings: LRUCache[object] = LRUCache(MAX_SETTINGS)
         self._reusable: LRUCache[Evaluator] = LRUCache(MAX_EVALUATORS)
 
@@ -267,11 +267,12 @@ class Runtime:
             self.note(f"judge_target of target {target.name!r} cannot be used: {error}")
             return None
 
-    def redactor(self, known: KnownTargets, patterns: tuple[str, ...]) -> Redactor:
-        """Return the redactor of responses: for the secrets of all targets in use, and the patterns."""
-        key = (id(known), len(known.resolved), patterns)
+    def redactor(self, known: KnownTargets, patterns: tuple[str, ...], keys: frozenset[str] = frozenset()) -> Redactor:
+        """Return the redactor of responses: for the secrets of all targets in use, the patterns and further keys."""
+        key = (id(known), len(known.resolved), patterns, keys)
         if key not in self._redactors:
             secrets = {*known.secrets, *(secret for target in known.resolved.values() for secret in target.secrets)}
+            secrets |= keys
             self._redactors[key] = Redactor(secrets, patterns)
         return self._redactors[key]
 

@@ -14,16 +14,18 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
+from agentv.templating.secrets import known_keys
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 
 _FICLONE = 0x40049409
 _SHOWN_PATH = 40
+_MAX_TEXT_BYTES = 2**20
 _RACY_NS = 2_000_000_000
 """A file changed this shortly before the scan may change again without a new timestamp."""
 
@@ -150,6 +152,20 @@ def open_beneath(root: Path, path: str) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def find_keys(root: Path, paths: Iterable[str]) -> frozenset[str]:
+    """Return the known keys in the text files at `paths` below `root`; files over 1 MiB are not read."""
+    found: set[str] = set()
+    for path in paths:
+        descriptor = open_beneath(root, path)
+        if descriptor is None:
+            continue
+        with os.fdopen(descriptor, "rb") as file:
+            data = file.read(_MAX_TEXT_BYTES + 1)
+        if len(data) <= _MAX_TEXT_BYTES and b"\0" not in data:
+            found.update(known_keys(data.decode("utf-8", "replace")))
+    return frozenset(found)
 
 
 def copy_tree(source: Path, target: Path, stop: threading.Event) -> None:

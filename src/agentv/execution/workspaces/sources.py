@@ -19,7 +19,7 @@ from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Command, Outcome, run_process
 from agentv.execution.processes.tree import finish
 from agentv.execution.threads import AbandonedError, call_in_thread
-from agentv.execution.workspaces.folder_trees import copy_tree, fix_links, open_beneath, remove_tree
+from agentv.execution.workspaces.folder_trees import copy_tree, find_keys, fix_links, open_beneath, remove_tree, scan
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.protocols import SharedParts
@@ -178,12 +178,14 @@ R = TypeVar("R")
 class Source(Struct, frozen=True):
     """The initial files of all workspaces of one config. `folder` is never modified: it is the base of diffs.
 
-    `scratch` is the place of an empty repository, with which git matches paths. `notes` say what is not in `folder`.
+    `scratch` is the place of an empty repository, with which git matches paths. `notes` say what is not in `folder`,
+    and `keys` are the keys of well-known services in its files.
     """
 
     folder: Path
     scratch: Path
     notes: tuple[str, ...] = ()
+    keys: frozenset[str] = frozenset()
 
     async def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return those of `paths` that the source's own `.gitignore` covers; an agent's `.gitignore` has no effect."""
@@ -238,7 +240,8 @@ async def _open_source(config: WorkspaceConfig, *, base_dir: Path, home: Path) -
             target = folder / repo.path
             target.parent.mkdir(parents=True, exist_ok=True)
             await clone(repo.git, repo.ref, base_dir=base_dir, home=home, target=target, sparse=repo.sparse)
-        yield Source(folder, place / "rules.git", tuple(_submodule_notes(config, folder)))
+        keys = await in_thread(lambda _: find_keys(folder, scan(folder)))
+        yield Source(folder, place / "rules.git", tuple(_submodule_notes(config, folder)), keys)
     finally:
         remove_tree(place)
 
